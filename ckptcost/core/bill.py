@@ -1,0 +1,169 @@
+"""The bill: one line per cause, each with joules, GPU-seconds, dollars and kgCO2e. Totals are sums of lines and nothing else.
+
+Three ledgers are never mixed: `marginal` is what the checkpoints and failures add, `allocated` is a share of what stands there
+anyway, and `avoidable` is one bill minus another (see `avoidable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from ckptcost.core import carbon, energy, money
+from ckptcost.core.domain import Boundary, Number, Scenario, Tier
+from ckptcost.core.numeric import isnan, known, times, where
+from ckptcost.core.timing import Save, nodes_of
+
+Cause = Literal["save", "failure", "keep"]
+Ledger = Literal["marginal", "allocated"]
+Quantity = Literal["energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"]
+QUANTITIES: tuple[Quantity, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e")
+
+
+class Line(NamedTuple):
+    """One cause. A tuple because a million-row sweep and the 100 us bill make a dozen of them each."""
+
+    id: str
+    cause: Cause
+    ledger: Ledger
+    boundary: Boundary
+    energy_j: Number
+    gpu_s: Number
+    cost_usd: Number
+    location_kgco2e: Number
+    market_kgco2e: Number
+    embodied_kgco2e: Number
+
+
+class Bill(NamedTuple):
+    lines: tuple[Line, ...]
+
+    def of(self, ledger: Ledger = "marginal", cause: Cause | None = None) -> Iterator[Line]:
+        return (line for line in self.lines if line.ledger == ledger and cause in (None, line.cause))
+
+    def total(self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None) -> Number:
+        """Sum of the lines that are known; `unknown` names the others."""
+        values = [getattr(line, quantity) for line in self.of(ledger, cause)]
+        if not values or all(type(v) is float and v != v for v in values):
+            return float("nan")
+        total = 0.0
+        for value in values:
+            total = total + known(value, 0.0)
+        return total
+
+    def unknown(self, quantity: Quantity, ledger: Ledger = "marginal") -> tuple[str, ...]:
+        return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
+
+    def line(self, line_id: str) -> Line:
+        return next(line for line in self.lines if line.id == line_id)
+
+
+def _any(flag: object) -> bool:
+    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
+
+
+class Spent(NamedTuple):
+    """Seconds in each state and amounts moved and held: all that a bill needs besides the scenario's rates."""
+
+    stall_s: Number
+    slowed_s: Number
+    redone_s: Number
+    detect_s: Number
+    reschedule_s: Number
+    init_s: Number
+    load_s: Number
+    warmup_s: Number
+    saves: Number
+    """writes to the first tier, repeated ones included"""
+    second_saves: Number
+    held_bytes: Number
+    second_held_bytes: Number
+    wall_s: Number
+    """time over which bytes are held and standing cost runs"""
+
+
+def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Number]:
+    """IT power of GPUs and of hosts: (GPU train, stall, idle, host train, stall, idle)."""
+    c = s.cluster
+    nodes = nodes_of(c)
+    return (c.gpus * c.gpu_train_w, c.gpus * c.gpu_stall_w, c.gpus * c.gpu_idle_w, nodes * c.host_train_w, nodes * c.host_stall_w, nodes * c.host_idle_w)
+
+
+def stored_j(tier: Tier, saved: Save, pue: Number) -> Number:
+    """Facility energy that one save adds at its tier."""
+    return energy.write_j(saved.written_bytes, tier.write_j_per_byte, saved.write_s, tier.active_w, tier.idle_w, pue)
+
+
+def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None) -> Bill:
+    """Price what was spent: quantities first, prices last."""
+    c, site = s.cluster, s.site
+    gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
+    electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
+    embodied_per_gpu_s = c.embodied_kgco2e_per_gpu_s
+
+    def line(name: str, cause: Cause, ledger: Ledger, boundary: Boundary, joules: Number, gpu_s: Number, usd: Number) -> Line:
+        return Line(
+            name, cause, ledger, boundary, joules, gpu_s, usd,
+            carbon.operational_kgco2e(joules, site.kgco2e_per_j),
+            carbon.operational_kgco2e(joules, site.market_kgco2e_per_j),
+            carbon.embodied_kgco2e(gpu_s, embodied_per_gpu_s) if not _zero(gpu_s) else 0.0,
+        )  # fmt: skip
+
+    def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
+        gpu_s = c.gpus * time_s
+        usd = money.gpu_usd(gpu_s, c.usd_per_gpu_s) + money.electricity_usd(joules, electricity_usd_per_j)
+        return line(name, cause, "marginal", "node", joules, gpu_s, usd)
+
+    def spent_j(time_s: Number, power_w: Number) -> Number:
+        return energy.spent_j(time_s, power_w, site.pue)
+
+    host_j = spent_j(spent.stall_s, host_stall_w)
+    restart_s = spent.detect_s + spent.reschedule_s + spent.init_s + spent.warmup_s
+    restart_j = (
+        spent_j(spent.detect_s + spent.init_s, gpu_stall_w + host_stall_w)
+        + spent_j(spent.reschedule_s, gpu_idle_w + host_idle_w)
+        + spent_j(spent.warmup_s, gpu_train_w + host_train_w)
+    )
+    lines = [
+        held("gpu_wait", "save", spent.stall_s, spent_j(spent.stall_s, gpu_stall_w)),
+        line("host_wait", "save", "marginal", "node", host_j, 0.0, money.electricity_usd(host_j, electricity_usd_per_j)),
+        held("slowdown", "save", spent.slowed_s, spent_j(spent.slowed_s, gpu_train_w + host_train_w)),
+        *_storage(s, "", s.tier, saved, spent.saves, spent.held_bytes, spent.wall_s, line),
+        held("redone_work", "failure", spent.redone_s, spent_j(spent.redone_s, gpu_train_w + host_train_w)),
+        held("restart", "failure", restart_s, restart_j),
+        held("loading", "failure", spent.load_s, spent_j(spent.load_s, gpu_stall_w + host_stall_w)),
+    ]
+    if s.second_tier is not None and second is not None:
+        lines += _storage(s, "second_", s.second_tier, second, spent.second_saves, spent.second_held_bytes, spent.wall_s, line)
+    return Bill(tuple(lines))
+
+
+def _storage(s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, held_bytes: Number, wall_s: Number, line) -> list[Line]:  # type: ignore[no-untyped-def]
+    """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the allocated ledger."""
+    pue, tariff = s.site.pue, s.site.usd_per_j
+    bytes_ = saves * saved.written_bytes
+    writing_j = times(saves, stored_j(tier, saved, pue))
+    local = tier.boundary in ("drive", "node")
+    carried_j = 0.0 * bytes_ if local else energy.carried_j(bytes_, tier.network_j_per_byte, pue)
+    # a tier that has a price of its own sells its electricity with it
+    priced = where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), False, True), True)
+    usd_per_j = where(priced, 0.0, tariff)
+    keeping_usd = 0.0 if local else money.keeping_usd(held_bytes, wall_s, where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s))
+    asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
+    standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
+    return [
+        line(prefix + "storage_write", "save", "marginal", tier.boundary, writing_j, 0.0, money.electricity_usd(writing_j, usd_per_j)),
+        line(prefix + "network", "save", "marginal", "cluster", carried_j, 0.0, money.electricity_usd(carried_j, usd_per_j)),
+        line(prefix + "requests", "save", "marginal", tier.boundary, 0.0, 0.0, asking_usd),
+        line(prefix + "retention", "keep", "marginal", tier.boundary, 0.0, 0.0, keeping_usd),
+        line(prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, tier.usd_per_s * wall_s),
+    ]
+
+
+def _zero(value: Number) -> bool:
+    return type(value) is float and value == 0.0
+
+
+def avoidable(bill: Bill, reference: Bill, quantity: Quantity, ledger: Ledger = "marginal") -> Number:
+    """What this bill costs over a reference tier's: the third ledger."""
+    return bill.total(quantity, ledger) - reference.total(quantity, ledger)

@@ -1,0 +1,78 @@
+"""When a result needs a word of caution: each a code, whether it holds, and the two numbers that decided it.
+
+The words live in `present`; a code means the same in every output.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ckptcost.core.domain import Number, Scenario, Tier
+from ckptcost.core.numeric import minimum, ratio
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.size import full_bytes
+from ckptcost.core.timing import Save, nodes_of
+
+LINEAR_LAW_GPUS = 4000.0
+"""below this, counting failures per node is optimistic: RSC-1 at 1,024 GPUs had a failure each 7.9 h where it predicts 28.8 h"""
+
+
+class Caution(NamedTuple):
+    code: str
+    holds: object
+    value: Number
+    limit: Number
+
+
+def held_at_once_bytes(s: Scenario, saved: Save) -> Number:
+    """Largest amount of checkpoint data the first tier holds during the run."""
+    return saved.stored_bytes * s.policy.keep_last
+
+
+def drive_writes_per_s(tier: Tier, written_bytes: Number, cycle_s: Number) -> Number:
+    """Full-capacity writes per second that checkpoints alone cause.
+
+    >>> drive_writes_per_s(Tier(capacity_bytes=7.68e12), written_bytes=39.54 * 2**40, cycle_s=28295.0) * 86400    # Micron's trace
+    17.285...
+    """
+    return ratio(written_bytes / tier.capacity_bytes, cycle_s)
+
+
+def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
+    """All rules, each with its verdict; an unknown input never raises a caution by itself."""
+    p, saved, c = s.policy, o.plan.saved, s.cluster
+    rate = o.plan.failures_per_s
+    cycle_s = o.interval_s + o.cycle.stall_s
+    nodes = nodes_of(c)
+    size_bytes = full_bytes(s.checkpoint)
+    found = [
+        Caution("NEVER_FINISHES", ~_ok(o.goodput > 1e-6), o.goodput, 1e-6),
+        Caution("BELOW_4000_GPUS", (c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0), c.gpus, LINEAR_LAW_GPUS),
+        Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
+        Caution("RECOVERY_NEAR_MTBF", _ok(rate * o.plan.recovery.exposed_s > 0.2), rate * o.plan.recovery.exposed_s, 0.2),
+        Caution("STALL_OVER_INTERVAL", _ok(o.cycle.stall_s > o.interval_s), o.cycle.stall_s, o.interval_s),
+        Caution("CAPACITY", _ok(minimum(held_at_once_bytes(s, saved), o.saves * saved.stored_bytes) > s.tier.capacity_bytes), held_at_once_bytes(s, saved), s.tier.capacity_bytes),
+        Caution("DRIVE_WEAR", _ok(drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s), drive_writes_per_s(s.tier, saved.written_bytes, cycle_s), s.tier.drive_writes_per_s),
+        Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
+    ]  # fmt: skip
+    if p.mode == "async":
+        copies_bytes = p.in_flight * size_bytes / nodes
+        found += [
+            Caution("PERSIST_OVER_INTERVAL", _ok(saved.lag_s > cycle_s - o.cycle.blocked_s), saved.lag_s, cycle_s - o.cycle.blocked_s),
+            Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes),
+        ]
+    elif s.tier.boundary == "node":
+        copies_bytes = minimum(p.keep_last, 1e9) * size_bytes / nodes
+        found.append(Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes))
+    if s.second_tier is None and s.tier.survives == "process":
+        found.append(Caution("COPY_DIES_WITH_NODE", _ok(rate * s.failures.node_loss_fraction > 0), s.failures.node_loss_fraction, 0.0))
+    if o.plan.second is not None:
+        found.append(Caution("SECOND_TIER_TOO_SLOW", _ok(o.plan.second.write_s > p.second_every * cycle_s), o.plan.second.write_s, p.second_every * cycle_s))
+    return found
+
+
+def _ok(flag: object) -> object:
+    """A verdict that can be combined with & and ~ whether it is one truth or many."""
+    import numpy as np
+
+    return np.asarray(flag) if not isinstance(flag, bool) else np.bool_(flag)

@@ -1,0 +1,69 @@
+"""Input ranges carried to the result: Latin-hypercube draws over (low, value, high) as one more array axis.
+
+Each uncertain figure is a triangle with its mode at the stated value. N strata a figure, one draw in the middle of each, in an
+order given by a hash of (seed, figure, stratum): no random generator, so the same on every machine and numpy release. The plan
+(interval, tier, count) stays as chosen; only the world varies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcost.core.domain import Scenario
+
+SAMPLES = 512
+SEED = 1
+
+
+def triangle(low: float, mode: float, high: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles of a triangular distribution.
+
+    >>> triangle(0.0, 1.0, 2.0, np.array([0.125, 0.5, 0.875])).tolist()
+    [0.5, 1.0, 1.5]
+    """
+    if high <= low:
+        return np.full_like(share, mode)
+    knee = (mode - low) / (high - low)
+    below = low + np.sqrt(share * (high - low) * (mode - low))
+    above = high - np.sqrt((1.0 - share) * (high - low) * (high - mode))
+    return np.where(share < knee, below, above)
+
+
+def strata(figure: int, samples: int = SAMPLES, seed: int = SEED) -> NDArray[np.float64]:
+    """The middles of `samples` equal strata of [0, 1], shuffled."""
+    with np.errstate(over="ignore"):
+        x = np.arange(samples, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(1 + figure) + np.uint64(seed) * np.uint64(0xD1B54A32D192ED03)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    order = np.argsort(x, kind="stable")
+    return (order + 0.5) / samples
+
+
+def replace_at(scenario: Scenario, path: str, value: Any) -> Scenario:
+    """The scenario with one field changed; `path` is "tier.write_bytes_per_s" or "work_s"."""
+    head, _, tail = path.partition(".")
+    if not tail:
+        return replace(scenario, **{head: value})
+    return replace(scenario, **{head: replace(getattr(scenario, head), **{tail: value})})
+
+
+def drawn(scenario: Scenario, ranges: dict[str, tuple[float, float, float]], samples: int = SAMPLES, seed: int = SEED) -> Scenario:
+    """The scenario with each path of `ranges` spread over its (low, mode, high)."""
+    for figure, (path, (low, mode, high)) in enumerate(sorted(ranges.items())):
+        scenario = replace_at(scenario, path, triangle(low, mode, high, strata(figure, samples, seed)))
+    return scenario
+
+
+def p5_p95(values: Any, value: float) -> tuple[float, float]:
+    """5th and 95th percentile of the draws, widened to contain the point estimate."""
+    values = np.asarray(values, dtype=float)
+    values = values[np.isfinite(values)]
+    if values.ndim == 0 or values.size == 0:
+        return value, value
+    low, high = np.quantile(values, (0.05, 0.95))
+    return min(float(low), value), max(float(high), value)

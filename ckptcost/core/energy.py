@@ -1,0 +1,51 @@
+"""Joules, at the facility: PUE is applied once, here, to everything."""
+
+from __future__ import annotations
+
+from ckptcost.core.domain import Number
+from ckptcost.core.numeric import isnan, known, where
+
+
+def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
+    """IT power of the job in one state.
+
+    >>> job_w(gpus=1024, gpu_w=343.0, nodes=128, host_w=2800.0)
+    709632.0
+    """
+    return gpus * gpu_w + nodes * host_w
+
+
+def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:
+    """Facility energy of `time_s` at `power_w` of IT power.
+
+    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0) / 3.6e6      # DDN's NAS row, 1,024 GPUs held at 500 W [audit]
+    1422.2222222222222
+    """
+    return time_s * power_w * pue
+
+
+def write_j(written_bytes: Number, write_j_per_byte: Number, write_s: Number, active_w: Number, idle_w: Number, pue: Number) -> Number:
+    """Facility energy that one write adds at the storage: joules per byte where known, else busy minus idle power times the time.
+
+    1 W per GB/s is 1 J per GB.
+
+    >>> write_j(written_bytes=2e12, write_j_per_byte=139e-9, write_s=1.0, active_w=0.0, idle_w=0.0, pue=1.0)
+    278000.0
+    """
+    added_w = active_w - known(idle_w, 0.0)
+    return where(isnan(write_j_per_byte), added_w * write_s, written_bytes * write_j_per_byte) * pue
+
+
+def carried_j(written_bytes: Number, network_j_per_byte: Number, pue: Number) -> Number:
+    """Facility energy of carrying bytes over the network."""
+    return written_bytes * network_j_per_byte * pue
+
+
+def standing_j(idle_w: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number, pue: Number) -> Number:
+    """The share of a tier's idle energy that its checkpoints occupy (allocated ledger)."""
+    return idle_w * (held_bytes / capacity_bytes) * time_s * pue
+
+
+def gpu_share_of_save(gpus: Number, gpu_stall_w: Number, storage_w: Number) -> Number:
+    """GPU part of the power while a synchronous save blocks: N*p / (N*p + w)."""
+    return gpus * gpu_stall_w / (gpus * gpu_stall_w + storage_w)

@@ -1,0 +1,140 @@
+"""Expected seconds in each state of a run that is interrupted at random (exponential failures): the exact renewal model.
+
+A segment is `work_s` of training and one blocking stall. A save becomes usable `lag_s` after its stall ends; a failure throws
+the run back to the last usable one. Recovery is a row of phases that a failure can hit again (start, load, warm-up) after a
+fixed down time that it cannot (detection, rescheduling). With l = failures_per_s:
+
+    attempts  n  = exp(l*lag) * (exp(l*(work+stall)) - 1)         failures in working or stalling, per segment
+    work      Tw = exp(l*lag) * exp(l*stall) * (exp(l*work)-1)/l
+    stall     Tc = exp(l*lag) * (exp(l*stall)-1)/l
+    recovery  Tr = n * (exp(l*R)-1)/l          down  Td = n * exp(l*R) * D
+
+The factor exp(l*lag) is exact while drains overlap freely: between two failures L ~ Exp(l), the segments that become usable
+number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall))-1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckptcost.core.domain import Failures, Number
+from ckptcost.core.numeric import exp, expm1, exprel, ratio, times
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Getting the job back after one failure, piece by piece."""
+
+    detect_s: Number
+    reschedule_s: Number
+    init_s: Number
+    load_s: Number
+    warmup_s: Number
+
+    @property
+    def down_s(self) -> Number:
+        return self.detect_s + self.reschedule_s
+
+    @property
+    def exposed_s(self) -> Number:
+        """the part that a further failure can hit"""
+        return self.init_s + self.load_s + self.warmup_s
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Expected seconds per completed segment in each state; they sum to the segment's expected duration."""
+
+    work_s: Number
+    stall_s: Number
+    detect_s: Number
+    reschedule_s: Number
+    init_s: Number
+    load_s: Number
+    warmup_s: Number
+    failures: Number
+    """failures per completed segment, those during recovery included"""
+
+    @property
+    def total_s(self) -> Number:
+        return self.work_s + self.stall_s + self.detect_s + self.reschedule_s + self.init_s + self.load_s + self.warmup_s
+
+
+def job_failures_per_s(failures: Failures, nodes: Number) -> Number:
+    """Failure rate of the whole job: linear in nodes, plus what all share.
+
+    >>> job_failures_per_s(Failures(failures_per_node_s=3.8 / 1000 / 86400), nodes=2048.0) * 86400 * 54
+    420.2496
+    """
+    return nodes * failures.failures_per_node_s + failures.failures_per_s
+
+
+def mtbf_s(failures_per_s: Number) -> Number:
+    return ratio(1.0, failures_per_s)
+
+
+def phase_s(start_s: Number, length_s: Number, recovery_s: Number, failures_per_s: Number) -> Number:
+    """Expected time in one phase of a recovery that starts again at each failure, until it is through.
+
+    exp(l*R) * (exp(-l*start) - exp(-l*end))/l; over all phases this sums to (exp(l*R)-1)/l.
+    """
+    through = exp(failures_per_s * (recovery_s - start_s))
+    return through * length_s * exprel(-failures_per_s * length_s)
+
+
+def recovered(recovery: Recovery, failures_per_s: Number, entries: Number) -> tuple[Number, Number, Number, Number, Number, Number]:
+    """Expected (detect, reschedule, init, load, warm-up) seconds and starts of recovery, for `entries` failures that need one."""
+    exposed_s = recovery.exposed_s
+    starts = entries * exp(failures_per_s * exposed_s)
+    after_load_s = recovery.init_s + recovery.load_s
+    return (
+        times(starts, recovery.detect_s),
+        times(starts, recovery.reschedule_s),
+        times(entries, phase_s(recovery.init_s * 0.0, recovery.init_s, exposed_s, failures_per_s)),
+        times(entries, phase_s(recovery.init_s, recovery.load_s, exposed_s, failures_per_s)),
+        times(entries, phase_s(after_load_s, recovery.warmup_s, exposed_s, failures_per_s)),
+        starts,
+    )
+
+
+def segment(work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, failures_per_s: Number) -> States:
+    """States of one completed segment.
+
+    >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
+    >>> nobody_fails.total_s, nobody_fails.failures
+    (110.0, 0.0)
+    """
+    again = exp(failures_per_s * lag_s)
+    working_s = again * exp(failures_per_s * stall_s) * work_s * exprel(failures_per_s * work_s)
+    stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
+    entries = again * expm1(failures_per_s * (work_s + stall_s))
+    return States(working_s, stalling_s, *recovered(recovery, failures_per_s, entries))
+
+
+def goodput(work_s: Number, states: States) -> Number:
+    """Share of the time that is work kept: the effective training time ratio."""
+    return ratio(work_s, states.total_s)
+
+
+def first_order_goodput(interval_s: Number, stall_s: Number, lost_s: Number, failures_per_s: Number) -> Number:
+    """The usual first-order ETTR, 1 - C/tau - l*(tau/2 + recovery): goes negative where the exact form does not.
+
+    >>> round(first_order_goodput(interval_s=1800.0, stall_s=10.0, lost_s=300.0, failures_per_s=1 / 8862), 3)
+    0.859
+    """
+    return 1.0 - ratio(stall_s, interval_s) - failures_per_s * (interval_s / 2.0 + lost_s)
+
+
+def replicas_lost_probability(nodes: int, group: int, lost: int) -> float:
+    """Chance that `lost` random nodes hold every copy of some state kept in groups of `group` nodes (union bound).
+
+    m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))                                         [gemini]
+
+    >>> replicas_lost_probability(nodes=16, group=2, lost=1), round(replicas_lost_probability(16, 2, 2), 4)
+    (0.0, 0.0667)
+    """
+    from math import comb
+
+    if lost < group:
+        return 0.0
+    return min(1.0, nodes * comb(nodes - group, lost - group) / (group * comb(nodes, lost)))

@@ -1,0 +1,137 @@
+"""The best interval, exact for any cost that is linear in the time spent in each state, and the first-order rules beside it.
+
+A segment of wall length x = tau + d (d = time lost to a draining save) costs A*exp(l*x) - B with
+    A = exp(l*C) * (c_w/l + Q)        B = A - [Q*(exp(l*C)-1) + c_c*(exp(l*C)-1)/l + c_k]
+per exp(l*lag), where Q is what one recovery costs. Minimising cost per unit of kept work gives (1-y)*exp(y) = (B/A)*exp(-l*d) with
+y = l*tau, that is y = 1 + W0(-(B/A)*exp(-l*d)/e). Written with eps = 1 - (B/A)*exp(-l*d), nothing cancels however rare failures are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ckptcost.core.domain import Number
+from ckptcost.core.failures import Recovery, phase_s
+from ckptcost.core.numeric import exp, expm1, exprel, log1p, maximum, minimum, ratio, sqrt, where
+
+_STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9 (tested against scipy)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Cost per second in each state, and per save: seconds, joules, dollars or kgCO2e, one unit throughout."""
+
+    work: Number
+    stall: Number
+    detect: Number
+    reschedule: Number
+    init: Number
+    load: Number
+    warmup: Number
+    per_save: Number
+    """cost of one completed save that does not depend on how long it blocks"""
+
+
+TIME = Rates(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
+
+
+def one_plus_w0(eps: Number) -> Number:
+    """y > 0 with 1 - (1-y)*exp(y) = eps; that is 1 + W0(-(1-eps)/e), exact to rounding even for tiny eps.
+
+    >>> round(one_plus_w0(1.0), 12), round(one_plus_w0(2e-8), 6)
+    (1.0, 0.0002)
+    """
+    y = minimum(sqrt(2.0 * eps), 1.0 + log1p(eps))
+    for _ in range(_STEPS):
+        rise = expm1(y)
+        # g(y) = y*exp(y) - expm1(y) is the series y^2/2 + y^3/3 + y^4/8 for small y, where the difference loses digits
+        g = where(y < 1e-3, y * y * (0.5 + y * (1.0 / 3.0 + y * (0.125 + y / 30.0))), y * (rise + 1.0) - rise)
+        slope = y * (rise + 1.0)
+        y = y - where(slope == 0, 0.0 * y, (g - eps) / where(slope == 0, 1.0, slope))
+    return y
+
+
+def recovery_cost(recovery: Recovery, rates: Rates, failures_per_s: Number) -> Number:
+    """Cost of getting through one recovery, its repeats included."""
+    exposed_s = recovery.exposed_s
+    starts = exp(failures_per_s * exposed_s)
+    after_load_s = recovery.init_s + recovery.load_s
+    return (
+        starts * (rates.detect * recovery.detect_s + rates.reschedule * recovery.reschedule_s)
+        + rates.init * phase_s(0.0 * exposed_s, recovery.init_s, exposed_s, failures_per_s)
+        + rates.load * phase_s(recovery.init_s, recovery.load_s, exposed_s, failures_per_s)
+        + rates.warmup * phase_s(after_load_s, recovery.warmup_s, exposed_s, failures_per_s)
+    )
+
+
+def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number, rates: Rates = TIME, drag_s: Number = 0.0) -> Number:
+    """Training time between saves that costs least; inf without failures. `drag_s` is work time lost per save to the drain.
+
+    Time: independent of the recovery, and to first order sqrt(2*C*M).
+
+    >>> nothing = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
+    >>> round(best_interval_s(300.0, nothing, 1 / 86400) / 60, 1)
+    116.7
+    """
+    rate = where(failures_per_s == 0, 1.0, failures_per_s)
+    q = recovery_cost(recovery, rates, rate)
+    swell = exp(rate * stall_s)
+    whole = swell * (rates.work + rate * q)  # rate * A
+    rise = expm1(rate * stall_s)
+    gap = rise * (rate * q + rates.stall) + rate * rates.per_save  # rate * (A - B)
+    eps = (gap + (whole - gap) * -expm1(-rate * drag_s)) / whole
+    return where(failures_per_s == 0, float("inf") + 0.0 * stall_s, one_plus_w0(eps) / rate)
+
+
+def first_order_interval_s(stall_s: Number, failures_per_s: Number, rates: Rates = TIME) -> Number:
+    """sqrt(2*M*(c_c*C + c_k)/c_w): Young's rule for any cost."""
+    return sqrt(ratio(2.0 * (rates.stall * stall_s + rates.per_save), failures_per_s * rates.work))
+
+
+def young_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
+    """Interval that loses least time, to first order: sqrt(2*C*M)                                      [young-1974]
+
+    >>> round(young_interval_s(stall_s=50.0, mtbf_s=10_800.0))
+    1039
+    """
+    return sqrt(2.0 * stall_s * mtbf_s)
+
+
+def daly_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
+    """Daly's higher-order interval: sqrt(2CM)*(1 + sqrt(C/2M)/3 + C/(18M)) - C for C < 2M, else M           [daly-2006]
+
+    >>> round(daly_interval_s(stall_s=300.0, mtbf_s=86_400.0) / 60, 1)
+    116.7
+    """
+    part = minimum(ratio(stall_s, 2.0 * mtbf_s), 1.0)
+    long_s = young_interval_s(stall_s, mtbf_s) * (1.0 + sqrt(part) / 3.0 + part / 9.0) - stall_s
+    return where(stall_s < 2.0 * mtbf_s, long_s, mtbf_s)
+
+
+def validity(stall_s: Number, exposed_s: Number, interval_s: Number, failures_per_s: Number) -> Number:
+    """How far the first-order rules can be trusted: 2 green, 1 amber, 0 red, from the largest of l*C, l*R and l*tau.
+
+    Their relative error in the overhead is of the order of that number: below 0.02 nobody will notice, above 0.2 they mislead.
+
+    >>> validity(stall_s=10.0, exposed_s=60.0, interval_s=600.0, failures_per_s=1 / 86400), validity(600.0, 60.0, 600.0, 1 / 1000)
+    (2, 0)
+    """
+    worst = failures_per_s * maximum(maximum(stall_s, exposed_s), interval_s)
+    return where(worst < 0.02, 2, where(worst < 0.2, 1, 0))
+
+
+def golden_interval_s(cost: Callable[[Number], Number], low_s: Number, high_s: Number, steps: int = 90) -> Number:
+    """Least point of a unimodal function of the interval, by golden section on its logarithm; arrays are searched side by side."""
+    shrink = (5.0**0.5 - 1.0) / 2.0
+    low, high = log1p(low_s - 1.0), log1p(high_s - 1.0)
+    left, right = high - shrink * (high - low), low + shrink * (high - low)
+    at_left, at_right = cost(exp(left)), cost(exp(right))
+    for _ in range(steps):
+        go_left = at_left < at_right
+        high, low = where(go_left, right, high), where(go_left, low, left)
+        new = where(go_left, high - shrink * (high - low), low + shrink * (high - low))
+        at_new = cost(exp(new))
+        left, right = where(go_left, new, right), where(go_left, left, new)
+        at_left, at_right = where(go_left, at_new, at_right), where(go_left, at_left, at_new)
+    return exp((low + high) / 2.0)

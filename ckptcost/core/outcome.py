@@ -1,0 +1,208 @@
+"""From a scenario to its outcome: save time, interval, states, and the two bills (one save, the whole run)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ckptcost.core import failures as fail
+from ckptcost.core import levels, optimum, timing
+from ckptcost.core.bill import Bill, Spent, bill_of, states_w, stored_j
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.energy import carried_j
+from ckptcost.core.failures import Recovery, States
+from ckptcost.core.money import kept_saves
+from ckptcost.core.numeric import exp, exprel, isnan, known, maximum, ratio, where
+from ckptcost.core.timing import Cycle, Save
+from ckptcost.core.units import DAY_S
+
+
+class Plan(NamedTuple):
+    """What does not depend on the interval."""
+
+    saved: Save
+    second: Save | None
+    recovery: Recovery
+    second_recovery: Recovery | None
+    failures_per_s: Number
+    lost_per_s: Number
+    """failures that the first tier's copy does not survive, where a second tier is there to catch them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    plan: Plan
+    interval_s: Number
+    """training time between saves"""
+    cycle: Cycle
+    states: States
+    saves: Number
+    wall_s: Number
+    goodput: Number
+    failures: Number
+    run: Bill
+    one_save: Bill
+    spent: Spent
+
+
+def plan_of(s: Scenario) -> Plan:
+    """Save and recovery times, and the failure rates by what they destroy."""
+    saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
+    rate = fail.job_failures_per_s(s.failures, timing.nodes_of(s.cluster))
+    recovery = _recovery(s, timing.load_s(s.checkpoint, s.tier, s.cluster))
+    if s.second_tier is None:
+        return Plan(saved, None, recovery, None, rate, 0.0 * rate)
+    second = timing.save(s.checkpoint, s.second_tier, s.cluster, s.policy)
+    second_recovery = _recovery(s, timing.load_s(s.checkpoint, s.second_tier, s.cluster))
+    spares = s.tier.survives in ("node", "site")
+    return Plan(saved, second, recovery, second_recovery, rate, 0.0 * rate if spares else rate * s.failures.node_loss_fraction)
+
+
+def _recovery(s: Scenario, load_s: Number) -> Recovery:
+    f = s.failures
+    return Recovery(f.detect_s, f.reschedule_s, f.init_s, load_s, f.warmup_s)
+
+
+def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, States, Number]:
+    """(rhythm, expected seconds per completed save, work time lost to draining) at a given interval."""
+    p = s.policy
+    drag_s = p.slowdown_fraction * plan.saved.lag_s
+    cycle = timing.backpressure(interval_s, plan.saved, p, drag_s)
+    kept_s = cycle.interval_s
+    if plan.second is None or plan.second_recovery is None:
+        return cycle, fail.segment(kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s), drag_s
+    if p.mode == "async":
+        second_stall_s, second_lag_s = 0.0 * kept_s, plan.saved.lag_s + plan.second.lag_s
+        drag_s = drag_s + p.slowdown_fraction * plan.second.lag_s / p.second_every
+    else:
+        second_stall_s, second_lag_s = plan.second.stall_s, 0.0 * kept_s
+    states = levels.period(
+        kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s - plan.lost_per_s,
+        p.second_every, second_stall_s, second_lag_s, plan.second_recovery, plan.lost_per_s,
+    )  # fmt: skip
+    return cycle, states, drag_s
+
+
+def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
+    """Cost per second in each state for one objective; carbon is operational (location-based) plus embodied where known."""
+    if objective == "time":
+        return optimum.TIME
+    c, site = s.cluster, s.site
+    gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
+    train_w, stall_w, idle_w = ((gpu_train_w + host_train_w) * site.pue, (gpu_stall_w + host_stall_w) * site.pue, (gpu_idle_w + host_idle_w) * site.pue)
+    local = s.tier.boundary in ("drive", "node")
+    save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
+    if not local:
+        save_j = save_j + known(carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0)
+    if objective == "energy":
+        per_j, per_s, save_cost = 1.0, 0.0, save_j
+    elif objective == "carbon":
+        per_j, per_s = site.kgco2e_per_j, known(c.embodied_kgco2e_per_gpu_s, 0.0) * c.gpus
+        save_cost = save_j * per_j
+    else:
+        per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
+        rent = where(isnan(s.tier.usd_per_byte_s), 0.0, s.tier.usd_per_byte_s)
+        keep = where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last)
+        per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else keep * plan.saved.stored_bytes * rent)
+        request = known(ratio(plan.saved.written_bytes, s.tier.request_bytes) * s.tier.usd_per_request, 0.0)
+        priced = where(isnan(s.tier.usd_per_byte_s), where(isnan(s.tier.usd_per_s), False, True), True)
+        save_cost = save_j * where(priced, 0.0, known(site.usd_per_j, 0.0)) + (0.0 if local else request)
+    # a save that a failure repeats is written again: exprel(l*C) writes per completed save
+    save_cost = save_cost * exprel(plan.failures_per_s * plan.saved.stall_s)
+    work, stall, idle = train_w * per_j + per_s, stall_w * per_j + per_s, idle_w * per_j + per_s
+    return optimum.Rates(work, stall, stall, idle, stall, stall, work, save_cost)
+
+
+def cost_per_work(s: Scenario, plan: Plan, rates: optimum.Rates, interval_s: Number) -> Number:
+    """Expected cost of one second of kept work at an interval, in the objective's unit: what the optimum minimises."""
+    cycle, t, _ = states_at(s, plan, interval_s)
+    again = exp(plan.failures_per_s * plan.saved.lag_s)
+    total = (
+        rates.work * t.work_s + rates.stall * t.stall_s + rates.detect * t.detect_s + rates.reschedule * t.reschedule_s
+        + rates.init * t.init_s + rates.load * t.load_s + rates.warmup * t.warmup_s + again * rates.per_save
+    )  # fmt: skip
+    return total / cycle.interval_s
+
+
+def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
+    """The interval with the least cost: closed form for one tier, golden section for two, never below what a busy drain allows."""
+    rates = rates_for(s, plan, objective)
+    p = s.policy
+    drag_s = p.slowdown_fraction * plan.saved.lag_s
+    stall_s = plan.saved.stall_s
+    closed = optimum.best_interval_s(stall_s, plan.recovery, plan.failures_per_s, rates, drag_s)
+    if plan.second is not None:
+        mean_stall_s = stall_s + (plan.second.stall_s / p.second_every if p.mode == "sync" else 0.0)
+        first = optimum.best_interval_s(maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s)
+        closed = optimum.golden_interval_s(lambda tau: cost_per_work(s, plan, rates, tau), first / 300.0, first * 30.0)
+    return maximum(closed, plan.saved.lag_s / p.in_flight - stall_s - drag_s)
+
+
+def interval_of(s: Scenario, plan: Plan) -> Number:
+    """The policy's cadence as training time between saves."""
+    p = s.policy
+    match p.cadence:
+        case "interval":
+            return p.every
+        case "steps":
+            return p.every * p.step_s
+        case "per_day":
+            return ratio(DAY_S, p.every)
+        case "saves":
+            return ratio(s.work_s, p.every)
+        case "optimal":
+            return best_interval_s(s, plan, p.objective)
+
+
+def evaluate(s: Scenario) -> Outcome:
+    """Everything one scenario costs."""
+    plan = plan_of(s)
+    asked_s = interval_of(s, plan)
+    cycle, states, drag_s = states_at(s, plan, asked_s)
+    interval_s = cycle.interval_s
+    saves = ratio(s.work_s, interval_s)
+    wall_s = saves * states.total_s
+    # how often a save is written for each that completes: failures cut some short
+    repeats = where(cycle.stall_s > 0, ratio(states.stall_s, cycle.stall_s), exp(plan.failures_per_s * plan.saved.lag_s))
+    if plan.second is not None and s.policy.mode == "sync":
+        repeats = ratio(states.stall_s, cycle.stall_s + plan.second.stall_s / s.policy.second_every)
+    every = s.policy.second_every
+    held = kept_saves(saves, s.policy.keep_last) * plan.saved.stored_bytes
+    second_held = kept_saves(saves / every, s.policy.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
+    spent = Spent(
+        saves * states.stall_s, saves * drag_s, saves * (states.work_s - interval_s - drag_s),
+        saves * states.detect_s, saves * states.reschedule_s, saves * states.init_s, saves * states.load_s, saves * states.warmup_s,
+        saves * repeats, saves * repeats / every if plan.second else 0.0, held, second_held, wall_s,
+    )  # fmt: skip
+    second_stall_s = plan.second.stall_s / every if plan.second and s.policy.mode == "sync" else 0.0
+    once = Spent(
+        cycle.stall_s + second_stall_s, drag_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
+        1.0, 1.0 / every if plan.second else 0.0, held, second_held, ratio(wall_s, saves),
+    )  # fmt: skip
+    return Outcome(
+        plan, interval_s, cycle, states, saves, wall_s, ratio(s.work_s, wall_s), saves * states.failures,
+        bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
+    )  # fmt: skip
+
+
+class Classic(NamedTuple):
+    """The textbook answers beside the exact one, and how far they can be trusted (2 green, 1 amber, 0 red)."""
+
+    young_interval_s: Number
+    daly_interval_s: Number
+    exact_interval_s: Number
+    first_order_goodput: Number
+    validity: Number
+
+
+def classic_of(s: Scenario, outcome: Outcome) -> Classic:
+    plan = outcome.plan
+    mtbf_s = fail.mtbf_s(plan.failures_per_s)
+    lost_s = plan.recovery.down_s + plan.recovery.exposed_s + plan.saved.lag_s
+    return Classic(
+        optimum.young_interval_s(outcome.cycle.stall_s, mtbf_s),
+        optimum.daly_interval_s(outcome.cycle.stall_s, mtbf_s),
+        best_interval_s(replace(s, policy=replace(s.policy, objective="time")), plan, "time"),
+        fail.first_order_goodput(outcome.interval_s, outcome.cycle.stall_s, lost_s, plan.failures_per_s),
+        optimum.validity(outcome.cycle.stall_s, plan.recovery.exposed_s, outcome.interval_s, plan.failures_per_s),
+    )

@@ -1,0 +1,123 @@
+"""Seconds of one save and of one load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckptcost.core.domain import Checkpoint, Cluster, Number, Policy, Tier
+from ckptcost.core.numeric import ceil, known, maximum, minimum, ratio, where
+from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """One completed save: how long training stands still, how long until the bytes are safe, and what is written."""
+
+    stall_s: Number
+    """training held up (sync: the whole save; async: the copy out of GPU memory)"""
+    lag_s: Number
+    """from the end of the stall to the instant the save can be recovered from (sync: 0)"""
+    write_s: Number
+    """storage busy writing"""
+    written_bytes: Number
+    stored_bytes: Number
+    wire_bytes_per_s: Number
+    """rate of the narrowest place between GPU memory and the medium"""
+
+
+def nodes_of(cluster: Cluster) -> Number:
+    return ceil(cluster.gpus / cluster.gpus_per_node)
+
+
+def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
+    """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic, N_gpu*path)."""
+    nodes = nodes_of(cluster)
+    system = minimum(tier.write_bytes_per_s, _provisioned(tier.capacity_bytes, tier.write_per_s))
+    return minimum(minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_write_bytes_per_s)
+
+
+def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
+    """As `write_rate_bytes_per_s`, for reading back."""
+    nodes = nodes_of(cluster)
+    system = minimum(tier.read_bytes_per_s, _provisioned(tier.capacity_bytes, tier.read_per_s))
+    return minimum(minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_read_bytes_per_s)
+
+
+def _provisioned(capacity_bytes: Number, per_s: Number) -> Number:
+    rate = capacity_bytes * per_s
+    return where(rate != rate, float("inf"), rate)
+
+
+def _nic(tier: Tier, cluster: Cluster) -> Number:
+    """A node's link counts only where the bytes leave the node."""
+    return float("inf") if tier.boundary in ("drive", "node") else cluster.node_nic_bytes_per_s
+
+
+def drain_s(bytes_: Number, rate_bytes_per_s: Number, straggler_factor: Number = 1.0, setup_s: Number = 0.0, files: Number = 0.0, files_per_s: Number = float("inf")) -> Number:
+    """Time until the slowest writer is done: setup + files/rate + sigma*bytes/rate.
+
+    >>> drain_s(bytes_=2e12, rate_bytes_per_s=2e9)
+    1000.0
+    """
+    return setup_s + ratio(files, files_per_s) + straggler_factor * ratio(bytes_, rate_bytes_per_s)
+
+
+def copy_s(bytes_: Number, gpus: Number, gpu_d2h_bytes_per_s: Number, straggler_factor: Number = 1.0) -> Number:
+    """Time of the copy from GPU to host memory, all GPUs at once."""
+    return straggler_factor * ratio(bytes_, gpus * gpu_d2h_bytes_per_s)
+
+
+def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -> Save:
+    """One save on one tier."""
+    size_bytes = mean_save_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction)
+    moved_bytes = size_bytes * checkpoint.replicas_writing
+    written_bytes = moved_bytes / checkpoint.compression_ratio
+    rate = write_rate_bytes_per_s(tier, cluster)
+    write_s = drain_s(written_bytes, rate, checkpoint.straggler_factor, tier.setup_s, checkpoint.files, tier.files_per_s)
+    squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
+    d2h_s = copy_s(moved_bytes, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor)
+    fixed_s = write_s - checkpoint.straggler_factor * ratio(written_bytes, rate)
+    if policy.pipelined:
+        through_s = fixed_s + maximum(maximum(write_s - fixed_s, squeeze_s), d2h_s)
+        background_s = fixed_s + maximum(write_s - fixed_s, squeeze_s)
+    else:
+        through_s = write_s + squeeze_s + d2h_s
+        background_s = write_s + squeeze_s
+    # d2h is the snapshot of an async save; without a GPU-to-host rate it takes no time
+    if policy.mode == "async":
+        stall_s, lag_s = known(policy.snapshot_s, d2h_s), background_s
+    else:
+        stall_s, lag_s = through_s, through_s * 0.0
+    narrowest = minimum(rate, cluster.gpus * cluster.gpu_d2h_bytes_per_s)
+    return Save(stall_s, lag_s, write_s, written_bytes, size_bytes / checkpoint.compression_ratio, narrowest)
+
+
+def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
+    """Time to read the state back; with an unknown read rate, the write rate."""
+    bytes_ = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction) / checkpoint.compression_ratio
+    return tier.setup_s + ratio(bytes_ * cluster.readers_per_byte, read_rate_bytes_per_s(tier, cluster))
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """The save in the rhythm of the run: what a busy background turns the interval and the stall into."""
+
+    interval_s: Number
+    """training time between two saves that are really made"""
+    stall_s: Number
+    blocked_s: Number
+    """part of the stall that waits for an earlier save to drain"""
+
+
+def backpressure(interval_s: Number, saved: Save, policy: Policy, drag_s: Number = 0.0) -> Cycle:
+    """With m saves in flight a cycle cannot be shorter than lag/m: `block` waits, `skip` leaves saves out.
+
+    >>> slow = Save(stall_s=1.0, lag_s=100.0, write_s=100.0, written_bytes=1.0, stored_bytes=1.0, wire_bytes_per_s=1.0)
+    >>> backpressure(interval_s=30.0, saved=slow, policy=Policy(every=30.0, mode="async")).blocked_s
+    69.0
+    """
+    least_s = saved.lag_s / policy.in_flight - saved.stall_s - drag_s
+    if policy.when_busy == "skip":
+        return Cycle(interval_s * maximum(1.0, ceil(ratio(least_s, interval_s))), saved.stall_s, 0.0 * saved.stall_s)
+    blocked_s = maximum(0.0 * interval_s, least_s - interval_s)
+    return Cycle(interval_s, saved.stall_s + blocked_s, blocked_s)

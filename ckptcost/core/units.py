@@ -1,0 +1,182 @@
+"""Text with units at the door, base units inside.
+
+Base units: bytes, s, w, j, bytes_per_s, usd, kgco2e, gpu_s. A GPU and a node are counted things with a dimension of their own,
+so that "usd per GPU-second" and "failures per node-day" cannot be mixed up. 1 GB = 1e9 bytes, 1 GiB = 2**30, 1 Gb = 1e9/8 bytes.
+A month is 730 h and a year 8,760 h, as cloud price lists count them. The only module that knows how many joules are in a kWh.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+from ckptcost.errors import UnitError
+
+KWH_J: Final = 3.6e6
+HOUR_S: Final = 3600.0
+DAY_S: Final = 86_400.0
+MONTH_S: Final = 730 * HOUR_S
+YEAR_S: Final = 8760 * HOUR_S
+
+Dims = tuple[tuple[str, int], ...]
+
+_BASE: dict[str, tuple[float, dict[str, int]]] = {
+    "s": (1, {"s": 1}), "sec": (1, {"s": 1}), "second": (1, {"s": 1}), "ms": (1e-3, {"s": 1}), "us": (1e-6, {"s": 1}),
+    "min": (60, {"s": 1}), "minute": (60, {"s": 1}), "h": (HOUR_S, {"s": 1}), "hr": (HOUR_S, {"s": 1}), "hour": (HOUR_S, {"s": 1}),
+    "d": (DAY_S, {"s": 1}), "day": (DAY_S, {"s": 1}), "week": (7 * DAY_S, {"s": 1}), "month": (MONTH_S, {"s": 1}), "mo": (MONTH_S, {"s": 1}),
+    "y": (YEAR_S, {"s": 1}), "yr": (YEAR_S, {"s": 1}), "year": (YEAR_S, {"s": 1}),
+    "J": (1, {"j": 1}), "Wh": (HOUR_S, {"j": 1}), "W": (1, {"j": 1, "s": -1}),
+    "usd": (1, {"usd": 1}), "$": (1, {"usd": 1}), "dollar": (1, {"usd": 1}), "cent": (0.01, {"usd": 1}),
+    "kgCO2e": (1, {"kgco2e": 1}), "kgCO2": (1, {"kgco2e": 1}), "gCO2e": (1e-3, {"kgco2e": 1}), "gCO2": (1e-3, {"kgco2e": 1}),
+    "tCO2e": (1e3, {"kgco2e": 1}), "tCO2": (1e3, {"kgco2e": 1}), "g": (1e-3, {"kgco2e": 1}), "kg": (1, {"kgco2e": 1}), "t": (1e3, {"kgco2e": 1}),
+    "gpu": (1, {"gpu": 1}), "node": (1, {"node": 1}), "file": (1, {"file": 1}), "request": (1, {"request": 1}), "put": (1, {"request": 1}),
+    "step": (1, {}), "param": (1, {}), "parameter": (1, {}), "save": (1, {}), "checkpoint": (1, {}), "%": (0.01, {}), "percent": (0.01, {}),
+    "failure": (1, {}), "x": (1, {}), "byte": (1, {"bytes": 1}), "B": (1, {"bytes": 1}), "bit": (0.125, {"bytes": 1}), "b": (0.125, {"bytes": 1}),
+}  # fmt: skip
+_SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_COUNT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+
+UNITS: Final[dict[str, tuple[Dims, str]]] = {
+    # suffix of a name -> its dimensions, and an example a person can copy
+    "bytes_per_param": ((("bytes", 1),), "14 B"),
+    "usd_per_gpu_s": ((("gpu", -1), ("s", -1), ("usd", 1)), "2.50 USD/GPU-h"),
+    "usd_per_byte_s": ((("bytes", -1), ("s", -1), ("usd", 1)), "0.023 USD/GB-month"),
+    "usd_per_request": ((("request", -1), ("usd", 1)), "0.005 USD/1000 requests"),
+    "usd_per_j": ((("j", -1), ("usd", 1)), "0.09 USD/kWh"),
+    "usd_per_s": ((("s", -1), ("usd", 1)), "12 USD/h"),
+    "kgco2e_per_gpu_s": ((("gpu", -1), ("kgco2e", 1), ("s", -1)), "33 g/GPU-h"),
+    "kgco2e_per_j": ((("j", -1), ("kgco2e", 1)), "384 g/kWh"),
+    "j_per_byte": ((("bytes", -1), ("j", 1)), "139 J/GB"),
+    "failures_per_node_s": ((("node", -1), ("s", -1)), "3.8 /1000 node-days"),
+    "failures_per_s": ((("s", -1),), "0.1 /day"),
+    "bytes_per_s": ((("bytes", 1), ("s", -1)), "30 GB/s"),
+    "files_per_s": ((("file", 1), ("s", -1)), "5000 files/s"),
+    "per_s": ((("s", -1),), "1 /day"),
+    "gpu_s": ((("gpu", 1), ("s", 1)), "100 GPU-h"),
+    "bytes": ((("bytes", 1),), "2 TB"),
+    "kgco2e": ((("kgco2e", 1),), "12 kgCO2e"),
+    "usd": ((("usd", 1),), "100 USD"),
+    "s": ((("s", 1),), "30 min"),
+    "w": ((("j", 1), ("s", -1)), "700 W"),
+    "j": ((("j", 1),), "3 kWh"),
+    "": ((), "0.5"),
+}
+
+_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan)\s*(.*)$", re.S)
+_TOKEN = re.compile(r"\s*(?:([*/·^-])|(\d+(?:\.\d+)?(?:e\d+)?)|([A-Za-z$%]+[A-Za-z0-9]*))")
+
+
+def suffix_of(name: str) -> str:
+    """The unit that a field's name ends in; "" for a plain number.
+
+    >>> suffix_of("write_bytes_per_s"), suffix_of("gpu_stall_w"), suffix_of("gpus")
+    ('bytes_per_s', 'w', '')
+    """
+    return next((unit for unit in UNITS if unit and (name == unit or name.endswith("_" + unit))), "")
+
+
+def _atom(word: str) -> tuple[float, dict[str, int]]:
+    for candidate in (word, word.lower(), word.rstrip("s"), word.lower().rstrip("s")):
+        if candidate in _BASE and not (candidate != word and len(candidate) == 1):
+            return _BASE[candidate]
+    for prefix, scale in (*_IEC.items(), *_SI.items()):
+        if word.startswith(prefix) and word[len(prefix) :] in ("B", "b", "bit", "byte", "bytes", "bits", "W", "J", "Wh", "gpu", "param", "params"):
+            factor, dims = _BASE[word[len(prefix) :].rstrip("s")]
+            return scale * factor, dims
+    raise UnitError(f"unknown unit {word!r}")
+
+
+def _unit(text: str) -> tuple[float, dict[str, int]]:
+    """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000 requests"."""
+    factor, dims, sign, at, after_slash = 1.0, dict[str, int](), 1, 0, False
+    text = text.replace("per ", "/").replace("CO₂", "CO2").replace("CO2eq", "CO2e").replace("GPU", "gpu").replace("USD", "usd").strip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if not found:
+            raise UnitError(f"cannot read the unit {text!r}")
+        at = found.end()
+        mark, number, word = found.groups()
+        if mark:
+            if mark == "/":
+                sign, after_slash = -1, True
+            elif mark == "^":
+                raise UnitError(f"cannot read the unit {text!r}")
+        elif number:
+            factor *= float(number) ** sign
+        else:
+            size, parts = _atom(word)
+            factor *= size**sign
+            for name, power in parts.items():
+                dims[name] = dims.get(name, 0) + sign * power
+    if after_slash and text.rstrip().endswith("/"):
+        raise UnitError(f"cannot read the unit {text!r}")
+    return factor, {name: power for name, power in dims.items() if power}
+
+
+def parse(text: str | float | int, unit: str) -> float:
+    """The value in base units of a text such as "30 GB/s"; `unit` is a key of UNITS.
+
+    >>> parse("30 GB/s", "bytes_per_s"), parse("3.8 /1000 node-days", "failures_per_node_s") * 86400 * 1000
+    (30000000000.0, 3.8)
+    >>> parse("405B", ""), parse("12 %", "")
+    (405000000000.0, 0.12)
+    """
+    wanted, example = UNITS[unit]
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise UnitError(f"expected a quantity such as {example!r}, got {type(text).__name__}")
+    if isinstance(text, int | float):
+        if wanted:
+            raise UnitError(f"{text!r} has no unit", remedy=f"give one, e.g. {example!r}")
+        return _finite(text, str(text))
+    if len(text) > 200:
+        raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
+    body = text.strip()
+    money = body.startswith("$")
+    found = _NUMBER.match(body[1:] if money else body)
+    if not found:
+        raise UnitError(f"{text!r} does not start with a number", remedy=f"write e.g. {example!r}")
+    digits, rest = found.group(1), found.group(2).strip()
+    if rest.startswith(","):
+        raise UnitError(f"{text!r} has a comma in its number", remedy=f"write a decimal point and no thousands separator, e.g. {example!r}")
+    number = _finite(float(digits.replace("_", "")), text)
+    if not wanted and rest in _COUNT:
+        return number * _COUNT[rest]
+    if not rest and not money:
+        if wanted:
+            raise UnitError(f"{text!r} has no unit", remedy=f"give one, e.g. {example!r}")
+        return number
+    try:
+        factor, dims = _unit(("usd" if money else "") + rest)
+    except UnitError as error:
+        raise UnitError(f"{text!r}: {error.problem}", remedy=f"write e.g. {example!r}") from None
+    if tuple(sorted(dims.items())) != wanted:
+        raise UnitError(f"{text!r} is {_named(dims)}, expected {unit or 'a plain number'}", remedy=f"write e.g. {example!r}")
+    return _finite(number * factor, text)
+
+
+def _named(dims: dict[str, int]) -> str:
+    key = tuple(sorted(dims.items()))
+    plain = next((unit for unit, (known, _) in UNITS.items() if known == key and unit not in ("bytes_per_param", "failures_per_s")), None)
+    if plain is not None:
+        return plain or "a plain number"
+    return " ".join(f"{name}^{power}" if power != 1 else name for name, power in key)
+
+
+def _finite(value: float, text: str) -> float:
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise UnitError(f"{text!r} is not a finite number")
+    return value
+
+
+def to_kwh(energy_j: Any) -> Any:
+    return energy_j / KWH_J
+
+
+def to_hours(time_s: Any) -> Any:
+    return time_s / HOUR_S

@@ -1,0 +1,71 @@
+"""Every error ckptcost raises on purpose, and the exit code each one means.
+
+CkptcostError 1          the command could not be carried out
+|-- Mismatch 1           `check`: a report does not agree with its own arithmetic
+|-- InputError 2         a flag, scenario, catalogue or report file is wrong: where, what, remedy
+|   |-- UnitError        a quantity without a unit, or with the wrong one
+|   `-- UnknownName      no such entry; carries "did you mean"
+`-- OutputError 4        the result could not be written (full disk, closed pipe, no permission)
+
+The front ends catch CkptcostError and nothing wider; anything else is a defect.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CkptcostError(Exception):
+    exit_code = 1
+
+
+class Mismatch(CkptcostError):
+    """A report's figures differ from what its own inputs give."""
+
+
+class InputError(CkptcostError):
+    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, *, where: str = "", key: str = "", remedy: str = "") -> None:
+        self.problem, self.where, self.key, self.remedy = problem, where, key, remedy
+        super().__init__(str(self))
+
+    def at(self, where: str = "", key: str = "") -> InputError:
+        """The same complaint with its place filled in where it was still unknown."""
+        self.where = self.where or where
+        self.key = self.key or key
+        self.args = (str(self),)
+        return self
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.where, self.key) if part)
+        text = f"{place}: {self.problem}" if place else self.problem
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+
+class UnitError(InputError):
+    """A quantity's text has no unit, an unknown unit or the wrong dimension."""
+
+
+class UnknownName(InputError):
+    """A name that is not in the catalogue, or not a key of the file."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "") -> None:
+        known = sorted(known)
+        near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.55)
+        near = [k for k in known if k.lower() in near] or [k for k in known if name.lower() in k.lower()][:3]
+        if near:
+            remedy = "did you mean " + " or ".join(repr(k) for k in near) + "?"
+        elif len(known) <= 12:
+            remedy = "known: " + ", ".join(known)
+        else:
+            remedy = f"there are {len(known)}; `ckptcost catalog` lists them"
+        shown = name if len(name) <= 60 else name[:57] + "..."
+        super().__init__(f"no {kind} named {shown!r}", where=where, key=key, remedy=remedy)
+
+
+class OutputError(CkptcostError):
+    exit_code = 4
