@@ -1,0 +1,27 @@
+"""ckptcost: what AI-training checkpoints cost, in kWh, GPU-hours, dollars and kgCO2e.
+
+>>> import ckptcost
+>>> report = ckptcost.model("gpt4-scale-2tb")
+>>> report.schedule.stall_s
+10000.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load_report", "model", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are fetched on first use: importing the package must not cost a training job anything."""
+    if name in ("model", "sweep", "load_report"):
+        from ckptcost import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -24,8 +24,8 @@ class Mismatch(CkptcostError):
     """A report's figures differ from what its own inputs give."""
 
 
-class InputError(CkptcostError):
-    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it."""
+class InputError(CkptcostError, ValueError):
+    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it. A ValueError, so that pydantic reports it in place."""
 
     exit_code = 2
 
@@ -56,7 +56,7 @@ class UnknownName(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "") -> None:
         known = sorted(known)
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.55)
-        near = [k for k in known if k.lower() in near] or [k for k in known if name.lower() in k.lower()][:3]
+        near = [next(k for k in known if k.lower() == low) for low in near] or [k for k in known if name.lower() in k.lower()][:3]
         if near:
             remedy = "did you mean " + " or ".join(repr(k) for k in near) + "?"
         elif len(known) <= 12:

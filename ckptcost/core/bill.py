@@ -150,6 +150,8 @@ def _storage(s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, h
     usd_per_j = where(priced, 0.0, tariff)
     keeping_usd = 0.0 if local else money.keeping_usd(held_bytes, wall_s, where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s))
     asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
+    # requests are sold together with bytes: a tier without a price for either does not charge for requests
+    asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
     return [
         line(prefix + "storage_write", "save", "marginal", tier.boundary, writing_j, 0.0, money.electricity_usd(writing_j, usd_per_j)),

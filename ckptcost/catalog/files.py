@@ -1,0 +1,90 @@
+"""Where the shipped models/ and data/ are, and reading one file of them safely."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+import tomllib
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from ckptcost.errors import InputError
+
+MOST_BYTES = 1_000_000
+"""largest TOML or CSV that is read; a scenario is a few hundred bytes and the grid table 60 kB"""
+
+
+def shipped() -> Traversable:
+    """The folder that holds models/ and data/: $CKPTCOST_HOME, else the wheel's, else the checkout's."""
+    home = os.environ.get("CKPTCOST_HOME")
+    if home:
+        root = Path(home)
+        if not (root / "models").is_dir() or not (root / "data").is_dir():
+            raise InputError("holds no models/ and data/", where=f"CKPTCOST_HOME={home}", remedy="unset it to use the shipped catalogue")
+        return root
+    package = resources.files("ckptcost")
+    checkout = Path(str(package)).parent
+    if (checkout / "models" / "tiers").is_dir() and (checkout / "pyproject.toml").is_file():
+        return checkout
+    return package / "_bundled"
+
+
+def overlay() -> Path:
+    """The user's own folder, which lies over the shipped one: $CKPTCOST_USER, else the platform's config folder."""
+    if own := os.environ.get("CKPTCOST_USER"):
+        return Path(own)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "ckptcost"
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "ckptcost"
+
+
+def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES) -> str:
+    """The file's text; every way it can go wrong becomes one message that names it."""
+    try:
+        if file.is_dir():
+            raise InputError("is a folder", where=shown, remedy="name a file in it")
+        with file.open("rb") as stream:
+            raw = stream.read(most_bytes + 1)
+    except FileNotFoundError:
+        raise InputError("no such file", where=shown) from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})", where=shown, remedy="check its permissions") from None
+    if len(raw) > most_bytes:
+        raise InputError(f"is larger than {most_bytes // 1_000_000} MB", where=shown, remedy="this is not such a file")
+    if not raw.strip():
+        raise InputError("is empty", where=shown, remedy="`ckptcost init` writes a commented scenario to start from")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not text in UTF-8", where=shown, remedy="is it the right file?") from None
+
+
+def toml_of(file: Traversable, shown: str) -> dict[str, Any]:
+    text = text_of(file, shown)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"is not valid TOML: {error or 'nested too deep'}", where=shown) from None
+
+
+def csv_of(file: Traversable, shown: str) -> list[dict[str, str]]:
+    rows = list(csv.DictReader(io.StringIO(text_of(file, shown), newline="")))
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise InputError("has more or fewer cells than the header", where=shown, key=f"line {number}")
+    return rows
+
+
+def names_in(folder: Traversable, shown: str) -> list[str]:
+    """Ids of the TOML files in a folder; an absent folder has none, an unreadable one is an error."""
+    try:
+        if not folder.is_dir():
+            return []
+        return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+    except OSError as error:
+        raise InputError(f"cannot be listed ({error.strerror or error})", where=shown, remedy="check its permissions") from None

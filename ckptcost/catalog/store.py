@@ -1,0 +1,142 @@
+"""The catalogue: get(kind, id) with "did you mean". A user's own folder lies over the shipped one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+from ckptcost.catalog import files, schema
+from ckptcost.catalog.figures import Figure, figure_of
+from ckptcost.catalog.keys import KEYS, REFERENCES, unit_of
+from ckptcost.errors import InputError, UnknownName
+
+KINDS: Final = {"checkpoint": "checkpoints", "tier": "tiers", "cluster": "clusters", "site": "sites", "scenario": "scenarios"}
+"""kinds with a TOML file each; accelerators, grids and sources are rows of data/"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One catalogue entry: its figures by key, its words, and what else is known of it."""
+
+    kind: str
+    id: str
+    name: str
+    figures: dict[str, Figure]
+    words: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    claims: tuple[schema.Claim, ...] = ()
+    note: str = ""
+    label: str = ""
+    """what sort of entry: published, vendor-claim, benchmark ..."""
+    where: str = ""
+
+
+class Catalog:
+    """Reads each file at most once, when it is asked for."""
+
+    def __init__(self, shipped: Traversable | None = None, overlay: Traversable | None = None) -> None:
+        self._shipped = shipped if shipped is not None else files.shipped()
+        self._overlay = overlay if overlay is not None else files.overlay()
+        self._seen: dict[tuple[str, str], Entity] = {}
+
+    def _layers(self, kind: str) -> Iterator[tuple[str, Traversable]]:
+        for root, shown in ((self._overlay, str(self._overlay)), (self._shipped, "")):
+            folder = root / "models" / KINDS[kind]
+            yield (f"{shown}/" if shown else "") + f"models/{KINDS[kind]}", folder
+
+    def ids(self, kind: str) -> list[str]:
+        """Every id of a kind, the user's included."""
+        if kind == "accelerator":
+            return sorted(self._accelerators)
+        if kind == "grid":
+            return sorted(self._grids)
+        if kind == "source":
+            return sorted(self.sources)
+        return sorted({name for shown, folder in self._layers(kind) for name in files.names_in(folder, shown)})
+
+    def file_of(self, kind: str, name: str) -> tuple[Traversable, str]:
+        """The file that holds an entry, the user's before the shipped one, and how to call it in a message."""
+        if "/" not in name and "\\" not in name and name not in ("", ".", ".."):
+            for shown, folder in self._layers(kind):
+                if name in files.names_in(folder, shown):
+                    return folder / f"{name}.toml", f"{shown}/{name}.toml"
+        raise UnknownName(kind.replace("_", " "), name, self.ids(kind))
+
+    def get(self, kind: str, name: str) -> Entity:
+        """The entry, validated."""
+        kind = "tier" if kind == "second_tier" else kind
+        if (kind, name) not in self._seen:
+            if kind == "accelerator":
+                entity = self._accelerator(name)
+            elif kind == "grid":
+                entity = self._grid(name)
+            else:
+                entity = self._entity(kind, name)
+            self._seen[kind, name] = entity
+        return self._seen[kind, name]
+
+    def _entity(self, kind: str, name: str) -> Entity:
+        file, shown = self.file_of(kind, name)
+        raw = files.toml_of(file, shown)
+        entry: Any = schema.checked(schema.entity_model(kind), raw, shown)
+        if entry.id != name:
+            raise InputError(f"id is {entry.id!r}, the file is called {name!r}", where=shown, key="id", remedy="make them the same")
+        theirs = shown.startswith("models/")
+        basis, source = entry.basis or ("" if theirs else "user"), entry.source or ("" if theirs else f"user file {name}.toml")
+        figures = {key: figure.or_else(basis, source) for key in KEYS[kind] if (figure := getattr(entry, key, None)) is not None}
+        words = {word: value for word in schema.WORDS[kind] if word not in ("id", "name", REFERENCES.get(kind)) and (value := getattr(entry, word, None)) is not None}
+        return Entity(kind, entry.id, entry.name, figures, words, entry.about, tuple(entry.claim), entry.note, entry.kind, shown)
+
+    @cached_property
+    def _accelerators(self) -> dict[str, dict[str, str]]:
+        return {row["id"]: row for row in files.csv_of(self._shipped / "data" / "accelerators.csv", "data/accelerators.csv")}
+
+    @cached_property
+    def _accelerator_figures(self) -> dict[str, list[dict[str, str]]]:
+        found: dict[str, list[dict[str, str]]] = {}
+        for row in files.csv_of(self._shipped / "data" / "accelerator_figures.csv", "data/accelerator_figures.csv"):
+            found.setdefault(row["id"], []).append(row)
+        return found
+
+    def _accelerator(self, name: str) -> Entity:
+        if name not in self._accelerators:
+            raise UnknownName("accelerator", name, self._accelerators)
+        row = self._accelerators[name]
+        figures, about = {}, {"vendor": row["vendor"]}
+        for cell in self._accelerator_figures.get(name, []):
+            key = {"tdp": "gpu_tdp"}.get(cell["key"], cell["key"])
+            raw = {part: cell[part] for part in ("value", "low", "high", "basis", "source", "note") if cell[part]}
+            if key in KEYS["cluster"]:
+                try:
+                    figures[key] = figure_of(raw, unit_of("cluster", key))
+                except InputError as error:
+                    raise error.at("data/accelerator_figures.csv", f"{name}.{cell['key']}") from None
+            else:
+                about[cell["key"]] = cell["value"]
+        return Entity("accelerator", name, row["name"], figures, {}, about, (), row.get("note", ""), row.get("kind", ""), "data/accelerators.csv")
+
+    @cached_property
+    def _grids(self) -> dict[str, dict[str, str]]:
+        return {row["id"]: row for row in files.csv_of(self._shipped / "data" / "grids.csv", "data/grids.csv")}
+
+    def _grid(self, name: str) -> Entity:
+        if name not in self._grids:
+            raise UnknownName("grid", name, self._grids)
+        row = self._grids[name]
+        raw = {"value": row["gco2e_per_kwh"] + " g/kWh", "basis": row["basis"], "source": row["source"], "note": f"{row['scope']}, {row['year']}".rstrip(", ")}
+        figure = figure_of(raw, "kgco2e_per_j")
+        about = {key: row[key] for key in ("scope", "year", "licence") if row.get(key)}
+        return Entity("grid", name, row["name"], {"grid_location": figure}, {}, about, (), row.get("note", ""), row["basis"], "data/grids.csv")
+
+    @cached_property
+    def sources(self) -> dict[str, dict[str, Any]]:
+        """The bibliography."""
+        return files.toml_of(self._shipped / "data" / "sources.toml", "data/sources.toml")
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """models/defaults.toml: what is assumed of every job until somebody says better."""
+        return files.toml_of(self._shipped / "models" / "defaults.toml", "models/defaults.toml")

@@ -1,0 +1,30 @@
+"""`ckptcost init`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+EPILOG = """\
+The file names every input with its meaning; what is commented out keeps its catalogue or default value.
+An existing file is never overwritten; "-" prints to stdout.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="scenario.toml", help="default: scenario.toml")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost.catalog.template import template
+    from ckptcost.cli import output
+    from ckptcost.errors import InputError
+
+    if options.file != "-" and Path(options.file).exists():
+        raise InputError("is already there", where=options.file, remedy="choose another name, or remove it first")
+    output.write([template()], options.file)
+    if options.file != "-":
+        import sys
+
+        print(f"ckptcost: wrote {options.file}; edit it, then: ckptcost model -s {options.file}", file=sys.stderr)
+    return 0

@@ -1,0 +1,90 @@
+"""`ckptcost`: find the command, import only that one, and turn every expected error into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from ckptcost import __version__
+from ckptcost.errors import CkptcostError, InputError
+
+COMMANDS = {
+    "model": "what a job's checkpoints cost: seconds, GPU-hours, kWh, dollars, kgCO2e",
+    "sweep": "the same over a grid of tiers, counts and any other input",
+    "catalog": "the shipped models, tiers, clusters, sites, accelerators, grids and their sources",
+    "check": "recompute a JSON report from its own inputs and compare",
+    "init": "write a commented scenario file to start from",
+}
+
+EPILOG = """\
+exit codes: 0 done, 1 a check found differences, 2 wrong input, 4 output could not be written, 130 interrupted
+start with: ckptcost model            then: ckptcost model --help
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with the house's one-line errors."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"ckptcost: {message}. See `{self.prog} --help`.", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parser_for(command: str) -> Parser:
+    """The parser of one command, which imports that command's module and no other."""
+    module = import_module(f"ckptcost.cli.{command}_")
+    parser = Parser(prog=f"ckptcost {command}", description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=module.EPILOG, allow_abbrev=False)
+    module.arguments(parser)
+    parser.set_defaults(run=module.run)
+    return parser
+
+
+def short_help() -> str:
+    lines = ["usage: ckptcost COMMAND [options]", "", "What AI-training checkpoints cost, every number traceable.", "", "commands:"]
+    lines += [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
+    return "\n".join([*lines, "", "ckptcost COMMAND --help shows a command's options; --version the version.", EPILOG.rstrip()]) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the value is the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not words or words[0] in ("-h", "--help", "help"):
+            sys.stdout.write(short_help())
+        elif words[0] in ("-V", "--version"):
+            sys.stdout.write(f"ckptcost {__version__}\n")
+        elif words[0] not in COMMANDS:
+            import difflib
+
+            near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+            raise InputError(f"no command named {words[0][:60]!r}", remedy=f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(COMMANDS))
+        else:
+            options = parser_for(words[0]).parse_args(words[1:])
+            options.command_line = ["ckptcost", *words]
+            code = int(options.run(options) or 0)
+            sys.stdout.flush()
+            return code
+        sys.stdout.flush()
+    except CkptcostError as error:
+        print(f"ckptcost: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("ckptcost: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader went away (`| head`): no message, and no second one when Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 4
+    except OSError as error:
+        print(f"ckptcost: the output could not be written ({error.strerror or error})", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 4
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

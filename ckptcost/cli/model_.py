@@ -1,0 +1,53 @@
+"""`ckptcost model`."""
+
+from __future__ import annotations
+
+import argparse
+
+EPILOG = """\
+examples:
+  ckptcost model                                             the 2 TB checkpoint on four storage systems
+  ckptcost model -s llama31-405b-16k --tier flash-shared --tier nas-hdd
+  ckptcost model --tier nas-hdd --tier generic-pfs --saves 1 --saves 100 --saves 1000
+  ckptcost model -s job.toml --interval "30 min" --set policy.mode=async -f json -o report.json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import scenario_flags
+
+    scenario_flags.add(parser)
+    parser.add_argument("--tier", action="append", default=[], metavar="ID", help="a storage tier of the catalogue; may repeat, the first is billed in full")
+    parser.add_argument("--saves", action="append", default=[], metavar="N", help="saves in the whole run; may repeat")
+    parser.add_argument("--against", metavar="ID", help="reference tier: what of the bill was avoidable")
+    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost import api
+    from ckptcost.cli import output, scenario_flags
+    from ckptcost.core.units import parse
+    from ckptcost.errors import InputError
+
+    try:
+        saves = [parse(text, "") for text in options.saves]
+    except InputError as error:
+        raise error.at("--saves") from None
+    report = api.model(
+        options.scenario, tier=options.tier, saves=saves, interval=options.interval, set=options.set, against=options.against,
+        command=options.command_line, files=scenario_flags.files_of(options.scenario),
+    )  # fmt: skip
+    output.write([_formatted(report, options.format)], options.output)
+    return 0
+
+
+def _formatted(report, form: str) -> str:  # type: ignore[no-untyped-def]
+    if form == "json":
+        return str(report.to_json())
+    if form == "csv":
+        from ckptcost.report.tables_csv import of_report
+
+        return of_report(report)
+    from ckptcost.report.text import text, to_markdown
+
+    return to_markdown(report) if form == "md" else text(report)

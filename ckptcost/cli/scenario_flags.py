@@ -1,0 +1,21 @@
+"""Flags that say which job is meant, shared by model and sweep."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)")
+    parser.add_argument("--interval", metavar="TIME", help='training time between saves, e.g. "30 min"')
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help='change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat')
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout; the file appears whole or not at all")
+
+
+def files_of(scenario: str | None) -> list[tuple[str, bytes]]:
+    """The user's own file, for the report's list of inputs."""
+    if scenario and (scenario.endswith(".toml") or "/" in scenario):
+        path = Path(scenario)
+        return [(path.name, path.read_bytes())]
+    return []

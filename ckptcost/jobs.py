@@ -1,0 +1,213 @@
+"""The verbs, shared by both front ends: model and sweep. They return domain results; documents are made of them elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ckptcost.catalog.figures import Figure
+from ckptcost.catalog.keys import KEYS, LIMITS, SECTIONS, WORDS, unit_of
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.cautions import Caution, cautions_of
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.draws import drawn
+from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
+from ckptcost.core.sweep import CHUNK, Axis, chunks
+from ckptcost.core.units import parse
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.scenario import Layer, Resolved, ranges_of, read_layer, resolve
+
+OBJECTIVES = ("time", "energy", "usd", "carbon")
+MOST_ROWS = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One tier at one cadence: what went in and what came out."""
+
+    tier_id: str
+    resolved: Resolved
+    outcome: Outcome
+    spread: Outcome
+    """the same over draws from the inputs' ranges, each number an array"""
+    classic: Classic
+    best: dict[str, Number]
+    """best interval by objective"""
+    cautions: tuple[Caution, ...]
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.resolved.scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All cases of one question, the first one in full; `reference` is the case that the avoidable ledger compares with."""
+
+    cases: tuple[Case, ...]
+    reference: Case | None = None
+
+
+def case_of(resolved: Resolved) -> Case:
+    """Evaluate one resolved scenario."""
+    s = resolved.scenario
+    outcome = evaluate(s)
+    _computable(resolved, outcome)
+    # the plan stays as chosen, only the world varies: an optimal interval is not re-chosen in every draw
+    fixed = replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
+    ranges = ranges_of(resolved)
+    ranges.pop("policy.every", None)
+    spread = evaluate(drawn(fixed, ranges)) if ranges else outcome
+    best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
+    held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
+    return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic_of(s, outcome), best, held)
+
+
+def _computable(resolved: Resolved, outcome: Outcome) -> None:
+    policy = resolved.scenario.policy
+    if outcome.interval_s == float("inf"):
+        raise InputError("without failures the best interval is never to save", key="policy.optimal", remedy='give failures.rate, or an interval such as --interval "1 h"')
+    if not outcome.interval_s > 0:
+        needs = {"energy": "cluster.gpu_train, gpu_stall, host_train", "usd": "cluster.gpu_price, site.tariff", "carbon": "site.grid_location and the powers"}
+        raise InputError(
+            f"the best interval for {policy.objective} cannot be computed", key="policy.optimal",
+            remedy=f"a figure it needs is unknown ({needs.get(policy.objective, 'the save time')})",
+        )  # fmt: skip
+
+
+def model(catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None) -> Answer:
+    """Every tier at every number of saves; without either, the scenario as it stands."""
+    asked = _compared(layers)
+    tiers, saves = tiers or asked[0], saves or asked[1]
+    cases = tuple(case_of(resolve(catalog, [*layers, *_chosen(catalog, tier, count)])) for tier, count in product(tiers or (None,), saves or (None,)))
+    reference = None
+    if against is not None:
+        reference = case_of(resolve(catalog, [*layers, *_chosen(catalog, against, saves[0] if saves else None)]))
+    return Answer(cases, reference)
+
+
+def _compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float]]:
+    """What the scenario itself compares, unless a later layer (a flag) says one tier or one cadence."""
+    tiers: Sequence[str] = ()
+    saves: Sequence[float] = ()
+    for layer in layers:
+        if "id" in layer.sections.get("tier", {}):
+            tiers = ()
+        if {"interval", "steps", "per_day", "saves", "optimal"} & layer.sections.get("policy", {}).keys():
+            saves = ()
+        tiers, saves = layer.compare_tiers or tiers, layer.compare_saves or saves
+    return tiers, saves
+
+
+def _chosen(catalog: Catalog, tier: str | None, saves: float | None) -> Iterator[Layer]:
+    if tier is not None:
+        yield read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")
+    if saves is not None:
+        yield read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "flag")
+
+
+# ---- sweep
+
+ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid", "accelerator": "cluster.accelerator",
+           "saves": "policy.saves", "interval": "policy.interval", "gpus": "cluster.gpus", "mode": "policy.mode"}  # fmt: skip
+# other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
+_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction", "cluster.host_train",
+             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """One axis of a sweep as the user said it."""
+
+    name: str
+    section: str
+    key: str
+    values: tuple[Any, ...]
+    numeric: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or constants."""
+
+    rows: int
+    axes: dict[str, Any]
+    resolved: Resolved
+    scenario: Scenario
+    outcome: Outcome
+
+
+def over_of(text: str) -> Over:
+    """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1 PB,2 PB"."""
+    name, equals, said = text.partition("=")
+    path = ALIASES.get(name.strip(), name.strip())
+    section, _, key = path.partition(".")
+    if not equals or not said.strip():
+        raise InputError(f"{text!r} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
+    if section not in SECTIONS or not key:
+        raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
+    if key in WORDS[section] or key == "optimal":
+        return Over(name, section, key, tuple(part.strip() for part in said.split(",")), False)
+    if key not in KEYS[section]:
+        raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
+    unit = unit_of(section, key)
+    try:
+        values = _values(said, unit)
+    except InputError as error:
+        raise error.at("--over", name) from None
+    least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
+    for value in values:
+        if not ((least <= value if inclusive else least < value) and value <= most):
+            raise InputError(f"{value:g} is out of range", where="--over", key=name, remedy=f"{key} must be {'at least' if inclusive else 'more than'} {least:g}")
+    return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
+
+
+def _values(said: str, unit: str) -> tuple[float, ...]:
+    found: list[float] = []
+    for part in said.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            found.append(parse(part, unit))
+            continue
+        if len(ends) != 3:
+            raise InputError(f"{part!r} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
+        start, stop = parse(ends[0], unit), parse(ends[1], unit)
+        geometric = ends[2].strip().startswith("*")
+        step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
+        if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
+            raise InputError(f"{part!r} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
+        count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
+        if count > MOST_ROWS:
+            raise InputError(f"{part!r} has more than {MOST_ROWS:,} values", remedy="take a larger step")
+        found += [float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)]
+    return tuple(found)
+
+
+def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK) -> Iterator[Piece]:
+    """The grid of all axes, in the order given, the last running fastest where it is numeric."""
+    total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
+    if total > MOST_ROWS:
+        raise InputError(f"{total:,} rows are more than {MOST_ROWS:,}", where="--over", remedy="take fewer or shorter axes")
+    named = [over for over in overs if not over.numeric]
+    numeric = [over for over in overs if over.numeric]
+    for words in product(*(over.values for over in named)):
+        raw: dict[str, Any] = {}
+        for over, word in zip(named, words, strict=True):
+            raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
+        for over in numeric:
+            raw.setdefault(over.section, {})[over.key] = Figure(over.values[0], basis="user", text=f"{over.values[0]!r}")
+        resolved = resolve(catalog, [*layers, read_layer(catalog, raw, "--over", "flag")])
+        axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]
+        for chunk in chunks(resolved.scenario, axes, rows):
+            values = dict(zip((over.name for over in named), words, strict=True)) | {over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)}
+            size = len(next(iter(chunk.axes.values()))) if axes else 1
+            yield Piece(size, {over.name: values[over.name] for over in overs}, resolved, chunk.scenario, chunk.outcome)
+
+
+def _field(over: Over) -> str:
+    target = KEYS[over.section][over.key]
+    return target if over.section == "run" else f"{over.section}.{target}"

@@ -1,0 +1,152 @@
+"""Numbers as people read them. Unknown is a dash, never a zero."""
+
+from __future__ import annotations
+
+import math
+
+from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S
+
+DASH = "-"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Three significant digits with thousands separators; whole numbers above a thousand.
+
+    >>> number(1829.6), number(0.37249), number(12.0), number(1.2e7), number(None), number(0.0)
+    ('1,830', '0.372', '12', '12M', '-', '0')
+    """
+    if value is None or value != value:
+        return DASH
+    if math.isinf(value):
+        return "never"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    for scale, mark in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if size >= scale * 0.9995:
+            return _significant(value / scale, digits) + mark
+    if size < 1e-3:
+        return f"{value:.{digits - 1}e}".replace("e-0", "e-")
+    return _significant(value, digits)
+
+
+def _significant(value: float, digits: int) -> str:
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    if places <= 0:
+        return f"{rounded:,.0f}"
+    text = f"{rounded:.{places}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds up to an hour and a bit, then hours, then days.
+
+    >>> duration(0.54), duration(100.0), duration(10_000.0), duration(7200.0), duration(4_665_600.0)
+    ('0.54 s', '100 s', '10,000 s', '7,200 s', '54 d')
+    """
+    if seconds is None or seconds != seconds:
+        return DASH
+    if seconds <= 10_800:
+        return f"{number(seconds)} s"
+    if seconds <= 2 * DAY_S:
+        return f"{number(seconds / HOUR_S)} h"
+    return f"{number(seconds / DAY_S)} d"
+
+
+def size(bytes_: float | None) -> str:
+    """Decimal bytes.
+
+    >>> size(2e12), size(104.7e9)
+    ('2 TB', '105 GB')
+    """
+    return _scaled(bytes_, "B")
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Decimal bytes per second.
+
+    >>> rate(2e8), rate(3e10)
+    ('0.2 GB/s', '30 GB/s')
+    """
+    if bytes_per_s is not None and 1e8 <= bytes_per_s < 1e9:
+        return f"{bytes_per_s / 1e9:g} GB/s"
+    return _scaled(bytes_per_s, "B/s")
+
+
+def _scaled(value: float | None, unit: str) -> str:
+    if value is None or value != value:
+        return DASH
+    for scale, mark in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale:
+            return f"{number(value / scale)} {mark}{unit}"
+    return f"{number(value)} {unit}"
+
+
+def count(value: float | None) -> str:
+    """Things that are counted: exact while they are whole.
+
+    >>> count(1024.0), count(2592.4), count(16384.0)
+    ('1,024', '2,590', '16,384')
+    """
+    if value is not None and value == value and abs(value) < 1e9 and value == int(value):
+        return f"{int(value):,}"
+    return number(value)
+
+
+_PEOPLE = {
+    "w": (1.0, "W"), "j_per_byte": (1e-9, "J/GB"), "usd_per_gpu_s": (1 / HOUR_S, "USD/GPU-h"), "usd_per_j": (1 / KWH_J, "USD/kWh"),
+    "kgco2e_per_j": (1e-3 / KWH_J, "g/kWh"), "kgco2e_per_gpu_s": (1e-3 / HOUR_S, "g/GPU-h"), "usd_per_byte_s": (1e-9 / MONTH_S, "USD/GB-month"),
+    "failures_per_node_s": (1e-3 / DAY_S, "/1000 node-days"), "failures_per_s": (1 / DAY_S, "/day"), "per_s": (1e6 / 2**40, "MB/s/TiB"),
+    "usd_per_s": (1 / HOUR_S, "USD/h"), "usd_per_request": (1e-3, "USD/1000 requests"), "bytes_per_param": (1.0, "B"), "files_per_s": (1.0, "files/s"),
+}  # fmt: skip
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A base-unit value as its field writes it.
+
+    >>> quantity(3e10, "bytes_per_s"), quantity(0.384 / 3.6e6, "kgco2e_per_j"), quantity(0.49, "")
+    ('30 GB/s', '384 g/kWh', '0.49')
+    """
+    if value is None or value != value:
+        return DASH
+    if unit in ("bytes", "bytes_per_s", "s"):
+        return {"bytes": size, "bytes_per_s": rate, "s": duration}[unit](value)
+    scale, name = _PEOPLE.get(unit, (1.0, unit))
+    return f"{number(value / scale)} {name}".rstrip()
+
+
+def quantities(low: float | None, high: float | None, unit: str) -> str:
+    """A range with its unit, or nothing.
+
+    >>> quantities(1200.0, 4600.0, "w"), quantities(30.0, 600.0, "s"), quantities(None, None, "s")
+    ('1,200-4,600 W', '30 s-600 s', '')
+    """
+    if low is None or high is None or low == high:
+        return ""
+    if unit in ("bytes", "bytes_per_s", "s"):
+        return f"{quantity(low, unit)}-{quantity(high, unit)}"
+    scale, name = _PEOPLE.get(unit, (1.0, unit))
+    return f"{between(low / scale, high / scale)} {name}".rstrip()
+
+
+def share(fraction: float | None) -> str:
+    """A fraction as a percentage.
+
+    >>> share(0.7822), share(0.00012)
+    ('78.2 %', '0.012 %')
+    """
+    if fraction is None or fraction != fraction:
+        return DASH
+    return f"{number(fraction * 100)} %"
+
+
+def between(low: float | None, high: float | None) -> str:
+    """A range, or nothing when there is none.
+
+    >>> between(15.0, 20.0), between(None, None), between(3.0, 3.0)
+    ('15-20', '', '')
+    """
+    if low is None or high is None or low == high:
+        return ""
+    return f"{number(low)}-{number(high)}"

@@ -1,0 +1,65 @@
+"""Labels of lines and the words of each caution: what it means and what to do next."""
+
+from __future__ import annotations
+
+from ckptcost.core.cautions import Caution
+from ckptcost.present.amounts import count, duration, number, share, size
+
+LINES = {
+    "gpu_wait": "GPUs waiting for saves",
+    "host_wait": "hosts waiting for saves",
+    "slowdown": "training slowed by a drain",
+    "storage_write": "storage writing",
+    "network": "network to storage",
+    "requests": "write requests",
+    "retention": "keeping the bytes",
+    "standing": "idle storage, its share",
+    "redone_work": "work redone after failures",
+    "restart": "detection and restart",
+    "loading": "loading checkpoints",
+}
+
+
+def line_label(line_id: str) -> str:
+    """A line's label; the second tier's lines say so.
+
+    >>> line_label("second_storage_write")
+    'storage writing, second tier'
+    """
+    if line_id.startswith("second_"):
+        return LINES[line_id.removeprefix("second_")] + ", second tier"
+    return LINES[line_id]
+
+
+def caution_text(caution: Caution) -> str:
+    """One sentence of what holds and one of what to do."""
+    value, limit = float(caution.value), float(caution.limit)
+    match caution.code:
+        case "NEVER_FINISHES":
+            return "The run would all but never finish: too much is lost between two saves. Save more often, or on a faster tier."
+        case "BELOW_4000_GPUS":
+            return f"With {count(value)} GPUs, counting failures per node is optimistic: clusters this size failed up to 4 times as often as the linear law says. Give failures.rate from your own logs."
+        case "STALL_NEAR_MTBF":
+            return f"A save blocks for {share(value)} of the mean time between failures: first-order rules (Young, Daly, 1-C/t) no longer hold; the exact figures do."
+        case "RECOVERY_NEAR_MTBF":
+            return f"A recovery takes {share(value)} of the mean time between failures: many are hit again before they are through. Shorten loading and restart first."
+        case "STALL_OVER_INTERVAL":
+            return f"Each save blocks longer ({duration(value)}) than training runs between two ({duration(limit)})."
+        case "CAPACITY":
+            return f"The checkpoints kept need {size(value) if value != float('inf') else 'more room'}; the tier holds {size(limit)}. Set policy.keep_last, or give tier.capacity."
+        case "DRIVE_WEAR":
+            return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
+        case "MEAN_OF_RATES":
+            return f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower (about 1/(1+spread^2)). Use durations."
+        case "PERSIST_OVER_INTERVAL":
+            return f"A save takes {duration(value)} to drain, longer than the cycle of {duration(limit)}: the next one waits or is skipped (policy.when_busy)."
+        case "HOST_RAM":
+            return f"Copies in flight need {size(value)} of host memory a node; it has {size(limit)}. Fewer in flight, more nodes, or a direct write."
+        case "COPY_DIES_WITH_NODE":
+            return f"This tier dies with its node, and {share(value)} of failures lose one. The figures assume that another copy exists: name it with second_tier.id and policy.second_every."
+        case "SECOND_TIER_TOO_SLOW":
+            return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
+    return caution.code
+
+
+VALIDITY = {2: "green: first-order rules hold", 1: "amber: first-order rules are off by a few percent", 0: "red: first-order rules mislead here"}

@@ -1,0 +1,63 @@
+"""Bytes that mean the same everywhere: RFC 8785 canonical JSON for hashes, an indented form for files.
+
+Numbers are rounded to 12 significant digits on the way into a document, so that the last bit of somebody's exp() changes neither
+a file nor a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+
+def tidy(value: float) -> float | None:
+    """12 significant digits; NaN and infinity become null."""
+    value = float(value)
+    if not math.isfinite(value):
+        return None
+    return float(f"{value:.12g}") + 0.0
+
+
+def _number(value: float) -> str:
+    """A finite float as ECMAScript prints it, which RFC 8785 asks for."""
+    if value == int(value) and abs(value) < 2**53:
+        return str(int(value))
+    text = repr(value)
+    if "e" not in text:
+        return text.removesuffix(".0")
+    mantissa, power = text.split("e")[0], int(text.split("e")[1])
+    sign, digits = ("-" if mantissa.startswith("-") else ""), mantissa.lstrip("-").replace(".", "")
+    digits = digits.rstrip("0") or "0"
+    if -7 < power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    if 0 < power < 21:
+        return sign + digits.ljust(power + 1, "0")
+    return f"{sign}{digits[0]}{'.' + digits[1:] if len(digits) > 1 else ''}e{'+' if power > 0 else '-'}{abs(power)}"
+
+
+def canonical(value: Any) -> str:
+    """RFC 8785 text of a JSON value.
+
+    >>> canonical({"b": 1.0, "a": [1e-7, 1e21, True, None, "x"]})
+    '{"a":[1e-7,1e+21,true,null,"x"],"b":1}'
+    """
+    if value is None or isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in keys) + "}"
+    return "[" + ",".join(map(canonical, value)) + "]"
+
+
+def sha256(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def pretty(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

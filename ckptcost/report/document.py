@@ -1,0 +1,264 @@
+"""The report document, schema ckptcost.report 1.0. Unit in every quantity, null = unknown, 0 = known to be zero.
+
+Written strictly (unknown keys and non-finite numbers are refused); a newer minor version is read, its extra keys ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_NAME: Literal["ckptcost.report"] = "ckptcost.report"
+SCHEMA_VERSION: Literal["1.0"] = "1.0"
+METHOD_VERSION = "2026.1"
+
+Unit = Literal["kWh", "kgCO2e", "GPU-h", "USD", "1"]
+Basis = Literal["measured", "modelled", "sourced", "assumed"]
+Origin = Literal["measured", "published", "derived", "vendor", "user", "default"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Quantity(_Part):
+    value: float | None = Field(description="null = unknown")
+    unit: Unit
+    basis: Basis = "modelled"
+    low: float | None = None
+    high: float | None = None
+    interval: Literal["p5-p95"] | None = Field(None, description="what low and high are; widened where needed to contain the value")
+    factors: list[str] = Field([], description="ids of the factors this figure rests on")
+    excludes: list[str] = Field([], description="ids of components that are unknown and therefore not in this sum")
+
+
+class Source(_Part):
+    id: str
+    title: str
+    publisher: str | None = None
+    url: str | None = None
+    version: str | None = None
+    retrieved: str | None = None
+    licence: str | None = None
+
+
+class Factor(_Part):
+    id: str = Field(description="section.key, as a scenario file spells it")
+    name: str = Field(description="what it means")
+    value: float | None = Field(description="in base units; null = unlimited")
+    unit: str = Field(description="base unit; empty for a plain number")
+    text: str = Field("", description="as it was written")
+    low: float | None = None
+    high: float | None = None
+    origin: Origin
+    set_by: str = Field(description="the flag, file or catalogue entry that says so")
+    boundary: str | None = None
+    note: str | None = None
+    sources: list[Source] = []
+
+
+class Component(_Part):
+    id: str
+    label: str
+    cause: Literal["save", "failure", "keep"]
+    ledger: Literal["marginal", "allocated"]
+    boundary: Literal["drive", "storage-system", "node", "cluster", "facility"]
+    basis: Basis = "modelled"
+    rests_on: Literal["measured", "published", "derived", "vendor", "user", "assumed"] = Field(description="softest basis among its factors")
+    energy: Quantity
+    emissions_location: Quantity
+    emissions_market: Quantity
+    embodied: Quantity
+    gpu_time_lost: Quantity
+    cost: Quantity
+    price_qty: float | None = None
+    price_unit: str | None = None
+    unit_price: float | None = None
+    sku: str | None = None
+
+
+class Totals(_Part):
+    """Sums over components of one ledger, and nothing else."""
+
+    energy: Quantity
+    emissions_location: Quantity
+    emissions_market: Quantity
+    embodied: Quantity
+    gpu_time_lost: Quantity
+    cost: Quantity
+
+
+class RunTotals(Totals):
+    checkpoints: Quantity
+
+
+class Bill(_Part):
+    totals: Totals
+    components: list[Component]
+
+
+class Schedule(_Part):
+    """When saves happen and what they do to the run. Seconds, bytes and shares, as the names say."""
+
+    mode: Literal["sync", "async"]
+    cadence: str
+    interval_s: float
+    saves: float
+    stall_s: float = Field(description="training held up per save, waiting for earlier saves included")
+    blocked_s: float = Field(description="part of the stall that waits for an earlier save to drain")
+    lag_s: float = Field(description="from the end of the stall until the save can be recovered from")
+    write_s: float
+    load_s: float
+    size_bytes: float
+    written_bytes: float
+    write_rate_bytes_per_s: float | None
+    work_s: float
+    wall_s: float | None
+    goodput: float | None = Field(description="useful training time over wall time (effective training time ratio)")
+    failures: float | None
+    mtbf_s: float | None
+    best_interval_s: dict[str, float | None]
+    young_interval_s: float | None
+    daly_interval_s: float | None
+    first_order_goodput: float | None
+    validity: Literal["green", "amber", "red"] = Field(description="how far the first-order rules can be trusted here")
+
+
+class Row(_Part):
+    """One tier at one cadence in one line; the same columns as a sweep."""
+
+    id: str
+    tier: str
+    tier_name: str
+    values: dict[str, float | None]
+    low: dict[str, float] = Field({}, description="p5 of those columns that depend on uncertain inputs")
+    high: dict[str, float] = {}
+    claims: list[dict[str, Any]] = Field([], description="what a vendor says of one checkpoint, scaled to this size; never an input")
+    cautions: list[str] = []
+    factors: list[Factor] = Field([], description="factors that differ from the first case's")
+    dropped: list[str] = Field([], description="ids of the first case's factors that this case does not have")
+    choices: dict[str, Any] = Field({}, description="choices that differ from the first case's")
+
+
+class Subject(_Part):
+    run_name: str
+    checkpoint: str
+    tier: str
+    second_tier: str | None = None
+    cluster: str
+    accelerator: str | None = None
+    accelerator_count: float
+    nodes: float
+    site: str
+    grid: str | None = None
+
+
+class Excluded(_Part):
+    component: str
+    reason: str
+
+
+class Boundary(_Part):
+    included: list[str]
+    excluded: list[Excluded]
+    pue: float
+    pue_included_in_energy: Literal[True] = True
+    embodied_included: Literal[False] = Field(False, description="embodied carbon is a figure of its own, in no emissions total")
+    counterfactual: str = "the same work with no checkpoints and no failures"
+    inventory_treatment: Literal["memo_item"] = Field("memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory")
+
+
+class Assumption(_Part):
+    id: str
+    text: str
+    value: float | None
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    sensitivity: float | None = Field(None, description="not computed in this version")
+
+
+class Uncertainty(_Part):
+    method: str = "latin hypercube of triangles (low, value, high), logarithmic where low > 0, one stratum a draw, inputs independent, plan fixed"
+    samples: int
+    seed: int
+    interval: Literal["p5-p95"] = "p5-p95"
+
+
+class Warned(_Part):
+    code: str
+    message: str
+
+
+class InputFile(_Part):
+    path: str = Field(description="base name only")
+    bytes: int
+    sha256: str
+
+
+class FactorSet(_Part):
+    name: str = "ckptcost catalogue"
+    version: str
+    sha256: str
+
+
+class Reproducibility(_Part):
+    inputs_sha256: str = Field(description="over factors and choices of all cases")
+    inputs: list[InputFile] = []
+    factor_set: FactorSet
+    seed: int
+    result_sha256: str = Field(description="over everything but generated_at, tool and this section")
+
+
+class Tool(_Part):
+    name: Literal["ckptcost"] = "ckptcost"
+    version: str
+    command: list[str]
+    method_version: str = METHOD_VERSION
+
+
+class FunctionalUnit(_Part):
+    name: str
+    count: float
+
+
+class Report(_Part):
+    schema_name: Literal["ckptcost.report"] = SCHEMA_NAME
+    schema_version: str = Field(SCHEMA_VERSION, pattern=r"^1\.\d+$")
+    report_id: str = Field(pattern=r"^urn:sha256:[0-9a-f]{32}$")
+    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+    tool: Tool
+    kind: Literal["measured", "modelled", "mixed"] = "modelled"
+    simulated: bool = Field(False, description="true where meters were simulated")
+    currency: Literal["USD"] = "USD"
+    period_start: str | None = Field(None, description="null: a plan has no dates")
+    period_end: str | None = None
+    subject: Subject
+    boundary: Boundary
+    schedule: Schedule
+    totals: RunTotals = Field(description="the run's marginal ledger, first case")
+    functional_units: list[FunctionalUnit]
+    components: list[Component] = Field(description="the run's bill, first case: every line of both ledgers")
+    allocated: Totals = Field(description="share of what stands there anyway; never added to totals")
+    one_save: Bill = Field(description="one completed save, no failures")
+    avoidable: Row | None = Field(None, description="first case minus the reference case")
+    cases: list[Row] = Field(description="every tier at every cadence asked for, the first case included")
+    factors: list[Factor]
+    choices: dict[str, Any]
+    assumptions: list[Assumption]
+    measurements: list[dict[str, Any]] = []
+    uncertainty: Uncertainty
+    warnings: list[Warned]
+    reproducibility: Reproducibility
+
+    def to_frame(self) -> Any:
+        """The cases as a tidy pandas frame, one row each."""
+        from ckptcost.report.frame import frame_of_rows
+
+        return frame_of_rows(self.cases)
+
+    def to_json(self) -> str:
+        from ckptcost.report.canonical import pretty
+
+        return pretty(self.model_dump(mode="json"))

@@ -1,0 +1,190 @@
+"""The report for a terminal, 80 columns; and the same tables as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, rate, share, size
+from ckptcost.present.table import columns, markdown
+from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
+
+WIDTH = 80
+
+Table = tuple[str, list[str], list[list[str]], str]
+"""title, header, rows, footnote"""
+
+
+def _ranged(q: Quantity) -> str:
+    return between(q.low, q.high) or DASH
+
+
+def one_save(report: Report) -> Table:
+    """Each tier once: what one save takes, beside what a vendor says of it."""
+    rows = []
+    for row in _by_tier(report.cases):
+        v = row.values
+        claim = next((c for c in row.claims if c["what"] == "energy"), None)
+        said = between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
+        rows.append([row.tier, duration(v["stall_s"]), number(v["save_gpu_hours"]), number(v["save_energy_kwh"]), number(v["save_storage_kwh"]), number(v["save_cost_usd"]), number(v["save_location_kgco2e"]), said])
+    header = ["one save", "stall", "GPU-h", "kWh", "at storage", "USD", "kgCO2e", "claimed"]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    note = "claimed: kWh a vendor states for a save of this size; boundary not stated" if len(header) == 8 else ""
+    return "What one save costs", header, rows, note
+
+
+def all_saves(report: Report) -> Table:
+    """Tiers by number of saves: the saves alone, without failures."""
+    counts = sorted({float(row.values["saves"] or 0) for row in report.cases})
+    if len(counts) > 1 and len(report.cases) == len(counts) * len(_by_tier(report.cases)):
+        header = ["kWh of the saves alone", *(f"x{count(each)}" for each in counts)]
+        cell = {(row.tier, row.values["saves"]): row.values["saves_energy_kwh"] for row in report.cases}
+        return "Tiers by number of saves, no failures", header, [[row.tier, *(number(cell.get((row.tier, each))) for each in counts)] for row in _by_tier(report.cases)], ""
+    header = ["all saves", "saves", "GPU-h", "kWh", "USD", "kgCO2e"]
+    rows = [[row.tier, count(row.values["saves"]), *(number(row.values[f"saves_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e"))] for row in report.cases]
+    return "All saves of the run, no failures", header, rows, ""
+
+
+def whole_run(report: Report) -> Table:
+    """Every case with failures and recovery, tiers together, counts rising."""
+    header = ["whole run", "saves", "goodput", "wall", "GPU-h lost", "kWh", "USD", "kgCO2e"]
+    rows: list[list[str]] = []
+    order = [row.tier for row in _by_tier(report.cases)]
+    for row in sorted(report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0)):
+        v = row.values
+        hopeless = "NEVER_FINISHES" in row.cautions
+        lost = [DASH] * 4 if hopeless else [number(v[f"run_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")]
+        name = "" if rows and last == row.tier else row.tier
+        last = row.tier
+        rows.append([name, count(v["saves"]), share(v["goodput"]), "never" if hopeless else duration(v["wall_s"]), *lost])
+    return "The whole run, failures and recovery included", header, rows, ""
+
+
+def bill(report: Report) -> Table:
+    """The first case line by line."""
+    header = ["line", "kWh", "p5-p95", "GPU-h", "USD", "kgCO2e"]
+
+    def cells(name: str, c: Component | RunTotals) -> list[str]:
+        return [name, number(c.energy.value), _ranged(c.energy), number(c.gpu_time_lost.value), number(c.cost.value), number(c.emissions_location.value)]
+
+    rows = [cells(c.label, c) for c in report.components if c.ledger == "marginal" and _speaks(c)]
+    rows.append(cells("total", report.totals))
+    missing = sorted({name for q in (report.totals.energy, report.totals.cost) for name in q.excludes})
+    note = "not in the totals because unknown: " + ", ".join(_labels(report, missing)) if missing else ""
+    return f"The bill of the run: {report.subject.tier}, {count(report.schedule.saves)} saves", header, rows, note
+
+
+def _labels(report: Report, ids: Sequence[str]) -> list[str]:
+    labels = {c.id: c.label for c in report.components}
+    found = []
+    for name in ids:
+        of = [what for what, q in (("energy", report.totals.energy), ("cost", report.totals.cost)) if name in q.excludes]
+        found.append(f"{labels[name]} ({' and '.join(of)})")
+    return found
+
+
+def _speaks(c: Component) -> bool:
+    return any(q.value is None or q.value != 0 for q in (c.energy, c.gpu_time_lost, c.cost))
+
+
+def _by_tier(rows: Sequence[Row]) -> list[Row]:
+    return list({row.tier: row for row in reversed(rows)}.values())[::-1]
+
+
+def interval_lines(report: Report) -> list[str]:
+    """The interval in use beside the best ones."""
+    s = report.schedule
+    best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
+    lines = [
+        f"Interval {duration(s.interval_s)} ({s.cadence}); best for {best}.",
+        f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}, goodput {share(s.first_order_goodput)} against {share(s.goodput)} exact ({s.validity}).",
+        f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
+    ]
+    if s.mode == "async":
+        lines.append(f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later" + (f"; {duration(s.blocked_s)} of the stop is waiting for the save before." if s.blocked_s else "."))
+    return lines
+
+
+def basis_line(report: Report) -> str:
+    """Of so many inputs, so many measured ..."""
+    counts: dict[str, int] = {}
+    for f in report.factors:
+        counts[f.origin] = counts.get(f.origin, 0) + 1
+    words = {"default": "assumed", "user": "yours"}
+    said = ", ".join(f"{counts[o]} {words.get(o, o)}" for o in ("measured", "published", "derived", "vendor", "user", "default") if o in counts)
+    return f"Of {len(report.factors)} inputs: {said}."
+
+
+def tables(report: Report) -> list[Table]:
+    found = [one_save(report), all_saves(report), whole_run(report)]
+    return [*found, bill(report)]
+
+
+def heading(report: Report) -> list[str]:
+    s, b = report.subject, report.schedule
+    gpus = f"{count(s.accelerator_count)} x {s.accelerator or 'GPU'}"
+    return [
+        s.run_name,
+        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}, PUE {number(report.boundary.pue)}, {s.grid or s.site}",
+    ]
+
+
+def avoidable_lines(report: Report) -> list[str]:
+    if report.avoidable is None:
+        return []
+    v = report.avoidable.values
+    what = [f"{number(v['run_gpu_hours'])} GPU-h", f"{number(v['run_energy_kwh'])} kWh", f"{number(v['run_cost_usd'])} USD", f"{number(v['run_location_kgco2e'])} kgCO2e"]
+    return [f"Avoidable with {report.avoidable.tier_name}: " + ", ".join(what) + " a run."]
+
+
+def text(report: Report) -> str:
+    """The report as plain text."""
+    out: list[str] = []
+    title, *rest = heading(report)
+    out += [title, "=" * len(title), *(_wrapped(line) for line in rest)]
+    for name, header, rows, note in tables(report):
+        out += ["", name, *columns(header, rows, widest=WIDTH)]
+        if note:
+            out.append(_wrapped(note))
+    out += ["", *(_wrapped(line) for line in [*interval_lines(report), *avoidable_lines(report), _rate_line(report)])]
+    if report.warnings:
+        out += ["", "Take care"]
+        out += [_wrapped(f"{w.message} ({w.code})", "- ", "  ") for w in report.warnings]
+    out += ["", _wrapped(basis_line(report) + " Assumed, with their ranges:")]
+    out += [_wrapped(_assumed(f.id, f.text, f.value, f.unit, f.low, f.high), "- ", "  ") for f in report.factors if f.origin == "default"]
+    out += ["", _wrapped("p5-p95: from drawing every ranged input at once. Energy is at the facility (PUE included). Sources: --format json, or `ckptcost catalog --sources`.")]
+    return "\n".join(out) + "\n"
+
+
+def _rate_line(report: Report) -> str:
+    s = report.schedule
+    return f"Narrowest place on the way to {report.subject.tier}: {rate(s.write_rate_bytes_per_s)}."
+
+
+def _assumed(name: str, said: str, value: float | None, unit: str, low: float | None, high: float | None) -> str:
+    given = said if any(letter.isalpha() for letter in said) else quantity(value, unit) if value is not None else "unlimited"
+    ranged = quantities(low, high, unit)
+    return f"{name} = {given}" + (f" ({ranged})" if ranged else "")
+
+
+def _wrapped(line: str, first: str = "", rest: str = "") -> str:
+    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+
+
+def to_markdown(report: Report) -> str:
+    """The report for a pull request or a wiki."""
+    title, *rest = heading(report)
+    out = [f"# {title}", "", *rest]
+    for name, header, rows, note in tables(report):
+        out += ["", f"## {name}", "", *markdown(header, rows)]
+        out += ["", f"_{note}_"] if note else []
+    out += ["", "## Interval", "", *(f"- {line}" for line in [*interval_lines(report), *avoidable_lines(report), _rate_line(report)])]
+    if report.warnings:
+        out += ["", "## Take care", "", *(f"- `{w.code}` {w.message}" for w in report.warnings)]
+    out += ["", "## Inputs", "", basis_line(report), ""]
+    out += markdown(["input", "value", "range", "basis", "source"], [
+        [f.id, f.text or quantity(f.value, f.unit), quantities(f.low, f.high, f.unit), f.origin, ", ".join(s.id for s in f.sources)] for f in report.factors
+    ], left=5)  # fmt: skip
+    out += ["", f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this energy is already in the facility's meter."]
+    return "\n".join(out) + "\n"

@@ -1,0 +1,332 @@
+"""What the user said, over what the catalogue knows, over what is assumed: a Scenario and the list of its inputs.
+
+Layers, each over the one before: models/defaults.toml, the presets and files a scenario extends, the file itself, flags. Naming
+another catalogue entry (tier.id, cluster.id ...) in a later layer forgets what earlier layers said of that section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ckptcost.catalog import files, schema
+from ckptcost.catalog.figures import Figure
+from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, unit_of
+from ckptcost.catalog.store import Catalog, Entity
+from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.size import full_bytes
+from ckptcost.errors import InputError, UnknownName
+
+DEFAULT_SCENARIO = "gpt4-scale-2tb"
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One document's say: figures and words by section."""
+
+    label: str
+    sections: dict[str, dict[str, Any]]
+    name: str = ""
+    compare_tiers: tuple[str, ...] = ()
+    compare_saves: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One number that went in: where it sits, what it is, and who said so."""
+
+    path: str
+    """section.key, as a file says it"""
+    field: str
+    """section.field, as the core calls it"""
+    unit: str
+    figure: Figure
+    origin: str
+    """the layer or catalogue entry it comes from"""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A scenario ready for the core, with its pedigree."""
+
+    scenario: Scenario
+    inputs: tuple[Input, ...]
+    words: dict[str, Any]
+    """choices that are not numbers, by path"""
+    names: dict[str, str]
+    """what each section is called"""
+    name: str
+    claims: tuple[schema.Claim, ...] = ()
+    unknown: dict[str, str] = field(default_factory=dict)
+    """why a quantity that a bill would like is not known, with the key that would supply it"""
+
+
+def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
+    """A validated document as a layer."""
+    document: Any = schema.checked(schema.scenario_model(), raw, where)
+    basis, source = document.basis or basis, document.source or source
+    sections: dict[str, dict[str, Any]] = {}
+    for section in SECTIONS:
+        given = getattr(document, section)
+        if given is None:
+            continue
+        values = {key: value for key in (*KEYS[section], *WORDS[section]) if (value := getattr(given, key)) is not None}
+        if section == "policy":
+            schema.exclusive_cadence(set(values), where)
+        sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
+    compare = document.compare
+    return Layer(
+        label or where, sections, document.name or "",
+        tuple(compare.tier or ()) if compare else (), tuple(compare.saves or ()) if compare else (),
+    )  # fmt: skip
+
+
+def layers_of(catalog: Catalog, name: str) -> list[Layer]:
+    """The layers of a scenario file or preset, the one it extends first; `extends` in a circle is an error."""
+    layers: list[Layer] = []
+    chain: list[str] = []
+    here: Path | None = None
+    wanted: str | None = name
+    while wanted:
+        looks_like_file = wanted.endswith(".toml") or "/" in wanted
+        if looks_like_file:
+            path = Path(wanted) if here is None or Path(wanted).is_absolute() else here / wanted
+            file, shown, identity = path, str(path), str(path.resolve())
+        else:
+            found, shown = catalog.file_of("scenario", wanted)
+            file, identity = found, "preset " + wanted  # type: ignore[assignment]
+        if identity in chain or len(chain) >= _DEEPEST:
+            raise InputError("extends itself: " + " -> ".join([*(Path(c).name for c in chain), Path(identity).name]), where=shown, key="extends", remedy="break the circle")
+        chain.append(identity)
+        raw = files.toml_of(file, shown)
+        preset = not looks_like_file
+        layers.append(read_layer(catalog, raw, shown, f"scenario {wanted}" if preset else f"file {path.name}", *(("assumed", "house") if preset else ("user", ""))))
+        here = path.parent if looks_like_file else None
+        extends = raw.get("extends")
+        wanted = extends if isinstance(extends, str) else None
+    return layers[::-1]
+
+
+def set_layer(catalog: Catalog, settings: Iterable[str]) -> Layer:
+    """`--set path=value` flags as a layer; values are text with units, numbers, true/false or words."""
+    raw: dict[str, Any] = {}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not equals or not dot or not key:
+            raise InputError(f"{setting!r} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
+        if section not in SECTIONS:
+            raise UnknownName("section", section, SECTIONS, where="--set")
+        known = (*KEYS[section], *WORDS[section])
+        if key not in known:
+            raise UnknownName(f"key in {section}", key, known, where="--set")
+        text: Any = value.strip()
+        if WORDS[section].get(key) == (bool,):
+            text = {"true": True, "false": False}.get(text.lower(), text)
+        raw.setdefault(section, {})[key] = text
+    return read_layer(catalog, raw, "--set", "flag")
+
+
+def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
+    """Values by section, later layers over earlier ones, and the label of the layer each comes from."""
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    said_by: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    for layer in layers:
+        for section, said in layer.sections.items():
+            reference = REFERENCES.get(section)
+            if reference in said and values[section].get(reference) not in (None, said[reference]):
+                dropped = [key for key in values[section] if said_by[section][key] != "defaults"]
+                for key in dropped:
+                    del values[section][key], said_by[section][key]
+            if section == "policy" and said.keys() & {*CADENCES, "optimal"}:
+                for cadence in (*CADENCES, "optimal"):
+                    values[section].pop(cadence, None)
+            for key, value in said.items():
+                values[section][key] = value
+                said_by[section][key] = layer.label
+    return values, said_by
+
+
+def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
+    """The Scenario these layers describe, every input with its pedigree."""
+    defaults = read_layer(catalog, catalog.defaults, "models/defaults.toml", "defaults", "assumed", "house")
+    values, said_by = merged([defaults, *layers])
+    builder = _Builder(catalog, values, said_by)
+    parts = {section: builder.section(section) for section in SECTIONS if section not in ("run", "second_tier") or values[section]}
+    name = next((layer.name for layer in reversed(layers) if layer.name), "")
+    policy = values["policy"]
+    cadence = next((key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None)
+    if cadence is None:
+        raise InputError("how often to save is not said", key="policy", remedy='give --saves N, --interval "30 min", or policy.optimal = "time"')
+    if cadence == "steps" and "step" not in policy:
+        raise InputError("an interval in steps needs the time of one", key="policy.step", remedy='e.g. --set policy.step="12 s"')
+    if "work" not in values["run"]:
+        raise InputError("how long the run trains is not said", key="run.work", remedy='e.g. --set run.work="54 days"')
+    if values["policy"].get("second_every") is not None and "second_tier" not in parts:
+        raise InputError("there is no second tier", key="policy.second_every", remedy="give second_tier.id as well")
+    parts["policy"].update(cadence=cadence, objective=policy.get("optimal", "time"))
+    parts["policy"].setdefault("every", 0.0)
+    for word in ("optimal",):
+        parts["policy"].pop(word, None)
+    scenario = Scenario(
+        Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
+        Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"], Tier(**parts["second_tier"]) if "second_tier" in parts else None,
+    )  # fmt: skip
+    _complete(scenario, values)
+    return Resolved(scenario, tuple(sorted(builder.inputs, key=lambda i: i.path)), builder.words | {"policy.cadence": cadence}, builder.names, name, builder.claims, builder.unknown)
+
+
+def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
+    """What no default can supply."""
+    size = float(full_bytes(s.checkpoint))
+    if size != size:
+        raise InputError("the size of a checkpoint is not known", key="checkpoint", remedy="give checkpoint.model, checkpoint.params or checkpoint.size")
+    for section, tier in (("tier", s.tier), ("second_tier", s.second_tier)):
+        if tier is None:
+            continue
+        rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
+        if all(rate == float("inf") for rate in rates) and not (tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes):
+            named = values[section].get("id") or values[section].get("name") or "this tier"
+            remedy = "give its capacity" if tier.write_per_s < float("inf") else 'e.g. --set tier.write="30 GB/s"'
+            raise InputError(f"the write rate of {named} is not known", key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}", remedy=remedy)
+
+
+class _Builder:
+    """Collects one section after another, noting each input as it is used."""
+
+    def __init__(self, catalog: Catalog, values: dict[str, dict[str, Any]], said_by: dict[str, dict[str, str]]) -> None:
+        self.catalog, self.values, self.said_by = catalog, values, said_by
+        self.inputs: list[Input] = []
+        self.words: dict[str, Any] = {}
+        self.names: dict[str, str] = {}
+        self.claims: tuple[schema.Claim, ...] = ()
+        self.unknown: dict[str, str] = {}
+
+    def section(self, section: str) -> dict[str, Any]:
+        said = self.values[section]
+        figures: dict[str, tuple[Figure, str]] = {}
+        words: dict[str, Any] = {}
+        mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
+        for key in said.keys() - mine:
+            self._take(key, said[key], "models/defaults.toml", figures, words)
+        for entity in self._entities(section, said):
+            for key, figure in entity.figures.items():
+                figures[key] = (figure, f"{entity.kind} {entity.id}")
+            words |= entity.words
+            if section in ("tier", "second_tier"):
+                self.claims += entity.claims if section == "tier" else ()
+        for key in mine:
+            self._take(key, said[key], self.said_by[section][key], figures, words)
+        if section in ("tier", "second_tier"):
+            self._tier_rules(section, figures, words)
+        if section == "cluster":
+            self._cluster_rules(figures)
+        fields_ = self._note(section, figures)
+        for word, value in words.items():
+            if word not in ("id", "model", "name", "accelerator", "grid", "optimal"):
+                fields_[word] = value
+            self.words[f"{section}.{word}"] = value
+        if section in ("tier", "second_tier", "cluster", "checkpoint", "site"):
+            self.names.setdefault(section, words.get("name") or "as given")
+        return fields_
+
+    @staticmethod
+    def _take(key: str, value: Any, origin: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
+        if isinstance(value, Figure):
+            figures[key] = (value, origin)
+        else:
+            words[key] = value
+
+    def _entities(self, section: str, said: dict[str, Any]) -> list[Entity]:
+        """Catalogue entries behind a section, the least specific first."""
+        found: list[Entity] = []
+        reference = REFERENCES.get(section)
+        if reference and (name := said.get(reference)):
+            entity = self._get(section, str(name), f"{section}.{reference}")
+            found.append(entity)
+            self.names[section] = entity.name
+        if section == "cluster":
+            accelerator = said.get("accelerator") or (found[0].words.get("accelerator") if found else None)
+            if accelerator:
+                entity = self._get("accelerator", str(accelerator), "cluster.accelerator")
+                self.names["accelerator"] = entity.name
+                found.insert(0, entity)
+        if section == "site":
+            mine = said.get("grid") or (found[0].words.get("grid") if found else None)
+            if mine:
+                entity = self._get("grid", str(mine), "site.grid")
+                self.names["grid"] = entity.name
+                found.insert(len(found) if said.get("grid") else 0, entity)
+        return found
+
+    def _get(self, kind: str, name: str, key: str) -> Entity:
+        try:
+            return self.catalog.get(kind, name)
+        except UnknownName as error:
+            raise error.at(key=key) from None
+
+    def _tier_rules(self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
+        """Reading is assumed as fast as writing, and a shared tier's energy that of the systems that publish one."""
+        for write, read in (("write", "read"), ("node_write", "node_read"), ("gpu_write", "gpu_read"), ("write_per_capacity", "read_per_capacity")):
+            if write in figures and not any(key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")):
+                figure = figures[write][0]
+                figures["assumed:" + read] = (replace(figure, basis="assumed", note="reading assumed as fast as writing"), "models/defaults.toml")
+        for key in [key for key in figures if key.startswith("assumed:")]:
+            figures[key.removeprefix("assumed:")] = figures.pop(key)
+        shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
+        if section == "tier":
+            own = "write_energy" in figures and figures["write_energy"][1] != "models/defaults.toml"
+            if not own and ("active_power" in figures or not shared):
+                figures.pop("write_energy", None)
+        elif shared and "active_power" not in figures and "write_energy" not in figures:
+            figures["write_energy"] = (self.values["tier"]["write_energy"], "models/defaults.toml")
+        if "write_energy" not in figures and "active_power" not in figures:
+            self.unknown[f"{section}.write_energy"] = "no joules per byte and no power is published for it"
+        if shared and "network_energy" not in figures:
+            self.unknown[f"{section}.network_energy"] = "no sourced figure for the energy of carrying a byte to storage"
+        if shared and "storage_price" not in figures and "standing_price" not in figures:
+            self.unknown[f"{section}.storage_price"] = "no price is known for it"
+
+    def _cluster_rules(self, figures: dict[str, tuple[Figure, str]]) -> None:
+        """Power in each state from the accelerator's rating, where it is not given."""
+        tdp, train, stall = (figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction"))
+        if "gpu_train" not in figures and tdp and train:
+            figures["gpu_train"] = (tdp[0].scaled(train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"), tdp[1])
+        if "gpu_train" not in figures:
+            self.unknown["cluster.gpu_train"] = "no rated power is published for this accelerator"
+        if "gpu_stall" not in figures and "gpu_train" in figures and stall:
+            training = replace(figures["gpu_train"][0], low=None, high=None)
+            figures["gpu_stall"] = (training.scaled(stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"), figures["gpu_train"][1])
+        if "gpu_idle" not in figures and "gpu_stall" in figures:
+            figures["gpu_idle"] = (replace(figures["gpu_stall"][0], basis="assumed", note="no idle power known: taken as while held up by a save"), "models/defaults.toml")
+        if "host_train" not in figures:
+            self.unknown["cluster.host_train"] = "no power of the rest of the node is known"
+        else:
+            for state in ("host_stall", "host_idle"):
+                if state not in figures:
+                    figures[state] = (replace(figures["host_train"][0], basis="assumed", note="taken as while training"), "models/defaults.toml")
+        for key in ("gpu_price", "gpu_embodied"):
+            if key not in figures:
+                self.unknown[f"cluster.{key}"] = "none is known for this accelerator"
+
+    def _note(self, section: str, figures: dict[str, tuple[Figure, str]]) -> dict[str, Any]:
+        """Record every figure as an input; the fields they become."""
+        fields_: dict[str, Any] = {}
+        for key, (figure, origin) in figures.items():
+            target = KEYS[section][key]
+            path = f"{section}.{target}" if section != "run" else target
+            self.inputs.append(Input(f"{section}.{key}", path, unit_of(section, key), figure, origin))
+            fields_[target] = figure.value
+        if section == "cluster" and "gpus" not in figures:
+            raise InputError("how many GPUs is not said", key="cluster.gpus", remedy="e.g. --set cluster.gpus=1024, or name a cluster")
+        return fields_
+
+
+def ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:
+    """(low, value, high) of every input that has a range, by core field."""
+    return {i.field: (i.figure.low, i.figure.value, i.figure.high) for i in resolved.inputs if i.figure.low is not None and i.figure.high is not None and i.figure.low < i.figure.high}
+
+

@@ -1,0 +1,398 @@
+"""The bill: lines sum to totals, ledgers stay apart, nothing unknown turns into zero, and the best interval is the bill's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample_scenarios import ASYNC, BASE, DAY, HOUR, RAM, SHAPES, TWO_TIERS, changed
+
+from ckptcost.core.bill import QUANTITIES, Bill, avoidable
+from ckptcost.core.domain import UNKNOWN, UNLIMITED, Cluster, Site, Tier
+from ckptcost.core.money import breakeven_usd_per_s, kept_saves
+from ckptcost.core.outcome import classic_of, evaluate
+from ckptcost.core.timing import nodes_of
+
+quick = settings(max_examples=40, deadline=None, derandomize=True)
+shapes = pytest.mark.parametrize("shape", SHAPES, ids=list(SHAPES))
+LEDGERS = ("marginal", "allocated")
+
+
+def flat(value):
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+@shapes
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_lines_sum_to_totals(shape, quantity):
+    outcome = evaluate(SHAPES[shape])
+    for bill in (outcome.run, outcome.one_save):
+        for ledger in LEDGERS:
+            lines = [getattr(line, quantity) for line in bill.lines if line.ledger == ledger]
+            causes = sum(bill.total(quantity, ledger, cause) for cause in ("save", "failure", "keep") if list(bill.of(ledger, cause)))
+            known = [value for value in lines if value == value]
+            if known:
+                assert bill.total(quantity, ledger) == pytest.approx(math.fsum(known), rel=1e-12)
+                assert causes == pytest.approx(math.fsum(known), rel=1e-12)
+            else:
+                assert math.isnan(bill.total(quantity, ledger))
+        assert len({line.id for line in bill.lines}) == len(bill.lines)
+
+
+@shapes
+def test_ledgers_do_not_mix(shape):
+    bill = evaluate(SHAPES[shape]).run
+    allocated = [line.id for line in bill.of("allocated")]
+    assert allocated == (["standing", "second_standing"] if "two" in shape else ["standing"])
+    assert {line.id for line in bill.of("marginal")} | set(allocated) == {line.id for line in bill.lines}
+    assert not {line.id for line in bill.of("marginal")} & set(allocated)
+    idle = replace(SHAPES[shape], tier=replace(SHAPES[shape].tier, idle_w=7e6, capacity_bytes=3e15, usd_per_s=40.0))
+    for quantity in ("energy_j", "gpu_s", "location_kgco2e"):
+        assert evaluate(idle).run.total(quantity) == pytest.approx(bill.total(quantity), rel=1e-12)
+
+
+@shapes
+def test_state_times_sum_to_wall_time(shape):
+    s = SHAPES[shape]
+    outcome = evaluate(s)
+    t = outcome.spent
+    away = t.stall_s + t.slowed_s + t.redone_s + t.detect_s + t.reschedule_s + t.init_s + t.load_s + t.warmup_s
+    assert away + s.work_s == pytest.approx(outcome.wall_s, rel=1e-12)
+    assert outcome.run.total("gpu_s") == pytest.approx(s.cluster.gpus * (outcome.wall_s - s.work_s), rel=1e-11)
+    assert outcome.goodput == pytest.approx(s.work_s / outcome.wall_s, rel=1e-14)
+    assert outcome.saves * outcome.interval_s == pytest.approx(s.work_s, rel=1e-12)
+    # a failure that is paid for is a failure that happened
+    assert outcome.failures == pytest.approx(t.detect_s / s.failures.detect_s, rel=1e-12)
+
+
+def test_joules_by_hand():
+    """Every marginal joule again, from the state times, the power of each state and one PUE."""
+    s = changed(failures__failures_per_node_s=0.0, failures__failures_per_s=0.0)
+    bill, saves = evaluate(s).run, 30 * DAY / 1800
+    size = 70e9 * 14 + 1e6
+    stall = 2.0 + 64 / 5000 + size / 40e9
+    assert bill.line("gpu_wait").energy_j == pytest.approx(1.25 * saves * stall * 8192 * 320, rel=1e-12)
+    assert bill.line("host_wait").energy_j == pytest.approx(1.25 * saves * stall * 1024 * 2200, rel=1e-12)
+    assert bill.line("storage_write").energy_j == pytest.approx(1.25 * saves * size * 120e-9, rel=1e-12)
+    assert bill.line("network").energy_j == pytest.approx(1.25 * saves * size * 8e-9, rel=1e-12)
+    assert bill.line("gpu_wait").cost_usd == pytest.approx(saves * stall * 8192 * 2.5 / 3600, rel=1e-12)
+    assert bill.line("requests").cost_usd == pytest.approx(saves * size / 64e6 * 5e-6, rel=1e-12)
+    held = 5 - 5 * 4 / (2 * saves)
+    wall = 30 * DAY + saves * stall
+    assert bill.line("retention").cost_usd == pytest.approx(held * size / 1e9 * 0.02 * wall / (730 * 3600), rel=1e-12)
+    assert bill.line("standing").energy_j == pytest.approx(1.25 * 40e3 * held * size / 2e15 * wall, rel=1e-12)
+    assert bill.line("gpu_wait").location_kgco2e == pytest.approx(1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.384, rel=1e-12)
+    assert bill.line("gpu_wait").market_kgco2e == pytest.approx(1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.2, rel=1e-12)
+    assert bill.line("gpu_wait").embodied_kgco2e == pytest.approx(saves * stall * 8192 * 0.033 / 3600, rel=1e-12)
+    for name in ("redone_work", "restart", "loading"):
+        assert bill.line(name).energy_j == 0.0
+
+
+def test_failure_joules_by_state():
+    """Detection and init hold the GPUs, rescheduling leaves them idle, warm-up and redone work run at training power."""
+    outcome = evaluate(BASE)
+    t, bill = outcome.spent, outcome.run
+    held_w, idle_w, train_w = 8192 * 320 + 1024 * 2200, 8192 * 90 + 1024 * 1800, 8192 * 650 + 1024 * 2600
+    restart = (t.detect_s + t.init_s) * held_w + t.reschedule_s * idle_w + t.warmup_s * train_w
+    assert bill.line("restart").energy_j == pytest.approx(1.25 * restart, rel=1e-12)
+    assert bill.line("loading").energy_j == pytest.approx(1.25 * t.load_s * held_w, rel=1e-12)
+    assert bill.line("redone_work").energy_j == pytest.approx(1.25 * t.redone_s * train_w, rel=1e-12)
+
+
+def test_energy_is_one_save_times_saves_without_failures():
+    s = changed(failures__failures_per_node_s=0.0, failures__failures_per_s=0.0)
+    for shape in (s, replace(s, policy=ASYNC.policy)):
+        outcome = evaluate(shape)
+        for quantity in ("energy_j", "gpu_s", "location_kgco2e", "embodied_kgco2e", "cost_usd"):
+            assert outcome.one_save.total(quantity) * outcome.saves == pytest.approx(outcome.run.total(quantity), rel=1e-9)
+
+
+@shapes
+def test_pue_is_applied_once(shape):
+    s = SHAPES[shape]
+    once, twice = evaluate(s).run, evaluate(changed(s, site__pue=2 * s.site.pue)).run
+    for ledger in LEDGERS:
+        assert twice.total("energy_j", ledger) == pytest.approx(2 * once.total("energy_j", ledger), rel=1e-13)
+        assert twice.total("location_kgco2e", ledger) == pytest.approx(2 * once.total("location_kgco2e", ledger), rel=1e-13)
+    for old, new in zip(once.lines, twice.lines, strict=True):
+        assert new.energy_j == 2 * old.energy_j, old.id
+    assert twice.total("gpu_s") == once.total("gpu_s")
+    assert twice.total("embodied_kgco2e") == once.total("embodied_kgco2e")
+
+
+@shapes
+def test_a_cloud_price_contains_the_electricity(shape):
+    s = SHAPES[shape]
+    with_tariff, free = evaluate(s).run, evaluate(changed(s, site__usd_per_j=0.0)).run
+    for name in ("gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"):
+        assert with_tariff.line(name).cost_usd == free.line(name).cost_usd, name
+    assert with_tariff.line("host_wait").cost_usd == 0.0
+    own = evaluate(changed(s, cluster__price_includes_electricity=False)).run
+    for name in ("gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"):
+        assert own.line(name).cost_usd - with_tariff.line(name).cost_usd == pytest.approx(own.line(name).energy_j * s.site.usd_per_j, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("boundary", ["drive", "node"])
+def test_a_drive_inside_a_rented_node_is_in_its_price(boundary):
+    """Its electricity comes out of the same socket as the node's, and the node's price contains that."""
+    local = replace(RAM, boundary=boundary, write_j_per_byte=3e-9)
+    bill = evaluate(replace(BASE, tier=local)).run
+    assert bill.line("storage_write").energy_j > 0
+    assert bill.line("storage_write").cost_usd == 0.0
+
+
+def test_a_priced_tier_sells_its_electricity_with_it():
+    priced = evaluate(BASE).run
+    assert priced.line("storage_write").cost_usd == 0.0
+    assert priced.line("network").cost_usd == 0.0
+    own = evaluate(changed(tier__usd_per_byte_s=UNKNOWN, cluster__price_includes_electricity=False)).run
+    assert own.line("storage_write").cost_usd == pytest.approx(own.line("storage_write").energy_j * BASE.site.usd_per_j, rel=1e-12)
+
+
+def test_nothing_unknown_becomes_zero():
+    unpriced = evaluate(changed(cluster__usd_per_gpu_s=UNKNOWN)).run
+    for name in ("gpu_wait", "slowdown", "redone_work", "restart", "loading"):
+        assert math.isnan(unpriced.line(name).cost_usd)
+    assert unpriced.unknown("cost_usd") == ("gpu_wait", "slowdown", "redone_work", "restart", "loading")
+    assert unpriced.total("cost_usd") == pytest.approx(sum(unpriced.line(i).cost_usd for i in ("host_wait", "storage_write", "network", "requests", "retention")))
+
+    unpowered = evaluate(changed(tier__write_j_per_byte=UNKNOWN, tier__active_w=UNKNOWN)).run
+    assert unpowered.unknown("energy_j") == ("storage_write",)
+    assert unpowered.unknown("location_kgco2e") == ("storage_write",)
+    assert unpowered.total("energy_j") == pytest.approx(evaluate(BASE).run.total("energy_j") - evaluate(BASE).run.line("storage_write").energy_j)
+
+
+@pytest.mark.parametrize("rates", [40e9, np.array([40e9, 20e9])], ids=["number", "array"])
+@pytest.mark.parametrize(
+    ("path", "quantity"),
+    [("site__kgco2e_per_j", "location_kgco2e"), ("site__market_kgco2e_per_j", "market_kgco2e")],
+)
+def test_an_unknown_total_is_unknown(rates, path, quantity):
+    bill = evaluate(changed(**{path: UNKNOWN, "tier__write_bytes_per_s": rates})).run
+    assert np.all(np.isnan(bill.total(quantity)))
+    assert bill.total("energy_j") is not None
+    assert len(bill.unknown(quantity)) == len(list(bill.of("marginal")))
+
+
+def test_an_array_total_is_unknown_where_its_rows_are():
+    """Three grid factors, one of them not known: that row has no total, the others do."""
+    bill = evaluate(changed(site__kgco2e_per_j=np.array([1e-7, np.nan, 2e-7]))).run
+    assert list(np.isnan(bill.total("location_kgco2e"))) == [False, True, False]
+
+
+@quick
+@given(
+    rate=st.floats(1e9, 1e12), faster=st.floats(1.0, 50.0), interval=st.floats(60.0, 20_000.0), per_day=st.floats(0.0, 12.0),
+    mode=st.sampled_from(["sync", "async"]), two=st.booleans(), slowdown=st.floats(0.0, 0.2), in_flight=st.integers(1, 4),
+)  # fmt: skip
+def test_a_faster_tier_never_costs_more_gpu_seconds(rate, faster, interval, per_day, mode, two, slowdown, in_flight):
+    s = changed(
+        TWO_TIERS if two else BASE, policy__every=interval, policy__mode=mode, policy__slowdown_fraction=slowdown,
+        policy__in_flight=float(in_flight), failures__failures_per_s=per_day / DAY,
+    )  # fmt: skip
+
+    def gpu_s(factor):
+        tier = Tier(write_bytes_per_s=rate * factor, read_bytes_per_s=rate * factor, setup_s=1.0, write_j_per_byte=1e-9, survives="process")
+        return evaluate(replace(s, second_tier=tier) if two else replace(s, tier=tier)).run.total("gpu_s")
+
+    assert gpu_s(faster) <= gpu_s(1.0) * (1 + 1e-12)
+
+
+@quick
+@given(interval=st.floats(60.0, 20_000.0), mode=st.sampled_from(["sync", "async"]), pipelined=st.booleans())
+def test_twice_the_saves_stall_twice_as_long(interval, mode, pipelined):
+    s = changed(policy__mode=mode, policy__pipelined=pipelined, policy__in_flight=64.0, failures__failures_per_node_s=0.0, failures__failures_per_s=0.0)
+    seldom, often = evaluate(changed(s, policy__every=interval)), evaluate(changed(s, policy__every=interval / 2))
+    assert often.saves == pytest.approx(2 * seldom.saves, rel=1e-12)
+    assert often.spent.stall_s == pytest.approx(2 * seldom.spent.stall_s, rel=1e-12)
+    assert often.run.line("gpu_wait").energy_j == pytest.approx(2 * seldom.run.line("gpu_wait").energy_j, rel=1e-12)
+    assert often.run.line("storage_write").energy_j == pytest.approx(2 * seldom.run.line("storage_write").energy_j, rel=1e-12)
+
+
+SPREAD = {
+    "tier.write_bytes_per_s": [40e9, 5e9, 400e9], "cluster.gpus": [8192.0, 1000.0, 40_001.0], "failures.failures_per_s": [0.0, 1e-6, 5e-5],
+    "failures.detect_s": [0.0, 60.0, 900.0], "site.pue": [1.0, 1.1, 1.6], "checkpoint.params": [7e9, 70e9, 1e12],
+    "policy.every": [300.0, 1800.0, 7200.0], "policy.keep_last": [1.0, 5.0, UNLIMITED], "tier.usd_per_byte_s": [1e-14, UNKNOWN, 3e-14],
+    "tier.write_j_per_byte": [1e-7, UNKNOWN, 2e-7], "cluster.usd_per_gpu_s": [1e-3, 5e-4, 2e-3], "policy.slowdown_fraction": [0.0, 0.05, 0.2],
+    "checkpoint.size_bytes": [UNKNOWN, 2e12, UNKNOWN], "work_s": [DAY, 30 * DAY, 90 * DAY], "checkpoint.compression_ratio": [1.0, 1.3, 2.0],
+    "tier.active_w": [2e5, 3e5, 4e5],
+}  # fmt: skip
+
+
+@shapes
+@pytest.mark.parametrize("cadence", ["interval", "optimal"])
+@pytest.mark.parametrize("busy", ["block", "skip"])
+def test_arrays_equal_scalars(shape, cadence, busy):
+    s = changed(SHAPES[shape], policy__cadence=cadence, policy__objective="energy", policy__when_busy=busy)
+    spread = {path.replace(".", "__"): values for path, values in SPREAD.items()}
+    together = evaluate(changed(s, **{path: np.array(values) for path, values in spread.items()}))
+    for i in range(3):
+        alone = evaluate(changed(s, **{path: values[i] for path, values in spread.items()}))
+        for name in ("interval_s", "saves", "wall_s", "goodput", "failures"):
+            assert np.broadcast_to(getattr(together, name), 3)[i] == pytest.approx(getattr(alone, name), rel=1e-12), name
+        for whole, single in ((together.run, alone.run), (together.one_save, alone.one_save)):
+            for a, b in zip(whole.lines, single.lines, strict=True):
+                for quantity in QUANTITIES:
+                    found = np.broadcast_to(getattr(a, quantity), 3)[i]
+                    assert found == pytest.approx(flat(getattr(b, quantity)), rel=1e-12, nan_ok=True), f"{a.id} {quantity}"
+            for quantity in QUANTITIES:
+                for ledger in LEDGERS:
+                    found = np.broadcast_to(whole.total(quantity, ledger), 3)[i]
+                    assert found == pytest.approx(flat(single.total(quantity, ledger)), rel=1e-12, nan_ok=True), f"{quantity} {ledger}"
+
+
+def test_avoidable_is_one_bill_minus_another():
+    slow, fast = evaluate(changed(tier__write_bytes_per_s=4e9)).run, evaluate(BASE).run
+    for quantity in QUANTITIES:
+        assert avoidable(slow, fast, quantity) == slow.total(quantity) - fast.total(quantity)
+    assert avoidable(slow, fast, "energy_j") > 0
+
+
+OBJECTIVES = {
+    "time": lambda o: o.wall_s,
+    "energy": lambda o: o.run.total("energy_j"),
+    "usd": lambda o: o.run.total("cost_usd"),
+    "carbon": lambda o: o.run.total("location_kgco2e") + o.run.total("embodied_kgco2e"),
+}
+
+
+def least_of_the_bill(s, objective, around):
+    """Golden section on the bill itself."""
+    from scipy.optimize import minimize_scalar
+
+    def cost(x):
+        return OBJECTIVES[objective](evaluate(changed(s, policy__cadence="interval", policy__every=math.exp(x))))
+
+    bracket = (math.log(around) - 0.7, math.log(around), math.log(around) + 0.7)
+    return math.exp(minimize_scalar(cost, bracket=bracket, method="golden", tol=1e-6).x)
+
+
+def expect_best(s, objective):
+    best = evaluate(changed(s, policy__cadence="optimal", policy__objective=objective)).interval_s
+
+    def cost(tau):
+        return OBJECTIVES[objective](evaluate(changed(s, policy__cadence="interval", policy__every=tau)))
+
+    here = cost(best)
+    for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2.0):
+        assert here <= cost(best * factor), f"{factor} x {best:.2f} s is better by {1 - cost(best * factor) / here:.2e}"
+    assert best == pytest.approx(least_of_the_bill(s, objective, best), rel=0.01)
+
+
+@shapes
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_best_interval_is_the_bills_least(shape, objective):
+    """The same work, the actual totals: no neighbour is cheaper."""
+    expect_best(SHAPES[shape], objective)
+
+
+@pytest.mark.parametrize("objective", ["energy", "usd", "carbon"])
+def test_the_best_interval_where_each_save_is_dear(objective):
+    """Joules and requests per save that outweigh the stall."""
+    expect_best(changed(tier__write_j_per_byte=3e-5, tier__usd_per_request=5e-3), objective)
+
+
+@pytest.mark.parametrize("objective", ["energy", "usd", "carbon"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_the_best_interval_knows_what_a_save_on_the_second_tier_costs(mode, objective):
+    dear = replace(TWO_TIERS.second_tier, write_j_per_byte=3e-5, usd_per_request=5e-3)
+    expect_best(replace(changed(TWO_TIERS, policy__mode=mode), second_tier=dear), objective)
+
+
+def test_the_best_interval_when_every_save_is_kept():
+    """More saves, more bytes kept: half a save's rent over the run for each."""
+    expect_best(changed(policy__keep_last=UNLIMITED), "usd")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_best_interval_on_premises(objective):
+    expect_best(changed(cluster__price_includes_electricity=False, tier__usd_per_byte_s=UNKNOWN), objective)
+
+
+def test_the_best_interval_of_two_tiers_that_can_hardly_finish():
+    """A stall of two mean times between failures: a long search, never an exception."""
+    slow = replace(RAM, node_write_bytes_per_s=980e9 / 1024 / 20_000)
+    s = replace(TWO_TIERS, tier=slow, policy=replace(TWO_TIERS.policy, cadence="optimal"))
+    outcome = evaluate(changed(s, failures__failures_per_s=1e-4))
+    assert outcome.interval_s > 0
+    assert not math.isnan(outcome.goodput)
+
+
+def test_the_best_interval_never_outruns_the_drain():
+    s = changed(ASYNC, tier__write_bytes_per_s=0.5e9, policy__cadence="optimal", policy__in_flight=1.0, policy__slowdown_fraction=0.0)
+    outcome = evaluate(s)
+    assert outcome.interval_s == pytest.approx(outcome.plan.saved.lag_s - outcome.plan.saved.stall_s, rel=1e-12)
+    assert outcome.cycle.blocked_s == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cadence", "every", "interval"),
+    [("interval", 900.0, 900.0), ("steps", 100.0, 1200.0), ("per_day", 48.0, 1800.0), ("saves", 720.0, 3600.0)],
+)
+def test_cadences(cadence, every, interval):
+    outcome = evaluate(changed(policy__cadence=cadence, policy__every=every, policy__step_s=12.0))
+    assert outcome.interval_s == pytest.approx(interval, rel=1e-14)
+    assert outcome.saves == pytest.approx(30 * DAY / interval, rel=1e-14)
+
+
+def test_keep_last():
+    """Held on average: saved ones pile up until `keep_last` are there."""
+    for saves in (1, 2, 5, 9, 30):
+        for keep in (1, 2, 5, 100, math.inf):
+            counted = sum(min(i, keep) for i in range(1, saves + 1)) / saves
+            assert kept_saves(float(saves), float(keep)) == pytest.approx(counted, rel=1e-12), (saves, keep)
+    few = evaluate(changed(policy__keep_last=1.0)).run.line("retention").cost_usd
+    assert evaluate(changed(policy__keep_last=4.0)).run.line("retention").cost_usd == pytest.approx(4 * few, rel=0.01)
+    size = 70e9 * 14 + 1e6
+    assert evaluate(changed(policy__keep_last=1.0)).spent.held_bytes == pytest.approx(size, rel=1e-12)
+    assert evaluate(changed(policy__keep_last=UNLIMITED)).spent.held_bytes == pytest.approx(size * (1440 + 1) / 2, rel=1e-12)
+
+
+def test_second_tier_holds_its_own():
+    outcome = evaluate(TWO_TIERS)
+    assert outcome.spent.second_held_bytes == pytest.approx(outcome.plan.second.stored_bytes * kept_saves(outcome.saves / 6, 5.0), rel=1e-12)
+    assert outcome.spent.second_saves == pytest.approx(outcome.spent.saves / 6, rel=1e-12)
+    assert outcome.run.line("second_retention").cost_usd > 0
+    assert outcome.run.line("retention").cost_usd == 0.0
+
+
+def test_replicas_write_more_and_load_no_less():
+    twice = evaluate(changed(checkpoint__replicas_writing=2.0))
+    once = evaluate(BASE)
+    assert twice.plan.saved.written_bytes == 2 * once.plan.saved.written_bytes
+    assert twice.plan.recovery == once.plan.recovery
+
+
+def test_breakeven_price():
+    """Equal goodput, equal price; a tier that saves a tenth of the GPU time is worth a tenth of the rent and of itself."""
+    assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.9, 0.9) == pytest.approx(0.2, rel=1e-14)
+    assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.8, 0.88) == pytest.approx(1.1 * (1.0 + 0.2) - 1.0, rel=1e-12)
+
+
+def test_classic_answers_stand_beside():
+    s = changed(policy__cadence="optimal")
+    outcome = evaluate(s)
+    classic = classic_of(s, outcome)
+    assert classic.exact_interval_s == pytest.approx(outcome.interval_s, rel=1e-12)
+    assert classic.young_interval_s == pytest.approx(math.sqrt(2 * outcome.cycle.stall_s / outcome.plan.failures_per_s), rel=1e-12)
+    assert classic.daly_interval_s == pytest.approx(classic.exact_interval_s, rel=1e-3)
+    assert classic.first_order_goodput == pytest.approx(outcome.goodput, abs=0.01)
+    assert classic.validity == 1
+
+
+def test_domain_defaults_are_unknown_or_no_limit():
+    """A field nobody filled in must not look like a measured zero."""
+    for kind in (Tier, Cluster, Site):
+        for field in fields(kind):
+            if field.name.endswith(("_w", "_j_per_byte")) or "usd" in field.name or "kgco2e" in field.name:
+                assert isinstance(field.default, float)
+                assert math.isnan(field.default), field.name
+            elif field.name.endswith("bytes_per_s"):
+                assert field.default == UNLIMITED, field.name
+    assert nodes_of(Cluster(gpus=9.0)) == 2.0
+    assert Bill(()).total("energy_j") != Bill(()).total("energy_j")
+    assert HOUR == 3600.0

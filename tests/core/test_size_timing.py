@@ -1,0 +1,176 @@
+"""Bytes and seconds of one save and one load."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sample_scenarios import BASE, changed
+
+from ckptcost.core.domain import UNKNOWN, Checkpoint, Cluster, Policy, Tier
+from ckptcost.core.outcome import evaluate
+from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes, state_bytes
+from ckptcost.core.timing import Save, backpressure, copy_s, drain_s, load_s, read_rate_bytes_per_s, save, write_rate_bytes_per_s
+
+CLUSTER = Cluster(gpus=1024.0, gpu_d2h_bytes_per_s=10e9, node_nic_bytes_per_s=25e9)
+SYNC = Policy(every=600.0)
+
+
+def test_full_size_as_stated_or_counted():
+    assert full_bytes(Checkpoint(params=8e9, bytes_per_param=14.0, extra_bytes=5e6)) == 112.005e9
+    assert full_bytes(Checkpoint(params=8e9, bytes_per_param=14.0, size_bytes=2e12)) == 2e12
+    assert math.isnan(full_bytes(Checkpoint(params=8e9)))
+    assert state_bytes(1e12, 14.0, 3.0) == 14e12 + 3
+
+
+@pytest.mark.parametrize(("every", "delta"), [(1.0, 0.3), (4.0, 0.25), (10.0, 0.05), (7.0, 1.0)])
+def test_incremental_saves(every, delta):
+    """One full save and k-1 deltas in k; a failure finds 0..k-1 deltas since the last full one, each as likely."""
+    sizes = [100.0] + [100.0 * delta] * (int(every) - 1)
+    assert mean_save_bytes(100.0, every, delta) == pytest.approx(sum(sizes) / every, rel=1e-14)
+    chains = [100.0 + 100.0 * delta * k for k in range(int(every))]
+    assert mean_load_bytes(100.0, every, delta) == pytest.approx(sum(chains) / every, rel=1e-14)
+
+
+def test_the_narrowest_place_decides():
+    tier = Tier(write_bytes_per_s=100e9, read_bytes_per_s=90e9, node_write_bytes_per_s=2e9, node_read_bytes_per_s=30e9, gpu_write_bytes_per_s=1e9)
+    assert write_rate_bytes_per_s(tier, CLUSTER) == 100e9
+    assert read_rate_bytes_per_s(tier, CLUSTER) == 90e9
+    few = Cluster(gpus=64.0, node_nic_bytes_per_s=25e9)
+    assert write_rate_bytes_per_s(tier, few) == 16e9
+    slow_link = Cluster(gpus=64.0, node_nic_bytes_per_s=1e9)
+    assert write_rate_bytes_per_s(tier, slow_link) == 8e9
+    assert read_rate_bytes_per_s(Tier(node_read_bytes_per_s=5e9), few) == 40e9
+    assert write_rate_bytes_per_s(Tier(gpu_write_bytes_per_s=0.1e9), few) == 6.4e9
+    assert read_rate_bytes_per_s(Tier(gpu_read_bytes_per_s=0.1e9), few) == 6.4e9
+    assert write_rate_bytes_per_s(Tier(boundary="node", node_write_bytes_per_s=6e9), slow_link) == 48e9
+
+
+def test_provisioned_rates():
+    """125 MB/s for each provisioned TiB: 100 TiB give 12.5 GB/s, unless the system's own limit is lower."""
+    tier = Tier(capacity_bytes=100 * 2**40, write_per_s=125e6 / 2**40, read_per_s=250e6 / 2**40)
+    assert write_rate_bytes_per_s(tier, CLUSTER) == pytest.approx(12.5e9, rel=1e-14)
+    assert read_rate_bytes_per_s(tier, CLUSTER) == pytest.approx(25e9, rel=1e-14)
+    capped = Tier(capacity_bytes=100 * 2**40, write_per_s=125e6 / 2**40, write_bytes_per_s=5e9)
+    assert write_rate_bytes_per_s(capped, CLUSTER) == 5e9
+    # a rate per byte without a capacity, or a capacity without a rate, limits nothing
+    assert write_rate_bytes_per_s(Tier(write_per_s=1e-4, write_bytes_per_s=7e9), CLUSTER) == 7e9
+    assert write_rate_bytes_per_s(Tier(capacity_bytes=1e15, write_bytes_per_s=7e9), CLUSTER) == 7e9
+    bigger = np.array([50.0, 100.0, 200.0]) * 2**40
+    rates = write_rate_bytes_per_s(Tier(capacity_bytes=bigger, write_per_s=125e6 / 2**40), CLUSTER)
+    np.testing.assert_allclose(rates, [6.25e9, 12.5e9, 25e9])
+
+
+def test_drain_and_copy():
+    assert drain_s(2e12, 2e9) == 1000.0
+    assert drain_s(2e12, 2e9, straggler_factor=1.2, setup_s=5.0, files=1000.0, files_per_s=100.0) == pytest.approx(1215.0)
+    assert copy_s(2e12, 1000.0, 1e9, 1.5) == pytest.approx(3.0)
+
+
+CHECKPOINT = Checkpoint(size_bytes=2e12, straggler_factor=1.1, files=50.0, compression_ratio=1.25, compress_bytes_per_s=400e9)
+TIER = Tier(write_bytes_per_s=100e9, setup_s=3.0, files_per_s=25.0)
+
+
+def test_sync_pipelined_takes_the_slowest_stage():
+    """setup + files + sigma*max(write, compress, copy)."""
+    saved = save(CHECKPOINT, TIER, CLUSTER, SYNC)
+    write, squeeze, copy = 1.6e12 / 100e9, 2e12 / 400e9, 2e12 / (1024 * 10e9)
+    assert saved.stall_s == pytest.approx(3 + 2 + 1.1 * max(write, squeeze, copy), rel=1e-12)
+    assert saved.lag_s == 0.0
+    assert saved.write_s == pytest.approx(3 + 2 + 1.1 * write, rel=1e-12)
+    assert saved.written_bytes == saved.stored_bytes == pytest.approx(1.6e12)
+    assert saved.wire_bytes_per_s == 100e9
+    slow_squeeze = Checkpoint(size_bytes=2e12, straggler_factor=1.1, files=50.0, compression_ratio=1.25, compress_bytes_per_s=50e9)
+    assert save(slow_squeeze, TIER, CLUSTER, SYNC).stall_s == pytest.approx(5 + 1.1 * 40, rel=1e-12)
+    slow_copy = Cluster(gpus=1024.0, gpu_d2h_bytes_per_s=2e12 / 1024 / 90)
+    assert save(CHECKPOINT, TIER, slow_copy, SYNC).stall_s == pytest.approx(5 + 1.1 * 90, rel=1e-12)
+
+
+def test_sync_staged_adds_the_stages():
+    saved = save(CHECKPOINT, TIER, CLUSTER, Policy(every=600.0, pipelined=False))
+    write, squeeze, copy = 1.6e12 / 100e9, 2e12 / 400e9, 2e12 / (1024 * 10e9)
+    assert saved.stall_s == pytest.approx(5 + 1.1 * (write + squeeze + copy), rel=1e-12)
+
+
+def test_async_stalls_for_the_copy_and_drains_behind():
+    saved = save(CHECKPOINT, TIER, CLUSTER, Policy(every=600.0, mode="async"))
+    assert saved.stall_s == pytest.approx(1.1 * 2e12 / (1024 * 10e9), rel=1e-12)
+    assert saved.lag_s == pytest.approx(5 + 1.1 * 16, rel=1e-12)
+    stated = save(CHECKPOINT, TIER, CLUSTER, Policy(every=600.0, mode="async", snapshot_s=0.59))
+    assert stated.stall_s == 0.59
+    staged = save(CHECKPOINT, TIER, CLUSTER, Policy(every=600.0, mode="async", pipelined=False))
+    assert staged.lag_s == pytest.approx(5 + 1.1 * (16 + 5), rel=1e-12)
+
+
+def test_compression_pays_until_the_compressor_is_the_narrow_place():
+    """max(B/X, B/(r*BW)) when pipelined."""
+    for ratio in (1.0, 1.5, 3.0):
+        saved = save(Checkpoint(size_bytes=2e12, compression_ratio=ratio, compress_bytes_per_s=200e9, files=0.0), Tier(write_bytes_per_s=100e9), CLUSTER, SYNC)
+        assert saved.stall_s == pytest.approx(max(2e12 / 200e9, 2e12 / (ratio * 100e9)), rel=1e-12)
+
+
+def test_load():
+    tier = Tier(write_bytes_per_s=100e9, read_bytes_per_s=50e9, setup_s=3.0)
+    assert load_s(Checkpoint(size_bytes=2e12), tier, CLUSTER) == pytest.approx(43.0)
+    every_replica = Cluster(gpus=1024.0, readers_per_byte=4.0)
+    assert load_s(Checkpoint(size_bytes=2e12), tier, every_replica) == pytest.approx(163.0)
+    deltas = Checkpoint(size_bytes=2e12, full_every=11.0, delta_fraction=0.1, compression_ratio=1.25)
+    assert load_s(deltas, tier, CLUSTER) == pytest.approx(3 + 2e12 * 1.5 / 1.25 / 50e9)
+
+
+def test_load_with_an_unknown_read_rate_takes_the_write_rate():
+    tier = Tier(write_bytes_per_s=100e9, read_bytes_per_s=UNKNOWN)
+    assert load_s(Checkpoint(size_bytes=2e12), tier, CLUSTER) == pytest.approx(20.0)
+
+
+def slow_save(lag, stall=1.0):
+    return Save(stall_s=stall, lag_s=lag, write_s=lag, written_bytes=1.0, stored_bytes=1.0, wire_bytes_per_s=1.0)
+
+
+@pytest.mark.parametrize("in_flight", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("interval", [10.0, 30.0, 99.0, 200.0])
+def test_block_waits(interval, in_flight):
+    """A cycle is never shorter than lag/m, and never longer than it must be."""
+    cycle = backpressure(interval, slow_save(100.0), Policy(every=interval, mode="async", in_flight=in_flight))
+    assert cycle.interval_s == interval
+    assert cycle.interval_s + cycle.stall_s == pytest.approx(max(interval + 1.0, 100.0 / in_flight))
+    assert cycle.blocked_s == pytest.approx(max(0.0, 100.0 / in_flight - interval - 1.0))
+
+
+@pytest.mark.parametrize("in_flight", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("interval", [10.0, 30.0, 99.0, 200.0])
+def test_skip_leaves_saves_out(interval, in_flight):
+    """Made every k-th time, k the least that leaves the drain its time; nothing waits."""
+    cycle = backpressure(interval, slow_save(100.0), Policy(every=interval, mode="async", in_flight=in_flight, when_busy="skip"))
+    k = round(cycle.interval_s / interval)
+    assert cycle.interval_s == pytest.approx(k * interval)
+    assert k * interval + 1.0 >= 100.0 / in_flight
+    assert k == 1 or (k - 1) * interval + 1.0 < 100.0 / in_flight
+    assert cycle.stall_s == 1.0
+    assert cycle.blocked_s == 0.0
+
+
+def test_skip_and_block_in_a_run():
+    """When drains cannot keep up, blocking stands still and skipping loses more to failures."""
+    s = changed(policy__mode="async", policy__every=5.0, tier__write_bytes_per_s=20e9)
+    block, skip = evaluate(s), evaluate(changed(s, policy__when_busy="skip"))
+    assert block.cycle.blocked_s > 40
+    assert block.spent.stall_s > 100 * skip.spent.stall_s
+    assert skip.saves < block.saves * 0.2
+    assert skip.goodput > block.goodput
+    roomy = changed(s, policy__every=3600.0)
+    assert evaluate(roomy).goodput == evaluate(changed(roomy, policy__when_busy="skip")).goodput
+
+
+def test_drag_counts_towards_the_drain():
+    """While training crawls behind a drain, the drain goes on."""
+    cycle = backpressure(60.0, slow_save(100.0), Policy(every=60.0, mode="async"), drag_s=20.0)
+    assert cycle.blocked_s == pytest.approx(100 - 60 - 1 - 20)
+    assert backpressure(60.0, slow_save(100.0), Policy(every=60.0, mode="async"), drag_s=50.0).blocked_s == 0.0
+
+
+def test_sync_never_waits_for_itself():
+    outcome = evaluate(BASE)
+    assert outcome.cycle.blocked_s == 0.0
+    assert outcome.cycle.interval_s == 1800.0
