@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-__version__ = "0.1.0"
+from ckptcost.version import __version__
+
 __all__ = ["__version__", "load_report", "model", "sweep"]
 
 

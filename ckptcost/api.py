@@ -9,13 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckptcost import jobs
+from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.report.build import build
-from ckptcost.report.document import Report
 from ckptcost.scenario import DEFAULT_SCENARIO, Layer, layers_of, set_layer
+
+if TYPE_CHECKING:
+    from ckptcost.report.document import Report
 
 
 def _many(value: Any) -> list[Any]:
@@ -31,26 +34,56 @@ def layers_for(catalog: Catalog, scenario: str | None, interval: str | None, set
     return [*layers, set_layer(catalog, flags)] if flags else layers
 
 
+def answer(
+    catalog: Catalog,
+    scenario: str | None,
+    tier: Any,
+    saves: Any,
+    interval: str | None,
+    settings: Mapping[str, Any] | Sequence[str],
+    against: str | None,
+) -> jobs.Answer:
+    """The domain's answer: what `model` puts into a report."""
+    flags = [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, Mapping) else list(settings)
+    layers = layers_for(catalog, scenario, interval, flags)
+    return jobs.model(catalog, layers, _many(tier), [saves_of(count, "--saves") for count in _many(saves)], against)
+
+
 def model(
-    scenario: str | None = None, *, tier: str | Sequence[str] = (), saves: float | Sequence[float] = (), interval: str | None = None,
-    set: Mapping[str, Any] | Sequence[str] = (), against: str | None = None, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = (), catalog: Catalog | None = None,
-) -> Report:  # fmt: skip  # noqa: A002
-    """The report of a scenario (preset name or file), for each tier and number of saves; `set` overrides, e.g. {"cluster.gpus": 4096}."""
+    scenario: str | None = None,
+    *,
+    tier: str | Sequence[str] = (),
+    saves: float | Sequence[float] = (),
+    interval: str | None = None,
+    changes: Mapping[str, Any] | Sequence[str] = (),
+    against: str | None = None,
+    command: Sequence[str] = (),
+    files: Sequence[tuple[str, bytes]] = (),
+    catalog: Catalog | None = None,
+) -> Report:
+    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096}."""
     catalog = catalog or Catalog()
-    settings = [f"{key}={value}" for key, value in set.items()] if isinstance(set, Mapping) else list(set)
-    layers = layers_for(catalog, scenario, interval, settings)
-    answer = jobs.model(catalog, layers, _many(tier), [float(count) for count in _many(saves)], against)
-    return build(answer, catalog, command, files)
+    report: Report = build(answer(catalog, scenario, tier, saves, interval, changes, against), catalog, command, files)
+    return report
 
 
-def sweep(over: Sequence[str], scenario: str | None = None, *, interval: str | None = None, set: Sequence[str] = (), catalog: Catalog | None = None) -> Any:  # noqa: A002
+def sweep(
+    over: Sequence[str],
+    scenario: str | None = None,
+    *,
+    interval: str | None = None,
+    changes: Sequence[str] = (),
+    catalog: Catalog | None = None,
+) -> Any:
     """A tidy pandas frame over the grid of axes such as "tier=a,b" and "saves=10:200:10"."""
     from ckptcost.report.frame import frame_of_pieces
 
-    return frame_of_pieces(pieces(over, scenario, interval, list(set), catalog or Catalog()))
+    return frame_of_pieces(pieces(over, scenario, interval, list(changes), catalog or Catalog()))
 
 
-def pieces(over: Sequence[str], scenario: str | None, interval: str | None, settings: Sequence[str], catalog: Catalog) -> Iterator[jobs.Piece]:
+def pieces(
+    over: Sequence[str], scenario: str | None, interval: str | None, settings: Sequence[str], catalog: Catalog
+) -> Iterator[jobs.Piece]:
     """The sweep in chunks."""
     overs = [jobs.over_of(text) for text in over]
     return jobs.sweep(catalog, layers_for(catalog, scenario, interval, settings), overs)

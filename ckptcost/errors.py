@@ -12,7 +12,6 @@ The front ends catch CkptcostError and nothing wider; anything else is a defect.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -24,8 +23,8 @@ class Mismatch(CkptcostError):
     """A report's figures differ from what its own inputs give."""
 
 
-class InputError(CkptcostError, ValueError):
-    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it. A ValueError, so that pydantic reports it in place."""
+class InputError(CkptcostError):
+    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it."""
 
     exit_code = 2
 
@@ -54,6 +53,8 @@ class UnknownName(InputError):
     """A name that is not in the catalogue, or not a key of the file."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "") -> None:
+        import difflib
+
         known = sorted(known)
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.55)
         near = [next(k for k in known if k.lower() == low) for low in near] or [k for k in known if name.lower() in k.lower()][:3]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ OBJECTIVES = ("time", "energy", "usd", "carbon")
 MOST_ROWS = 5_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One tier at one cadence: what went in and what came out."""
 
     tier_id: str
@@ -44,8 +43,7 @@ class Case:
         return self.resolved.scenario
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """All cases of one question, the first one in full; `reference` is the case that the avoidable ledger compares with."""
 
     cases: tuple[Case, ...]
@@ -70,20 +68,32 @@ def case_of(resolved: Resolved) -> Case:
 def _computable(resolved: Resolved, outcome: Outcome) -> None:
     policy = resolved.scenario.policy
     if outcome.interval_s == float("inf"):
-        raise InputError("without failures the best interval is never to save", key="policy.optimal", remedy='give failures.rate, or an interval such as --interval "1 h"')
+        raise InputError(
+            "without failures the best interval is never to save",
+            key="policy.optimal",
+            remedy='give failures.rate, or an interval such as --interval "1 h"',
+        )
     if not outcome.interval_s > 0:
-        needs = {"energy": "cluster.gpu_train, gpu_stall, host_train", "usd": "cluster.gpu_price, site.tariff", "carbon": "site.grid_location and the powers"}
+        needs = {
+            "energy": "cluster.gpu_train, gpu_stall, host_train",
+            "usd": "cluster.gpu_price, site.tariff",
+            "carbon": "site.grid_location and the powers",
+        }
         raise InputError(
             f"the best interval for {policy.objective} cannot be computed", key="policy.optimal",
             remedy=f"a figure it needs is unknown ({needs.get(policy.objective, 'the save time')})",
         )  # fmt: skip
 
 
-def model(catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None) -> Answer:
+def model(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None
+) -> Answer:
     """Every tier at every number of saves; without either, the scenario as it stands."""
     asked = _compared(layers)
     tiers, saves = tiers or asked[0], saves or asked[1]
-    cases = tuple(case_of(resolve(catalog, [*layers, *_chosen(catalog, tier, count)])) for tier, count in product(tiers or (None,), saves or (None,)))
+    cases = tuple(
+        case_of(resolve(catalog, [*layers, *_chosen(catalog, tier, count)])) for tier, count in product(tiers or (None,), saves or (None,))
+    )
     reference = None
     if against is not None:
         reference = case_of(resolve(catalog, [*layers, *_chosen(catalog, against, saves[0] if saves else None)]))
@@ -112,15 +122,16 @@ def _chosen(catalog: Catalog, tier: str | None, saves: float | None) -> Iterator
 
 # ---- sweep
 
-ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid", "accelerator": "cluster.accelerator",
+ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid",
+"accelerator": "cluster.accelerator",
            "saves": "policy.saves", "interval": "policy.interval", "gpus": "cluster.gpus", "mode": "policy.mode"}  # fmt: skip
 # other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
-_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction", "cluster.host_train",
+_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction",
+"cluster.host_train",
              "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
+class Over(NamedTuple):
     """One axis of a sweep as the user said it."""
 
     name: str
@@ -130,8 +141,7 @@ class Over:
     numeric: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or constants."""
 
     rows: int
@@ -162,7 +172,12 @@ def over_of(text: str) -> Over:
     least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
     for value in values:
         if not ((least <= value if inclusive else least < value) and value <= most):
-            raise InputError(f"{value:g} is out of range", where="--over", key=name, remedy=f"{key} must be {'at least' if inclusive else 'more than'} {least:g}")
+            raise InputError(
+                f"{value:g} is out of range",
+                where="--over",
+                key=name,
+                remedy=f"{key} must be {'at least' if inclusive else 'more than'} {least:g}",
+            )
     return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
 
 
@@ -203,7 +218,9 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
         resolved = resolve(catalog, [*layers, read_layer(catalog, raw, "--over", "flag")])
         axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]
         for chunk in chunks(resolved.scenario, axes, rows):
-            values = dict(zip((over.name for over in named), words, strict=True)) | {over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)}
+            values = dict(zip((over.name for over in named), words, strict=True)) | {
+                over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)
+            }
             size = len(next(iter(chunk.axes.values()))) if axes else 1
             yield Piece(size, {over.name: values[over.name] for over in overs}, resolved, chunk.scenario, chunk.outcome)
 

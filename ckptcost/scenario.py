@@ -7,9 +7,10 @@ another catalogue entry (tier.id, cluster.id ...) in a later layer forgets what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckptcost.catalog import files, schema
 from ckptcost.catalog.figures import Figure
@@ -23,8 +24,7 @@ DEFAULT_SCENARIO = "gpt4-scale-2tb"
 _DEEPEST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One document's say: figures and words by section."""
 
     label: str
@@ -34,8 +34,7 @@ class Layer:
     compare_saves: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One number that went in: where it sits, what it is, and who said so."""
 
     path: str
@@ -48,8 +47,7 @@ class Input:
     """the layer or catalogue entry it comes from"""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """A scenario ready for the core, with its pedigree."""
 
     scenario: Scenario
@@ -59,29 +57,21 @@ class Resolved:
     names: dict[str, str]
     """what each section is called"""
     name: str
-    claims: tuple[schema.Claim, ...] = ()
-    unknown: dict[str, str] = field(default_factory=dict)
+    claims: tuple[schema.Claim, ...]
+    unknown: dict[str, str]
     """why a quantity that a bill would like is not known, with the key that would supply it"""
 
 
 def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
     """A validated document as a layer."""
-    document: Any = schema.checked(schema.scenario_model(), raw, where)
+    document = schema.read_scenario(raw, where)
     basis, source = document.basis or basis, document.source or source
     sections: dict[str, dict[str, Any]] = {}
-    for section in SECTIONS:
-        given = getattr(document, section)
-        if given is None:
-            continue
-        values = {key: value for key in (*KEYS[section], *WORDS[section]) if (value := getattr(given, key)) is not None}
+    for section, values in document.sections.items():
         if section == "policy":
             schema.exclusive_cadence(set(values), where)
         sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
-    compare = document.compare
-    return Layer(
-        label or where, sections, document.name or "",
-        tuple(compare.tier or ()) if compare else (), tuple(compare.saves or ()) if compare else (),
-    )  # fmt: skip
+    return Layer(label or where, sections, document.name, document.compare_tiers, document.compare_saves)
 
 
 def layers_of(catalog: Catalog, name: str) -> list[Layer]:
@@ -99,11 +89,24 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
             found, shown = catalog.file_of("scenario", wanted)
             file, identity = found, "preset " + wanted  # type: ignore[assignment]
         if identity in chain or len(chain) >= _DEEPEST:
-            raise InputError("extends itself: " + " -> ".join([*(Path(c).name for c in chain), Path(identity).name]), where=shown, key="extends", remedy="break the circle")
+            raise InputError(
+                "extends itself: " + " -> ".join([*(Path(c).name for c in chain), Path(identity).name]),
+                where=shown,
+                key="extends",
+                remedy="break the circle",
+            )
         chain.append(identity)
         raw = files.toml_of(file, shown)
         preset = not looks_like_file
-        layers.append(read_layer(catalog, raw, shown, f"scenario {wanted}" if preset else f"file {path.name}", *(("assumed", "house") if preset else ("user", ""))))
+        layers.append(
+            read_layer(
+                catalog,
+                raw,
+                shown,
+                f"scenario {wanted}" if preset else f"file {path.name}",
+                *(("assumed", "house") if preset else ("user", "")),
+            )
+        )
         here = path.parent if looks_like_file else None
         extends = raw.get("extends")
         wanted = extends if isinstance(extends, str) else None
@@ -150,17 +153,23 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
     return values, said_by
 
 
+@lru_cache(maxsize=4)
+def _defaults(catalog: Catalog) -> Layer:
+    return read_layer(catalog, catalog.defaults, "models/defaults.toml", "defaults", "assumed", "house")
+
+
 def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
     """The Scenario these layers describe, every input with its pedigree."""
-    defaults = read_layer(catalog, catalog.defaults, "models/defaults.toml", "defaults", "assumed", "house")
-    values, said_by = merged([defaults, *layers])
+    values, said_by = merged([_defaults(catalog), *layers])
     builder = _Builder(catalog, values, said_by)
     parts = {section: builder.section(section) for section in SECTIONS if section not in ("run", "second_tier") or values[section]}
     name = next((layer.name for layer in reversed(layers) if layer.name), "")
     policy = values["policy"]
     cadence = next((key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None)
     if cadence is None:
-        raise InputError("how often to save is not said", key="policy", remedy='give --saves N, --interval "30 min", or policy.optimal = "time"')
+        raise InputError(
+            "how often to save is not said", key="policy", remedy='give --saves N, --interval "30 min", or policy.optimal = "time"'
+        )
     if cadence == "steps" and "step" not in policy:
         raise InputError("an interval in steps needs the time of one", key="policy.step", remedy='e.g. --set policy.step="12 s"')
     if "work" not in values["run"]:
@@ -173,25 +182,42 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
         parts["policy"].pop(word, None)
     scenario = Scenario(
         Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
-        Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"], Tier(**parts["second_tier"]) if "second_tier" in parts else None,
+        Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"],
+        Tier(**parts["second_tier"]) if "second_tier" in parts else None,
     )  # fmt: skip
     _complete(scenario, values)
-    return Resolved(scenario, tuple(sorted(builder.inputs, key=lambda i: i.path)), builder.words | {"policy.cadence": cadence}, builder.names, name, builder.claims, builder.unknown)
+    return Resolved(
+        scenario,
+        tuple(sorted(builder.inputs, key=lambda i: i.path)),
+        builder.words | {"policy.cadence": cadence},
+        builder.names,
+        name,
+        builder.claims,
+        builder.unknown,
+    )
 
 
 def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
     """What no default can supply."""
     size = float(full_bytes(s.checkpoint))
     if size != size:
-        raise InputError("the size of a checkpoint is not known", key="checkpoint", remedy="give checkpoint.model, checkpoint.params or checkpoint.size")
+        raise InputError(
+            "the size of a checkpoint is not known", key="checkpoint", remedy="give checkpoint.model, checkpoint.params or checkpoint.size"
+        )
     for section, tier in (("tier", s.tier), ("second_tier", s.second_tier)):
         if tier is None:
             continue
         rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
-        if all(rate == float("inf") for rate in rates) and not (tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes):
+        if all(rate == float("inf") for rate in rates) and not (
+            tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes
+        ):
             named = values[section].get("id") or values[section].get("name") or "this tier"
             remedy = "give its capacity" if tier.write_per_s < float("inf") else 'e.g. --set tier.write="30 GB/s"'
-            raise InputError(f"the write rate of {named} is not known", key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}", remedy=remedy)
+            raise InputError(
+                f"the write rate of {named} is not known",
+                key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}",
+                remedy=remedy,
+            )
 
 
 class _Builder:
@@ -270,10 +296,18 @@ class _Builder:
 
     def _tier_rules(self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
         """Reading is assumed as fast as writing, and a shared tier's energy that of the systems that publish one."""
-        for write, read in (("write", "read"), ("node_write", "node_read"), ("gpu_write", "gpu_read"), ("write_per_capacity", "read_per_capacity")):
+        for write, read in (
+            ("write", "read"),
+            ("node_write", "node_read"),
+            ("gpu_write", "gpu_read"),
+            ("write_per_capacity", "read_per_capacity"),
+        ):
             if write in figures and not any(key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")):
                 figure = figures[write][0]
-                figures["assumed:" + read] = (replace(figure, basis="assumed", note="reading assumed as fast as writing"), "models/defaults.toml")
+                figures["assumed:" + read] = (
+                    replace(figure, basis="assumed", note="reading assumed as fast as writing"),
+                    "models/defaults.toml",
+                )
         for key in [key for key in figures if key.startswith("assumed:")]:
             figures[key.removeprefix("assumed:")] = figures.pop(key)
         shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
@@ -299,15 +333,24 @@ class _Builder:
             self.unknown["cluster.gpu_train"] = "no rated power is published for this accelerator"
         if "gpu_stall" not in figures and "gpu_train" in figures and stall:
             training = replace(figures["gpu_train"][0], low=None, high=None)
-            figures["gpu_stall"] = (training.scaled(stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"), figures["gpu_train"][1])
+            figures["gpu_stall"] = (
+                training.scaled(stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"),
+                figures["gpu_train"][1],
+            )
         if "gpu_idle" not in figures and "gpu_stall" in figures:
-            figures["gpu_idle"] = (replace(figures["gpu_stall"][0], basis="assumed", note="no idle power known: taken as while held up by a save"), "models/defaults.toml")
+            figures["gpu_idle"] = (
+                replace(figures["gpu_stall"][0], basis="assumed", note="no idle power known: taken as while held up by a save"),
+                "models/defaults.toml",
+            )
         if "host_train" not in figures:
             self.unknown["cluster.host_train"] = "no power of the rest of the node is known"
         else:
             for state in ("host_stall", "host_idle"):
                 if state not in figures:
-                    figures[state] = (replace(figures["host_train"][0], basis="assumed", note="taken as while training"), "models/defaults.toml")
+                    figures[state] = (
+                        replace(figures["host_train"][0], basis="assumed", note="taken as while training"),
+                        "models/defaults.toml",
+                    )
         for key in ("gpu_price", "gpu_embodied"):
             if key not in figures:
                 self.unknown[f"cluster.{key}"] = "none is known for this accelerator"
@@ -327,6 +370,8 @@ class _Builder:
 
 def ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:
     """(low, value, high) of every input that has a range, by core field."""
-    return {i.field: (i.figure.low, i.figure.value, i.figure.high) for i in resolved.inputs if i.figure.low is not None and i.figure.high is not None and i.figure.low < i.figure.high}
-
-
+    return {
+        i.field: (i.figure.low, i.figure.value, i.figure.high)
+        for i in resolved.inputs
+        if i.figure.low is not None and i.figure.high is not None and i.figure.low < i.figure.high
+    }

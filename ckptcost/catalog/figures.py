@@ -38,7 +38,9 @@ class Figure:
         value = self.value * factor.value
         source = "; ".join(dict.fromkeys(part for part in (self.source, factor.source) if part))
         ranged = low < high
-        return Figure(value, low if ranged else None, high if ranged else None, softest((self.basis, factor.basis)), source, self.boundary, note)
+        return Figure(
+            value, low if ranged else None, high if ranged else None, softest((self.basis, factor.basis)), source, self.boundary, note
+        )
 
 
 def softest(bases: tuple[str, ...]) -> str:

@@ -7,12 +7,13 @@ import io
 import os
 import sys
 import tomllib
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckptcost.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 MOST_BYTES = 1_000_000
 """largest TOML or CSV that is read; a scenario is a few hundred bytes and the grid table 60 kB"""
@@ -26,11 +27,16 @@ def shipped() -> Traversable:
         if not (root / "models").is_dir() or not (root / "data").is_dir():
             raise InputError("holds no models/ and data/", where=f"CKPTCOST_HOME={home}", remedy="unset it to use the shipped catalogue")
         return root
-    package = resources.files("ckptcost")
-    checkout = Path(str(package)).parent
+    package = Path(__file__).parent.parent
+    checkout = package.parent
     if (checkout / "models" / "tiers").is_dir() and (checkout / "pyproject.toml").is_file():
         return checkout
-    return package / "_bundled"
+    if (package / "_bundled").is_dir():
+        return package / "_bundled"
+    # a zipped wheel on sys.path; importlib.resources costs 15 ms, so only where it is needed
+    from importlib import resources
+
+    return resources.files("ckptcost") / "_bundled"
 
 
 def overlay() -> Path:

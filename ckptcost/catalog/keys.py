@@ -15,7 +15,8 @@ KEYS: Final[dict[str, dict[str, str]]] = {
         "delta_fraction": "delta_fraction", "compression_ratio": "compression_ratio", "compress_rate": "compress_bytes_per_s",
     },
     "tier": {
-        "write": "write_bytes_per_s", "read": "read_bytes_per_s", "node_write": "node_write_bytes_per_s", "node_read": "node_read_bytes_per_s",
+        "write": "write_bytes_per_s", "read": "read_bytes_per_s", "node_write": "node_write_bytes_per_s",
+        "node_read": "node_read_bytes_per_s",
         "gpu_write": "gpu_write_bytes_per_s", "gpu_read": "gpu_read_bytes_per_s", "write_per_capacity": "write_per_s",
         "read_per_capacity": "read_per_s", "capacity": "capacity_bytes", "rate_spread": "rate_spread_fraction", "setup": "setup_s",
         "files_rate": "files_per_s", "write_energy": "write_j_per_byte", "active_power": "active_w", "idle_power": "idle_w",
@@ -49,11 +50,21 @@ TYPES: Final[dict[str, type]] = {
 }  # fmt: skip
 
 CADENCES: Final = ("interval", "steps", "per_day", "saves")
-_UNIT: Final = {"interval": "s", "steps": "", "per_day": "", "saves": "", "train_fraction": "", "stall_fraction": "", "gpu_tdp": "w", "work": "s"}
+_UNIT: Final = {
+    "interval": "s",
+    "steps": "",
+    "per_day": "",
+    "saves": "",
+    "train_fraction": "",
+    "stall_fraction": "",
+    "gpu_tdp": "w",
+    "work": "s",
+}
 MEANINGS: Final = {
     "interval": "training time between saves", "steps": "training steps between saves", "per_day": "saves per day of training",
     "saves": "saves in the whole run", "work": "training time of the run, were nothing saved or lost",
-    "train_fraction": "power while training over the accelerator's TDP", "stall_fraction": "power while held up by a save over power while training",
+    "train_fraction": "power while training over the accelerator's TDP",
+    "stall_fraction": "power while held up by a save over power while training",
     "gpu_tdp": "the accelerator's rated power",
 }  # fmt: skip
 
@@ -63,7 +74,12 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "tier": {"id": (str,), "name": (str,), "survives": get_args(domain.Survives), "boundary": get_args(domain.Boundary)},
     "second_tier": {"id": (str,), "name": (str,), "survives": get_args(domain.Survives), "boundary": get_args(domain.Boundary)},
     "cluster": {"id": (str,), "accelerator": (str,), "price_includes_electricity": (bool,)},
-    "policy": {"mode": ("sync", "async"), "when_busy": ("block", "skip"), "optimal": ("time", "energy", "usd", "carbon"), "pipelined": (bool,)},
+    "policy": {
+        "mode": ("sync", "async"),
+        "when_busy": ("block", "skip"),
+        "optimal": ("time", "energy", "usd", "carbon"),
+        "pipelined": (bool,),
+    },
     "failures": {},
     "site": {"id": (str,), "grid": (str,)},
     "run": {},
@@ -73,12 +89,17 @@ REFERENCES: Final = {"checkpoint": "model", "tier": "id", "second_tier": "id", "
 
 # (least, whether the least itself is allowed, most)
 LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
-    "params": (0, False, 1e18), "size": (0, False, 1e24), "bytes_per_param": (0, False, 1e3), "files": (0, True, 1e15), "replicas_writing": (1, True, 1e6),
+    "params": (0, False, 1e18), "size": (0, False, 1e24), "bytes_per_param": (0, False, 1e3), "files": (0, True, 1e15),
+    "replicas_writing": (1, True, 1e6),
     "straggler_factor": (1, True, 1e6), "full_every": (1, True, 1e9), "delta_fraction": (0, True, 1), "compression_ratio": (1, True, 1e4),
-    "compress_rate": (0, False, 1e24), "write": (0, False, 1e24), "read": (0, False, 1e24), "node_write": (0, False, 1e24), "node_read": (0, False, 1e24),
-    "gpu_write": (0, False, 1e24), "gpu_read": (0, False, 1e24), "write_per_capacity": (0, False, 1e12), "read_per_capacity": (0, False, 1e12),
-    "capacity": (0, False, 1e24), "files_rate": (0, False, 1e15), "request_size": (0, False, 1e15), "gpus": (1, True, 1e9), "gpus_per_node": (1, True, 1e6),
-    "gpu_d2h": (0, False, 1e18), "node_nic": (0, False, 1e18), "readers_per_byte": (1, True, 1e9), "interval": (0, False, 1e12), "steps": (0, False, 1e12),
+    "compress_rate": (0, False, 1e24), "write": (0, False, 1e24), "read": (0, False, 1e24), "node_write": (0, False, 1e24),
+    "node_read": (0, False, 1e24),
+    "gpu_write": (0, False, 1e24), "gpu_read": (0, False, 1e24), "write_per_capacity": (0, False, 1e12), "read_per_capacity": (0, False,
+    1e12),
+    "capacity": (0, False, 1e24), "files_rate": (0, False, 1e15), "request_size": (0, False, 1e15), "gpus": (1, True, 1e9),
+    "gpus_per_node": (1, True, 1e6),
+    "gpu_d2h": (0, False, 1e18), "node_nic": (0, False, 1e18), "readers_per_byte": (1, True, 1e9), "interval": (0, False, 1e12),
+    "steps": (0, False, 1e12),
     "per_day": (0, False, 1e9), "saves": (0, False, 1e12), "step": (0, False, 1e9), "slowdown": (0, True, 1), "in_flight": (1, True, 1e9),
     "keep_last": (1, True, 1e12), "second_keep_last": (1, True, 1e12), "second_every": (1, True, 1e9), "node_loss_fraction": (0, True, 1),
     "pue": (1, True, 10), "work": (0, False, 1e12), "train_fraction": (0, False, 2), "stall_fraction": (0, True, 1),

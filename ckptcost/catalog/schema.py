@@ -1,19 +1,18 @@
-"""What a file may say: pydantic models built from the key table, so that a key exists in one place only."""
+"""What a file may say: every key, its unit and its limits come from the key table and stand there only.
+
+Plain checks, because they run at every start: pydantic, which judges reports, takes 90 ms to import (docs/adr/0003).
+"""
 
 from __future__ import annotations
 
-from functools import cache, partial
-from typing import Annotated, Any
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, ValidationError, WithJsonSchema, create_model
+from typing import Any, NamedTuple
 
 from ckptcost.catalog.figures import BASES, Figure, figure_of
 from ckptcost.catalog.keys import CADENCES, KEYS, LIMITS, SECTIONS, WORDS, meaning_of, unit_of
-from ckptcost.core.units import UNITS
+from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError, UnknownName
 
-_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
-_TEXT = Annotated[str, Field(max_length=4000, strict=True)]
+MOST_LETTERS = 4000
 
 
 def _limited(section: str, key: str, raw: Any) -> Figure:
@@ -29,17 +28,6 @@ def _limited(section: str, key: str, raw: Any) -> Figure:
     return figure
 
 
-def _figure_schema(section: str, key: str) -> dict[str, Any]:
-    unit = unit_of(section, key)
-    plain: dict[str, Any] = {"type": "string", "examples": [UNITS[unit][1]]} if UNITS[unit][0] else {"type": ["string", "number"]}
-    table = {
-        "type": "object", "additionalProperties": False, "required": ["value"],
-        "properties": {"value": plain, "low": plain, "high": plain, "basis": {"enum": list(BASES)}, "source": {"type": "string"},
-                       "boundary": {"type": "string"}, "note": {"type": "string"}},
-    }  # fmt: skip
-    return {"anyOf": [plain, table], "description": meaning_of(section, key)}
-
-
 def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
     if allowed in ((str,), (bool,)):
         if not isinstance(raw, allowed[0]):
@@ -50,86 +38,221 @@ def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
     return raw
 
 
-def _fields(section: str) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for key in KEYS[section]:
-        kind = Annotated[InstanceOf[Figure] | None, BeforeValidator(partial(_limited, section, key)), WithJsonSchema(_figure_schema(section, key))]
-        members[key] = (kind, None)
-    for word, allowed in WORDS[section].items():
-        shape = {"type": "string"} if allowed == (str,) else {"type": "boolean"} if allowed == (bool,) else {"enum": list(allowed)}
-        members[word] = (Annotated[Any, BeforeValidator(partial(_word, allowed)), WithJsonSchema(shape)], None)
-    return members
+def _text(raw: dict[str, Any], key: str, needed: bool = False) -> str:
+    """A text of the header, "" when it is absent."""
+    value = raw.get(key, "")
+    if not isinstance(value, str) or (needed and not value):
+        raise InputError(f"expected text, got {type(value).__name__}" if key in raw else "is missing", key=key)
+    if len(value) > MOST_LETTERS:
+        raise InputError(f"is longer than {MOST_LETTERS:,} characters", key=key)
+    return value
 
 
-@cache
-def section_model(section: str) -> type[BaseModel]:
-    return create_model(section.title().replace("_", ""), __config__=_STRICT, **_fields(section))
+def _only(raw: Any, known: tuple[str, ...], key: str, what: str = "key") -> dict[str, Any]:
+    """A table with no key that is not known."""
+    if not isinstance(raw, dict):
+        raise InputError(f"expected a table, got {type(raw).__name__}", key=key)
+    for name in raw:
+        if name not in known:
+            raise UnknownName(what, str(name), known, key=key)
+    return raw
 
 
-@cache
-def scenario_model() -> type[BaseModel]:
-    """A scenario file: any sections, each optional, over the scenario it extends."""
-    members: dict[str, Any] = {section: (section_model(section) | None, None) for section in SECTIONS}
-    compare = create_model("Compare", __config__=_STRICT, tier=(list[_TEXT] | None, None), saves=(list[float] | None, None))
-    return create_model(
-        "ScenarioFile", __config__=ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, title="ckptcost scenario"),
-        schema_version=(Annotated[int, Field(ge=1, le=1, strict=True)] | None, None), id=(_TEXT | None, None), name=(_TEXT | None, None),
-        note=(_TEXT | None, None), extends=(_TEXT | None, None), basis=(_TEXT | None, None), source=(_TEXT | None, None), compare=(compare | None, None), **members,
-    )  # fmt: skip
+def section_values(section: str, raw: Any, besides: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The figures and words of one section; the first complaint names its key."""
+    if not isinstance(raw, dict):
+        raise InputError(f"is a section, not {type(raw).__name__}", remedy=f"write [{section}] and its keys below")
+    values: dict[str, Any] = {}
+    for key, given in raw.items():
+        try:
+            if key in KEYS[section]:
+                values[key] = _limited(section, key, given)
+            elif key in WORDS[section]:
+                values[key] = _word(WORDS[section][key], given)
+            else:
+                raise UnknownName(f"key in {section}", str(key), (*KEYS[section], *WORDS[section], *besides))
+        except InputError as error:
+            error.key = error.key or ("" if isinstance(error, UnknownName) and error.problem.startswith("no key in") else str(key))
+            raise
+    return values
 
 
-class Claim(BaseModel):
+class ScenarioFile(NamedTuple):
+    """A scenario: any sections, each optional, over the scenario it extends."""
+
+    name: str
+    extends: str
+    basis: str
+    source: str
+    compare_tiers: tuple[str, ...]
+    compare_saves: tuple[float, ...]
+    sections: dict[str, dict[str, Any]]
+
+
+_SCENARIO_TEXTS = ("id", "name", "note", "extends", "basis", "source")
+_COMPARE = ("tier", "saves")
+
+
+def read_scenario(raw: Any, where: str) -> ScenarioFile:
+    """A scenario document; the first complaint names the file, the key, what was expected and the remedy."""
+    try:
+        raw = _only(raw, ("schema_version", *_SCENARIO_TEXTS, "compare", *SECTIONS), "")
+        if raw.get("schema_version", 1) != 1 or isinstance(raw.get("schema_version"), bool):
+            raise InputError(f"{raw['schema_version']!r} is not a version this program reads", key="schema_version", remedy="it reads 1")
+        texts = {key: _text(raw, key) for key in _SCENARIO_TEXTS}
+        tiers, saves = _compare(raw.get("compare", {}))
+        sections = {}
+        for section in SECTIONS:
+            if section in raw:
+                try:
+                    sections[section] = section_values(section, raw[section])
+                except InputError as error:
+                    error.key = ".".join(filter(None, (section, error.key)))
+                    raise
+        _basis(texts["basis"])
+        return ScenarioFile(texts["name"], texts["extends"], texts["basis"], texts["source"], tiers, saves, sections)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def _compare(raw: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    _only(raw, _COMPARE, "compare")
+    for key in _COMPARE:
+        if not isinstance(raw.get(key, []), list):
+            raise InputError(
+                "expected a list",
+                key=f"compare.{key}",
+                remedy='e.g. tier = ["nas-hdd", "generic-pfs"]' if key == "tier" else "e.g. saves = [1, 100, 1000]",
+            )
+    if not all(isinstance(tier, str) for tier in raw.get("tier", [])):
+        raise InputError("expected a list of tier ids", key="compare.tier")
+    return tuple(raw.get("tier", [])), tuple(saves_of(each, "compare.saves") for each in raw.get("saves", []))
+
+
+def saves_of(raw: Any, key: str) -> float:
+    """A number of saves in a run, as a flag or a file gives it."""
+    try:
+        return _limited("policy", "saves", raw).value
+    except InputError as error:
+        raise error.at(key=key) from None
+
+
+def _basis(basis: str) -> None:
+    if basis and basis not in BASES:
+        raise UnknownName("basis", basis, BASES, key="basis")
+
+
+class Claim(NamedTuple):
     """What somebody says one checkpoint takes; shown beside the model, never an input to it."""
 
-    model_config = _STRICT
     what: str
-    size: Any
-    value: Any
-    low: Any = None
-    high: Any = None
-    basis: str = "vendor"
-    source: str = ""
-    note: str = ""
+    size: str
+    value: str
+    low: str | None
+    high: str | None
+    source: str
+    note: str
 
 
-@cache
-def entity_model(section: str) -> type[BaseModel]:
-    """A catalogue file: who it is, and the figures of its section."""
-    members = {key: member for key, member in _fields(section).items() if key not in ("id", "name", "model")}
-    return create_model(
-        section.title().replace("_", "") + "File", __config__=_STRICT, id=(_TEXT, ...), name=(_TEXT, ...), kind=(_TEXT, ""), note=(_TEXT, ""), basis=(_TEXT, ""),
-        source=(_TEXT, ""), about=(dict[str, Any], {}), claim=(list[Claim], []), **members,
-    )  # fmt: skip
+CLAIMED = {"energy": "j", "time": "s"}
 
 
-def checked(model: type[BaseModel], raw: Any, where: str) -> BaseModel:
-    """The validated file; the first complaint becomes one message with its place, what was expected and the remedy."""
+def _claim(raw: Any, key: str) -> Claim:
+    """A claim whose quantities parse, so that showing it cannot fail."""
+    raw = _only(raw, ("what", "size", "value", "low", "high", "basis", "source", "note"), key)
     try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InputError):
-            raise cause.at(where, key) from None
-        if first["type"] == "extra_forbidden":
-            owner: Any = model
-            for part in first["loc"][:-1]:
-                owner = next((t for t in _models_in(owner.model_fields[part].annotation)), owner) if part in owner.model_fields else owner
-            parent = ".".join(str(part) for part in first["loc"][:-1])
-            raise UnknownName("key", str(first["loc"][-1]), owner.model_fields, where=where, key=parent) from None
-        raise InputError(first["msg"][0].lower() + first["msg"][1:], where=where, key=key) from None
+        for name in ("what", "size", "value"):
+            _text(raw, name, needed=True)
+        if raw["what"] not in CLAIMED:
+            raise UnknownName("kind of claim", raw["what"], CLAIMED, key="what")
+        parse(raw["size"], "bytes")
+        for name in ("value", "low", "high"):
+            if name in raw:
+                parse(raw[name], CLAIMED[raw["what"]])
+        return Claim(raw["what"], raw["size"], raw["value"], raw.get("low"), raw.get("high"), _text(raw, "source"), _text(raw, "note"))
+    except InputError as error:
+        error.key = ".".join(filter(None, (key, error.key)))
+        raise
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    found = [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []
-    for part in getattr(annotation, "__args__", ()):
-        found += _models_in(part)
-    return found
+class EntityFile(NamedTuple):
+    """A catalogue file: who it is, the figures and words of its section, and what else is known."""
+
+    id: str
+    name: str
+    kind: str
+    note: str
+    basis: str
+    source: str
+    about: dict[str, Any]
+    claims: tuple[Claim, ...]
+    values: dict[str, Any]
+
+
+_ENTITY_TEXTS = ("id", "name", "kind", "note", "basis", "source")
+
+
+def read_entity(section: str, raw: Any, where: str) -> EntityFile:
+    """A catalogue file."""
+    try:
+        texts = {key: _text(raw, key, needed=key in ("id", "name")) for key in _ENTITY_TEXTS}
+        _basis(texts["basis"])
+        about, claims = raw.get("about", {}), raw.get("claim", [])
+        if not isinstance(about, dict) or not isinstance(claims, list):
+            raise InputError("about is a table and claim a list of tables", key="about" if not isinstance(about, dict) else "claim")
+        own = (*_ENTITY_TEXTS, "about", "claim")
+        values = section_values(section, {key: value for key, value in raw.items() if key not in own}, own)
+        said = tuple(_claim(each, f"claim.{i}") for i, each in enumerate(claims))
+        return EntityFile(texts["id"], texts["name"], texts["kind"], texts["note"], texts["basis"], texts["source"], about, said, values)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def _figure_schema(section: str, key: str) -> dict[str, Any]:
+    unit = unit_of(section, key)
+    plain: dict[str, Any] = {"type": "string", "examples": [UNITS[unit][1]]} if UNITS[unit][0] else {"type": ["string", "number"]}
+    words = {name: {"type": "string"} for name in ("source", "boundary", "note")}
+    table = {
+        "type": "object", "additionalProperties": False, "required": ["value"],
+        "properties": {"value": plain, "low": plain, "high": plain, "basis": {"enum": list(BASES)}, **words},
+    }  # fmt: skip
+    return {"anyOf": [plain, table], "description": meaning_of(section, key)}
+
+
+def scenario_json_schema() -> dict[str, Any]:
+    """JSON Schema of a scenario file, for editors."""
+    properties: dict[str, Any] = {
+        "schema_version": {"const": 1},
+        **{key: {"type": "string", "maxLength": MOST_LETTERS} for key in _SCENARIO_TEXTS},
+    }
+    properties["compare"] = {
+        "type": "object", "additionalProperties": False,
+        "properties": {"tier": {"type": "array", "items": {"type": "string"}}, "saves": {"type": "array", "items": {"type": "number",
+        "exclusiveMinimum": 0}}},
+    }  # fmt: skip
+    for section in SECTIONS:
+        words = {
+            word: {"type": "string"} if allowed == (str,) else {"type": "boolean"} if allowed == (bool,) else {"enum": list(allowed)}
+            for word, allowed in WORDS[section].items()
+        }
+        figures = {key: _figure_schema(section, key) for key in KEYS[section]}
+        properties[section] = {"type": "object", "additionalProperties": False, "properties": {**words, **figures}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ckptcost scenario",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
 
 
 def exclusive_cadence(keys: set[str], where: str) -> None:
     """One cadence at a time."""
     said = sorted(keys & {*CADENCES, "optimal"})
     if len(said) > 1:
-        raise InputError(f"{' and '.join(said)} contradict each other", where=where, key="policy", remedy="give one of " + ", ".join((*CADENCES, "optimal")))
+        raise InputError(
+            f"{' and '.join(said)} contradict each other",
+            where=where,
+            key="policy",
+            remedy="give one of " + ", ".join((*CADENCES, "optimal")),
+        )

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ckptcost.catalog import files, schema
 from ckptcost.catalog.figures import Figure, figure_of
-from ckptcost.catalog.keys import KEYS, REFERENCES, unit_of
+from ckptcost.catalog.keys import KEYS, unit_of
 from ckptcost.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 KINDS: Final = {"checkpoint": "checkpoints", "tier": "tiers", "cluster": "clusters", "site": "sites", "scenario": "scenarios"}
 """kinds with a TOML file each; accelerators, grids and sources are rows of data/"""
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(NamedTuple):
     """One catalogue entry: its figures by key, its words, and what else is known of it."""
 
     kind: str
     id: str
     name: str
     figures: dict[str, Figure]
-    words: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
-    claims: tuple[schema.Claim, ...] = ()
-    note: str = ""
-    label: str = ""
+    words: dict[str, Any]
+    about: dict[str, Any]
+    claims: tuple[schema.Claim, ...]
+    note: str
+    label: str
     """what sort of entry: published, vendor-claim, benchmark ..."""
-    where: str = ""
+    where: str
 
 
 class Catalog:
@@ -81,14 +81,14 @@ class Catalog:
     def _entity(self, kind: str, name: str) -> Entity:
         file, shown = self.file_of(kind, name)
         raw = files.toml_of(file, shown)
-        entry: Any = schema.checked(schema.entity_model(kind), raw, shown)
+        entry = schema.read_entity(kind, raw, shown)
         if entry.id != name:
             raise InputError(f"id is {entry.id!r}, the file is called {name!r}", where=shown, key="id", remedy="make them the same")
         theirs = shown.startswith("models/")
         basis, source = entry.basis or ("" if theirs else "user"), entry.source or ("" if theirs else f"user file {name}.toml")
-        figures = {key: figure.or_else(basis, source) for key in KEYS[kind] if (figure := getattr(entry, key, None)) is not None}
-        words = {word: value for word in schema.WORDS[kind] if word not in ("id", "name", REFERENCES.get(kind)) and (value := getattr(entry, word, None)) is not None}
-        return Entity(kind, entry.id, entry.name, figures, words, entry.about, tuple(entry.claim), entry.note, entry.kind, shown)
+        figures = {key: value.or_else(basis, source) for key, value in entry.values.items() if isinstance(value, Figure)}
+        words = {key: value for key, value in entry.values.items() if key not in figures}
+        return Entity(kind, entry.id, entry.name, figures, words, entry.about, entry.claims, entry.note, entry.kind, shown)
 
     @cached_property
     def _accelerators(self) -> dict[str, dict[str, str]]:
@@ -116,7 +116,9 @@ class Catalog:
                     raise error.at("data/accelerator_figures.csv", f"{name}.{cell['key']}") from None
             else:
                 about[cell["key"]] = cell["value"]
-        return Entity("accelerator", name, row["name"], figures, {}, about, (), row.get("note", ""), row.get("kind", ""), "data/accelerators.csv")
+        return Entity(
+            "accelerator", name, row["name"], figures, {}, about, (), row.get("note", ""), row.get("kind", ""), "data/accelerators.csv"
+        )
 
     @cached_property
     def _grids(self) -> dict[str, dict[str, str]]:
@@ -126,10 +128,17 @@ class Catalog:
         if name not in self._grids:
             raise UnknownName("grid", name, self._grids)
         row = self._grids[name]
-        raw = {"value": row["gco2e_per_kwh"] + " g/kWh", "basis": row["basis"], "source": row["source"], "note": f"{row['scope']}, {row['year']}".rstrip(", ")}
+        raw = {
+            "value": row["gco2e_per_kwh"] + " g/kWh",
+            "basis": row["basis"],
+            "source": row["source"],
+            "note": f"{row['scope']}, {row['year']}".rstrip(", "),
+        }
         figure = figure_of(raw, "kgco2e_per_j")
         about = {key: row[key] for key in ("scope", "year", "licence") if row.get(key)}
-        return Entity("grid", name, row["name"], {"grid_location": figure}, {}, about, (), row.get("note", ""), row["basis"], "data/grids.csv")
+        return Entity(
+            "grid", name, row["name"], {"grid_location": figure}, {}, about, (), row.get("note", ""), row["basis"], "data/grids.csv"
+        )
 
     @cached_property
     def sources(self) -> dict[str, dict[str, Any]]:

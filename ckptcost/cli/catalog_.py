@@ -67,9 +67,22 @@ def _ids(text: str) -> list[str]:
 
 
 def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
-    figures = {key: {"text": f.text, "value": f.value, "low": f.low, "high": f.high, "basis": f.basis, "source": _ids(f.source), "note": f.note} for key, f in entity.figures.items()}
-    found = {"kind": entity.kind, "id": entity.id, "name": entity.name, "label": entity.label, "note": entity.note, "file": entity.where, "figures": figures, **entity.words, "about": entity.about}
-    found["claims"] = [claim.model_dump(mode="json") for claim in entity.claims]
+    figures = {
+        key: {"text": f.text, "value": f.value, "low": f.low, "high": f.high, "basis": f.basis, "source": _ids(f.source), "note": f.note}
+        for key, f in entity.figures.items()
+    }
+    found = {
+        "kind": entity.kind,
+        "id": entity.id,
+        "name": entity.name,
+        "label": entity.label,
+        "note": entity.note,
+        "file": entity.where,
+        "figures": figures,
+        **entity.words,
+        "about": entity.about,
+    }
+    found["claims"] = [claim._asdict() for claim in entity.claims]
     if sources:
         found["sources"] = {name: catalog.sources.get(name, {}) for f in entity.figures.values() for name in _ids(f.source)}
     return found
@@ -80,7 +93,12 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     from ckptcost.present.amounts import between
     from ckptcost.present.table import columns
 
-    lines = [f"{entity.name}  ({entity.kind} {entity.id}{', ' + entity.label if entity.label else ''})", *([entity.note] if entity.note else []), f"file: {entity.where}", ""]
+    lines = [
+        f"{entity.name}  ({entity.kind} {entity.id}{', ' + entity.label if entity.label else ''})",
+        *([entity.note] if entity.note else []),
+        f"file: {entity.where}",
+        "",
+    ]
     section = {"accelerator": "cluster", "grid": "site"}.get(entity.kind, entity.kind)
     rows = []
     for key, f in entity.figures.items():
@@ -91,7 +109,10 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
         lines += columns(["figure", "value", "range", "basis", "source"], rows, left=5)
     lines += [f"{key} = {value}" for key, value in entity.words.items()]
     lines += [f"  {key}: {f.note}" for key, f in entity.figures.items() if f.note]
-    lines += [f"claim: {c.what} {c.value} for {c.size}" + (f" ({c.low} to {c.high})" if c.low else "") + f", {c.source}; {c.note}" for c in entity.claims]
+    lines += [
+        f"claim: {c.what} {c.value} for {c.size}" + (f" ({c.low} to {c.high})" if c.low else "") + f", {c.source}; {c.note}"
+        for c in entity.claims
+    ]
     if entity.about:
         lines += ["", "also known", *(f"  {key}: {value}" for key, value in entity.about.items())]
     if sources:

@@ -23,5 +23,9 @@ def run(options: argparse.Namespace) -> int:
     for d in found:
         sys.stdout.write(f"{d.where}: reported {d.reported}, recomputed {d.recomputed}\n")
     figures = sum(len(row.values) for row in report.cases) + 12 * len(report.components)
-    print(f"ckptcost: {options.file}: " + (f"{len(found)} differences" if found else f"agrees with its inputs ({figures} figures, {len(report.factors)} inputs)"), file=sys.stderr)
+    print(
+        f"ckptcost: {options.file}: "
+        + (f"{len(found)} differences" if found else f"agrees with its inputs ({figures} figures, {len(report.factors)} inputs)"),
+        file=sys.stderr,
+    )
     return 1 if found else 0

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost import __version__
 from ckptcost.errors import CkptcostError, InputError
+from ckptcost.version import __version__
 
 COMMANDS = {
     "model": "what a job's checkpoints cost: seconds, GPU-hours, kWh, dollars, kgCO2e",
@@ -37,7 +37,13 @@ class Parser(argparse.ArgumentParser):
 def parser_for(command: str) -> Parser:
     """The parser of one command, which imports that command's module and no other."""
     module = import_module(f"ckptcost.cli.{command}_")
-    parser = Parser(prog=f"ckptcost {command}", description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=module.EPILOG, allow_abbrev=False)
+    parser = Parser(
+        prog=f"ckptcost {command}",
+        description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=module.EPILOG,
+        allow_abbrev=False,
+    )
     module.arguments(parser)
     parser.set_defaults(run=module.run)
     return parser
@@ -61,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import difflib
 
             near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-            raise InputError(f"no command named {words[0][:60]!r}", remedy=f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(COMMANDS))
+            raise InputError(
+                f"no command named {words[0][:60]!r}", remedy=f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(COMMANDS)
+            )
         else:
             options = parser_for(words[0]).parse_args(words[1:])
             options.command_line = ["ckptcost", *words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 EPILOG = """\
 examples:
@@ -17,7 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags
 
     scenario_flags.add(parser)
-    parser.add_argument("--tier", action="append", default=[], metavar="ID", help="a storage tier of the catalogue; may repeat, the first is billed in full")
+    parser.add_argument(
+        "--tier", action="append", default=[], metavar="ID", help="a storage tier of the catalogue; may repeat, the first is billed in full"
+    )
     parser.add_argument("--saves", action="append", default=[], metavar="N", help="saves in the whole run; may repeat")
     parser.add_argument("--against", metavar="ID", help="reference tier: what of the bill was avoidable")
     parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
@@ -25,25 +28,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost import api
+    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output, scenario_flags
-    from ckptcost.core.units import parse
-    from ckptcost.errors import InputError
+    from ckptcost.report.build import build, plain
 
-    try:
-        saves = [parse(text, "") for text in options.saves]
-    except InputError as error:
-        raise error.at("--saves") from None
-    report = api.model(
-        options.scenario, tier=options.tier, saves=saves, interval=options.interval, set=options.set, against=options.against,
-        command=options.command_line, files=scenario_flags.files_of(options.scenario),
-    )  # fmt: skip
-    output.write([_formatted(report, options.format)], options.output)
+    catalog = Catalog()
+    answer = api.answer(catalog, options.scenario, options.tier, options.saves, options.interval, options.set, options.against)
+    if options.format == "json":
+        report = build(answer, catalog, options.command_line, scenario_flags.files_of(options.scenario))
+        output.write([report.to_json()], options.output)
+    else:
+        output.write([_view(plain(answer, catalog), options.format)], options.output)
     return 0
 
 
-def _formatted(report, form: str) -> str:  # type: ignore[no-untyped-def]
-    if form == "json":
-        return str(report.to_json())
+def _view(report: Any, form: str) -> str:
     if form == "csv":
         from ckptcost.report.tables_csv import of_report
 

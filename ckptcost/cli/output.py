@@ -30,7 +30,9 @@ def write(pieces: Iterable[str], path: str | None) -> None:
         return
     name = None
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False) as stream:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
+        ) as stream:
             name = stream.name
             stream.writelines(pieces)
             stream.flush()

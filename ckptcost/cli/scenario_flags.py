@@ -7,9 +7,20 @@ from pathlib import Path
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)")
+    parser.add_argument(
+        "-s",
+        "--scenario",
+        metavar="FILE|PRESET",
+        help="a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)",
+    )
     parser.add_argument("--interval", metavar="TIME", help='training time between saves, e.g. "30 min"')
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help='change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat')
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help='change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat',
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout; the file appears whole or not at all")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from typing import Any
 
 EPILOG = """\
 examples:
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _json(rows, over):  # type: ignore[no-untyped-def]
+def _json(rows: Iterator[dict[str, Any]], over: list[str]) -> Iterator[str]:
     from ckptcost.report.rows import COLUMNS
 
     head = {"schema_name": "ckptcost.sweep", "schema_version": "1.0", "over": over, "columns": COLUMNS}
@@ -53,7 +55,7 @@ SHOWN = ("stall_s", "goodput", "run_gpu_hours", "run_energy_kwh", "run_cost_usd"
 TITLES = ("stall", "goodput", "GPU-h lost", "kWh", "USD", "kgCO2e")
 
 
-def _table(rows, form: str) -> list[str]:  # type: ignore[no-untyped-def]
+def _table(rows: Iterator[dict[str, Any]], form: str) -> list[str]:
     from ckptcost.errors import InputError
     from ckptcost.present.amounts import duration, number, share
     from ckptcost.present.table import columns, markdown
@@ -62,7 +64,9 @@ def _table(rows, form: str) -> list[str]:  # type: ignore[no-untyped-def]
     cells: list[list[str]] = []
     axes: list[str] = []
     for row in rows:
-        axes = axes or [name for name in row if name not in COLUMNS] + [name for name in row if name in ("saves",) and list(row).index(name) < len(row) - len(COLUMNS) + 1]
+        axes = axes or [name for name in row if name not in COLUMNS] + [
+            name for name in row if name in ("saves",) and list(row).index(name) < len(row) - len(COLUMNS) + 1
+        ]
         named = [value if isinstance(value := row[axis], str) else number(value) for axis in axes]
         shown = [duration(row["stall_s"]), share(row["goodput"]), *(number(row[name]) for name in SHOWN[2:])]
         cells.append(named + shown)

@@ -6,7 +6,7 @@ anyway, and `avoidable` is one bill minus another (see `avoidable`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from ckptcost.core import carbon, energy, money
@@ -86,7 +86,14 @@ def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Numbe
     """IT power of GPUs and of hosts: (GPU train, stall, idle, host train, stall, idle)."""
     c = s.cluster
     nodes = nodes_of(c)
-    return (c.gpus * c.gpu_train_w, c.gpus * c.gpu_stall_w, c.gpus * c.gpu_idle_w, nodes * c.host_train_w, nodes * c.host_stall_w, nodes * c.host_idle_w)
+    return (
+        c.gpus * c.gpu_train_w,
+        c.gpus * c.gpu_stall_w,
+        c.gpus * c.gpu_idle_w,
+        nodes * c.host_train_w,
+        nodes * c.host_stall_w,
+        nodes * c.host_idle_w,
+    )
 
 
 def stored_j(tier: Tier, saved: Save, pue: Number) -> Number:
@@ -138,7 +145,9 @@ def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None) -> Bill
     return Bill(tuple(lines))
 
 
-def _storage(s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, held_bytes: Number, wall_s: Number, line) -> list[Line]:  # type: ignore[no-untyped-def]
+def _storage(
+    s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, held_bytes: Number, wall_s: Number, line: Callable[..., Line]
+) -> list[Line]:
     """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the allocated ledger."""
     pue, tariff = s.site.pue, s.site.usd_per_j
     bytes_ = saves * saved.written_bytes
@@ -148,7 +157,15 @@ def _storage(s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, h
     # a tier that has a price of its own sells its electricity with it
     priced = where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), False, True), True)
     usd_per_j = where(priced, 0.0, tariff)
-    keeping_usd = 0.0 if local else money.keeping_usd(held_bytes, wall_s, where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s))
+    keeping_usd = (
+        0.0
+        if local
+        else money.keeping_usd(
+            held_bytes,
+            wall_s,
+            where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s),
+        )
+    )
     asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)

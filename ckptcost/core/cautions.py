@@ -5,7 +5,9 @@ The words live in `present`; a code means the same in every output.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
 from ckptcost.core.numeric import minimum, ratio
@@ -19,7 +21,7 @@ LINEAR_LAW_GPUS = 4000.0
 
 class Caution(NamedTuple):
     code: str
-    holds: object
+    holds: Any
     value: Number
     limit: Number
 
@@ -47,12 +49,14 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     size_bytes = full_bytes(s.checkpoint)
     found = [
         Caution("NEVER_FINISHES", ~_ok(o.goodput > 1e-6), o.goodput, 1e-6),
-        Caution("BELOW_4000_GPUS", (c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0), c.gpus, LINEAR_LAW_GPUS),
+        Caution("BELOW_4000_GPUS", _ok(c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0), c.gpus, LINEAR_LAW_GPUS),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution("RECOVERY_NEAR_MTBF", _ok(rate * o.plan.recovery.exposed_s > 0.2), rate * o.plan.recovery.exposed_s, 0.2),
         Caution("STALL_OVER_INTERVAL", _ok(o.cycle.stall_s > o.interval_s), o.cycle.stall_s, o.interval_s),
-        Caution("CAPACITY", _ok(minimum(held_at_once_bytes(s, saved), o.saves * saved.stored_bytes) > s.tier.capacity_bytes), held_at_once_bytes(s, saved), s.tier.capacity_bytes),
-        Caution("DRIVE_WEAR", _ok(drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s), drive_writes_per_s(s.tier, saved.written_bytes, cycle_s), s.tier.drive_writes_per_s),
+        Caution("CAPACITY", _ok(minimum(held_at_once_bytes(s, saved), o.saves * saved.stored_bytes) > s.tier.capacity_bytes),
+        held_at_once_bytes(s, saved), s.tier.capacity_bytes),
+        Caution("DRIVE_WEAR", _ok(drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s),
+        drive_writes_per_s(s.tier, saved.written_bytes, cycle_s), s.tier.drive_writes_per_s),
         Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
     ]  # fmt: skip
     if p.mode == "async":
@@ -67,12 +71,17 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     if s.second_tier is None and s.tier.survives == "process":
         found.append(Caution("COPY_DIES_WITH_NODE", _ok(rate * s.failures.node_loss_fraction > 0), s.failures.node_loss_fraction, 0.0))
     if o.plan.second is not None:
-        found.append(Caution("SECOND_TIER_TOO_SLOW", _ok(o.plan.second.write_s > p.second_every * cycle_s), o.plan.second.write_s, p.second_every * cycle_s))
+        found.append(
+            Caution(
+                "SECOND_TIER_TOO_SLOW",
+                _ok(o.plan.second.write_s > p.second_every * cycle_s),
+                o.plan.second.write_s,
+                p.second_every * cycle_s,
+            )
+        )
     return found
 
 
-def _ok(flag: object) -> object:
+def _ok(flag: Any) -> Any:
     """A verdict that can be combined with & and ~ whether it is one truth or many."""
-    import numpy as np
-
     return np.asarray(flag) if not isinstance(flag, bool) else np.bool_(flag)

@@ -15,14 +15,13 @@ number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckptcost.core.domain import Failures, Number
 from ckptcost.core.numeric import exp, expm1, exprel, ratio, times
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(NamedTuple):
     """Getting the job back after one failure, piece by piece."""
 
     detect_s: Number
@@ -41,8 +40,7 @@ class Recovery:
         return self.init_s + self.load_s + self.warmup_s
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+class States(NamedTuple):
     """Expected seconds per completed segment in each state; they sum to the segment's expected duration."""
 
     work_s: Number

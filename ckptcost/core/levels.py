@@ -34,7 +34,7 @@ def period(
         breaks = fails * (lost + spared * recovery_lost) * inner
         return inner, 1.0 - breaks, breaks, inner * fails * spared
 
-    attempts, through, breaks, spared_entries = attempt(work_s + stall_s)
+    attempts, _, breaks, spared_entries = attempt(work_s + stall_s)
     last_attempts, last_through, _, last_entries = attempt(second_stall_s)
     # chance that a period gets through all its segments and the last save: through**every * last_through
     log_through = log1p(-breaks)
@@ -46,7 +46,9 @@ def period(
     stretch = again * tries * segments * attempts / every
     ending = again * tries * reach * last_attempts / every
     working_s = stretch * work_s * exprel(-rate * work_s)
-    stalling_s = stretch * exp(-rate * work_s) * stall_s * exprel(-rate * stall_s) + ending * second_stall_s * exprel(-rate * second_stall_s)
+    stalling_s = stretch * exp(-rate * work_s) * stall_s * exprel(-rate * stall_s) + ending * second_stall_s * exprel(
+        -rate * second_stall_s
+    )
     first = again * tries * (segments * spared_entries + reach * last_entries) / every
     # a recovery from the first tier runs until it is through or a worse failure ends it
     restarts = first / (1.0 + expm1(-rate * exposed_s) * _share(spared_per_s, rate)) * exp(-rate * exposed_s)

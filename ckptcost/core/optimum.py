@@ -9,17 +9,16 @@ y = l*tau, that is y = 1 + W0(-(B/A)*exp(-l*d)/e). Written with eps = 1 - (B/A)*
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckptcost.core.domain import Number
 from ckptcost.core.failures import Recovery, phase_s
-from ckptcost.core.numeric import exp, expm1, exprel, log1p, maximum, minimum, ratio, sqrt, where
+from ckptcost.core.numeric import exp, expm1, log1p, maximum, minimum, ratio, sqrt, where
 
 _STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9 (tested against scipy)
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """Cost per second in each state, and per save: seconds, joules, dollars or kgCO2e, one unit throughout."""
 
     work: Number

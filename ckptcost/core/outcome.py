@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from ckptcost.core import failures as fail
@@ -29,8 +29,7 @@ class Plan(NamedTuple):
     """failures that the first tier's copy does not survive, where a second tier is there to catch them"""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     plan: Plan
     interval_s: Number
     """training time between saves"""
@@ -89,11 +88,17 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         return optimum.TIME
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
-    train_w, stall_w, idle_w = ((gpu_train_w + host_train_w) * site.pue, (gpu_stall_w + host_stall_w) * site.pue, (gpu_idle_w + host_idle_w) * site.pue)
+    train_w, stall_w, idle_w = (
+        (gpu_train_w + host_train_w) * site.pue,
+        (gpu_stall_w + host_stall_w) * site.pue,
+        (gpu_idle_w + host_idle_w) * site.pue,
+    )
     local = s.tier.boundary in ("drive", "node")
     save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
     if not local:
         save_j = save_j + known(carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0)
+    per_j: Number
+    per_s: Number
     if objective == "energy":
         per_j, per_s, save_cost = 1.0, 0.0, save_j
     elif objective == "carbon":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +16,14 @@ CHUNK = 8192
 """rows at once: a dozen lines of six quantities stay within a few MB, and numpy's overhead is spread thin"""
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """One numeric direction of the grid."""
 
     path: str
     values: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Consecutive rows of the grid, the last axis running fastest."""
 
     start: int

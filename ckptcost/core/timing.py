@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckptcost.core.domain import Checkpoint, Cluster, Number, Policy, Tier
 from ckptcost.core.numeric import ceil, known, maximum, minimum, ratio, where
 from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
+class Save(NamedTuple):
     """One completed save: how long training stands still, how long until the bytes are safe, and what is written."""
 
     stall_s: Number
@@ -33,14 +32,18 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic, N_gpu*path)."""
     nodes = nodes_of(cluster)
     system = minimum(tier.write_bytes_per_s, _provisioned(tier.capacity_bytes, tier.write_per_s))
-    return minimum(minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_write_bytes_per_s)
+    return minimum(
+        minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_write_bytes_per_s
+    )
 
 
 def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """As `write_rate_bytes_per_s`, for reading back."""
     nodes = nodes_of(cluster)
     system = minimum(tier.read_bytes_per_s, _provisioned(tier.capacity_bytes, tier.read_per_s))
-    return minimum(minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_read_bytes_per_s)
+    return minimum(
+        minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_read_bytes_per_s
+    )
 
 
 def _provisioned(capacity_bytes: Number, per_s: Number) -> Number:
@@ -53,7 +56,14 @@ def _nic(tier: Tier, cluster: Cluster) -> Number:
     return float("inf") if tier.boundary in ("drive", "node") else cluster.node_nic_bytes_per_s
 
 
-def drain_s(bytes_: Number, rate_bytes_per_s: Number, straggler_factor: Number = 1.0, setup_s: Number = 0.0, files: Number = 0.0, files_per_s: Number = float("inf")) -> Number:
+def drain_s(
+    bytes_: Number,
+    rate_bytes_per_s: Number,
+    straggler_factor: Number = 1.0,
+    setup_s: Number = 0.0,
+    files: Number = 0.0,
+    files_per_s: Number = float("inf"),
+) -> Number:
     """Time until the slowest writer is done: setup + files/rate + sigma*bytes/rate.
 
     >>> drain_s(bytes_=2e12, rate_bytes_per_s=2e9)
@@ -98,8 +108,7 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
     return tier.setup_s + ratio(bytes_ * cluster.readers_per_byte, read_rate_bytes_per_s(tier, cluster))
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(NamedTuple):
     """The save in the rhythm of the run: what a busy background turns the interval and the stall into."""
 
     interval_s: Number

@@ -24,15 +24,18 @@ Dims = tuple[tuple[str, int], ...]
 _BASE: dict[str, tuple[float, dict[str, int]]] = {
     "s": (1, {"s": 1}), "sec": (1, {"s": 1}), "second": (1, {"s": 1}), "ms": (1e-3, {"s": 1}), "us": (1e-6, {"s": 1}),
     "min": (60, {"s": 1}), "minute": (60, {"s": 1}), "h": (HOUR_S, {"s": 1}), "hr": (HOUR_S, {"s": 1}), "hour": (HOUR_S, {"s": 1}),
-    "d": (DAY_S, {"s": 1}), "day": (DAY_S, {"s": 1}), "week": (7 * DAY_S, {"s": 1}), "month": (MONTH_S, {"s": 1}), "mo": (MONTH_S, {"s": 1}),
+    "d": (DAY_S, {"s": 1}), "day": (DAY_S, {"s": 1}), "week": (7 * DAY_S, {"s": 1}), "month": (MONTH_S, {"s": 1}), "mo": (MONTH_S,
+    {"s": 1}),
     "y": (YEAR_S, {"s": 1}), "yr": (YEAR_S, {"s": 1}), "year": (YEAR_S, {"s": 1}),
     "J": (1, {"j": 1}), "Wh": (HOUR_S, {"j": 1}), "W": (1, {"j": 1, "s": -1}),
     "usd": (1, {"usd": 1}), "$": (1, {"usd": 1}), "dollar": (1, {"usd": 1}), "cent": (0.01, {"usd": 1}),
     "kgCO2e": (1, {"kgco2e": 1}), "kgCO2": (1, {"kgco2e": 1}), "gCO2e": (1e-3, {"kgco2e": 1}), "gCO2": (1e-3, {"kgco2e": 1}),
-    "tCO2e": (1e3, {"kgco2e": 1}), "tCO2": (1e3, {"kgco2e": 1}), "g": (1e-3, {"kgco2e": 1}), "kg": (1, {"kgco2e": 1}), "t": (1e3, {"kgco2e": 1}),
+    "tCO2e": (1e3, {"kgco2e": 1}), "tCO2": (1e3, {"kgco2e": 1}), "g": (1e-3, {"kgco2e": 1}), "kg": (1, {"kgco2e": 1}), "t": (1e3,
+    {"kgco2e": 1}),
     "gpu": (1, {"gpu": 1}), "node": (1, {"node": 1}), "file": (1, {"file": 1}), "request": (1, {"request": 1}), "put": (1, {"request": 1}),
     "step": (1, {}), "param": (1, {}), "parameter": (1, {}), "save": (1, {}), "checkpoint": (1, {}), "%": (0.01, {}), "percent": (0.01, {}),
-    "failure": (1, {}), "x": (1, {}), "byte": (1, {"bytes": 1}), "B": (1, {"bytes": 1}), "bit": (0.125, {"bytes": 1}), "b": (0.125, {"bytes": 1}),
+    "failure": (1, {}), "x": (1, {}), "byte": (1, {"bytes": 1}), "B": (1, {"bytes": 1}), "bit": (0.125, {"bytes": 1}), "b": (0.125,
+    {"bytes": 1}),
 }  # fmt: skip
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -82,7 +85,20 @@ def _atom(word: str) -> tuple[float, dict[str, int]]:
         if candidate in _BASE and not (candidate != word and len(candidate) == 1):
             return _BASE[candidate]
     for prefix, scale in (*_IEC.items(), *_SI.items()):
-        if word.startswith(prefix) and word[len(prefix) :] in ("B", "b", "bit", "byte", "bytes", "bits", "W", "J", "Wh", "gpu", "param", "params"):
+        if word.startswith(prefix) and word[len(prefix) :] in (
+            "B",
+            "b",
+            "bit",
+            "byte",
+            "bytes",
+            "bits",
+            "W",
+            "J",
+            "Wh",
+            "gpu",
+            "param",
+            "params",
+        ):
             factor, dims = _BASE[word[len(prefix) :].rstrip("s")]
             return scale * factor, dims
     raise UnitError(f"unknown unit {word!r}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, indent: str = "", gap: str = "  ", widest: int | None = None) -> list[str]:
+def columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, indent: str = "", gap: str = "  ", widest: int | None = None
+) -> list[str]:
     """Lines of a table whose first `left` columns are text; the first is cut with ".." when the line would pass `widest`.
 
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
@@ -19,7 +21,12 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1,
             widths[0] = max(8, widths[0] - over)
             cells = [[row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 2] + "..", *row[1:]] for row in cells]
     return [
-        (indent + gap.join(cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))).rstrip()
+        (
+            indent
+            + gap.join(
+                cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+        ).rstrip()
         for row in cells
     ]
 

@@ -38,28 +38,58 @@ def caution_text(caution: Caution) -> str:
         case "NEVER_FINISHES":
             return "The run would all but never finish: too much is lost between two saves. Save more often, or on a faster tier."
         case "BELOW_4000_GPUS":
-            return f"With {count(value)} GPUs, counting failures per node is optimistic: clusters this size failed up to 4 times as often as the linear law says. Give failures.rate from your own logs."
+            return (
+                f"With {count(value)} GPUs, counting failures per node is optimistic: clusters this size failed up to 4 "
+                "times as often as the linear law says. Give failures.rate from your own logs."
+            )
         case "STALL_NEAR_MTBF":
-            return f"A save blocks for {share(value)} of the mean time between failures: first-order rules (Young, Daly, 1-C/t) no longer hold; the exact figures do."
+            return (
+                f"A save blocks for {share(value)} of the mean time between failures: first-order rules (Young, Daly, "
+                "1-C/t) no longer hold; the exact figures do."
+            )
         case "RECOVERY_NEAR_MTBF":
-            return f"A recovery takes {share(value)} of the mean time between failures: many are hit again before they are through. Shorten loading and restart first."
+            return (
+                f"A recovery takes {share(value)} of the mean time between failures: many are hit again before they are "
+                "through. Shorten loading and restart first."
+            )
         case "STALL_OVER_INTERVAL":
             return f"Each save blocks longer ({duration(value)}) than training runs between two ({duration(limit)})."
         case "CAPACITY":
-            return f"The checkpoints kept need {size(value) if value != float('inf') else 'more room'}; the tier holds {size(limit)}. Set policy.keep_last, or give tier.capacity."
+            return (
+                f"The checkpoints kept need {size(value) if value != float('inf') else 'more room'}; the tier holds "
+                f"{size(limit)}. Set policy.keep_last, or give tier.capacity."
+            )
         case "DRIVE_WEAR":
-            return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
+            return (
+                f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
+            )
         case "MEAN_OF_RATES":
-            return f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower (about 1/(1+spread^2)). Use durations."
+            return (
+                f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower "
+                "(about 1/(1+spread^2)). Use durations."
+            )
         case "PERSIST_OVER_INTERVAL":
-            return f"A save takes {duration(value)} to drain, longer than the cycle of {duration(limit)}: the next one waits or is skipped (policy.when_busy)."
+            return (
+                f"A save takes {duration(value)} to drain, longer than the cycle of {duration(limit)}: the next one waits "
+                "or is skipped (policy.when_busy)."
+            )
         case "HOST_RAM":
-            return f"Copies in flight need {size(value)} of host memory a node; it has {size(limit)}. Fewer in flight, more nodes, or a direct write."
+            return (
+                f"Copies in flight need {size(value)} of host memory a node; it has {size(limit)}. Fewer in flight, more "
+                "nodes, or a direct write."
+            )
         case "COPY_DIES_WITH_NODE":
-            return f"This tier dies with its node, and {share(value)} of failures lose one. The figures assume that another copy exists: name it with second_tier.id and policy.second_every."
+            return (
+                f"This tier dies with its node, and {share(value)} of failures lose one. The figures assume that another "
+                "copy exists: name it with second_tier.id and policy.second_every."
+            )
         case "SECOND_TIER_TOO_SLOW":
             return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
     return caution.code
 
 
-VALIDITY = {2: "green: first-order rules hold", 1: "amber: first-order rules are off by a few percent", 0: "red: first-order rules mislead here"}
+VALIDITY = {
+    2: "green: first-order rules hold",
+    1: "amber: first-order rules are off by a few percent",
+    0: "red: first-order rules mislead here",
+}

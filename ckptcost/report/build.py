@@ -1,15 +1,19 @@
-"""Domain results to the document: every quantity with its unit, range and the factors it rests on."""
+"""Domain results to the document: every quantity with its unit, range and the factors it rests on.
+
+`parts_of` builds it as one dictionary, complete to the last key. `build` lets the schema judge that and takes its hashes;
+`plain` gives the views the same content without pydantic, which would double the time that a table on the terminal takes.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
-import ckptcost
 from ckptcost.catalog.figures import softest
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
@@ -18,231 +22,141 @@ from ckptcost.core.draws import SAMPLES, SEED, p5_p95
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
-from ckptcost.core.units import parse, to_hours, to_kwh
+from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh
 from ckptcost.jobs import Answer, Case
 from ckptcost.present.words import caution_text, line_label
-from ckptcost.report import document as doc
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Input
+from ckptcost.version import __version__
 
-_FIELDS: tuple[tuple[str, Any, doc.Unit, Any], ...] = (
-    ("energy", "energy_j", "kWh", to_kwh), ("emissions_location", "location_kgco2e", "kgCO2e", float), ("emissions_market", "market_kgco2e", "kgCO2e", float),
-    ("embodied", "embodied_kgco2e", "kgCO2e", float), ("gpu_time_lost", "gpu_s", "GPU-h", to_hours), ("cost", "cost_usd", "USD", float),
+Part = dict[str, Any]
+
+SCHEMA_NAME, SCHEMA_VERSION, METHOD_VERSION = "ckptcost.report", "1.0", "2026.1"
+DRAWN = "latin hypercube of triangles (low, value, high), logarithmic where low > 0, one stratum a draw, inputs independent, plan fixed"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+FIELDS: tuple[tuple[str, Any, str, Any], ...] = (
+    ("energy", "energy_j", "kWh", to_kwh), ("emissions_location", "location_kgco2e", "kgCO2e", _same), ("emissions_market",
+    "market_kgco2e", "kgCO2e", _same),
+    ("embodied", "embodied_kgco2e", "kgCO2e", _same), ("gpu_time_lost", "gpu_s", "GPU-h", to_hours), ("cost", "cost_usd", "USD", _same),
 )  # fmt: skip
-_ORIGINS: dict[str, doc.Origin] = {"measured": "measured", "published": "published", "derived": "derived", "vendor": "vendor", "user": "user", "assumed": "default"}
+"""quantity of the document, attribute of a line, unit, and how one becomes the other"""
 
-_SAVING = ("checkpoint.*", "tier.*", "cluster.gpus", "cluster.gpus_per_node", "cluster.gpu_d2h", "cluster.node_nic", "policy.*", "run.work", "failures.*")
+_SAVING = (
+    "checkpoint.*",
+    "tier.*",
+    "cluster.gpus",
+    "cluster.gpus_per_node",
+    "cluster.gpu_d2h",
+    "cluster.node_nic",
+    "policy.*",
+    "run.work",
+    "failures.*",
+)
 _POWER = {
     "gpu_wait": ("cluster.gpu_stall",), "host_wait": ("cluster.host_stall",), "slowdown": ("cluster.gpu_train", "cluster.host_train"),
     "redone_work": ("cluster.gpu_train", "cluster.host_train"), "loading": ("cluster.gpu_stall", "cluster.host_stall"),
-    "restart": ("cluster.gpu_stall", "cluster.gpu_idle", "cluster.gpu_train", "cluster.host_stall", "cluster.host_idle", "cluster.host_train"),
+    "restart": ("cluster.gpu_stall", "cluster.gpu_idle", "cluster.gpu_train", "cluster.host_stall", "cluster.host_idle",
+    "cluster.host_train"),
 }  # fmt: skip
-_TIMED = tuple(_POWER)
 
 
-def factor_ids(line_id: str, field: str, known: Iterable[str]) -> list[str]:
+@lru_cache(maxsize=4096)
+def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Which inputs a figure of a line rests on."""
     second = line_id.startswith("second_")
     plain = line_id.removeprefix("second_")
+    timed = plain in _POWER
     wanted = [pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING]
-    if plain in _TIMED:
-        wanted += _POWER[plain] if field in ("energy", "emissions_location", "emissions_market", "cost") else ()
+    if timed and field in ("energy", "emissions_location", "emissions_market", "cost"):
+        wanted += _POWER[plain]
     if field in ("energy", "emissions_location", "emissions_market"):
         wanted.append("site.pue")
     wanted += {
         "emissions_location": ["site.grid_location"], "emissions_market": ["site.grid_market"], "embodied": ["cluster.gpu_embodied"],
-        "cost": ["site.tariff", "cluster.gpu_price"] if plain in _TIMED else ["site.tariff"],
+        "cost": ["site.tariff", "cluster.gpu_price"] if timed else ["site.tariff"],
     }.get(field, [])  # fmt: skip
-    return [name for name in known if any(name == w or (w.endswith("*") and name.startswith(w[:-1])) for w in wanted)]
+    sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
+    single = set(wanted)
+    return tuple(name for name in known if name in single or name.startswith(sections))
 
 
-def _quantity(value: Any, drawn: Any, unit: doc.Unit, people: Any, factors: Sequence[str] = (), excludes: Sequence[str] = ()) -> doc.Quantity:
+def _quantity(value: Any, drawn: Any, unit: str, people: Any, factors: Sequence[str] = (), excludes: Sequence[str] = ()) -> Part:
     point = float(people(value))
-    if tidy(point) is None:
-        return doc.Quantity(value=None, unit=unit, factors=list(factors), excludes=list(excludes))
-    low, high = p5_p95(people(drawn) if not isinstance(drawn, float) else people(drawn), point)
-    ranged = low < high
-    return doc.Quantity(
-        value=tidy(point), unit=unit, low=tidy(low) if ranged else None, high=tidy(high) if ranged else None,
-        interval="p5-p95" if ranged else None, factors=list(factors), excludes=list(excludes),
-    )  # fmt: skip
-
-
-def _array(value: Any) -> Any:
-    return value
-
-
-def _component(line: Line, spread: Line, known: list[str], bases: dict[str, str], case: Case) -> doc.Component:
-    quantities = {
-        field: _quantity(getattr(line, attribute), getattr(spread, attribute), unit, people if people is not float else _array, factor_ids(line.id, field, known))
-        for field, attribute, unit, people in _FIELDS
+    part = {
+        "value": tidy(point),
+        "unit": unit,
+        "basis": "modelled",
+        "low": None,
+        "high": None,
+        "interval": None,
+        "factors": list(factors),
+        "excludes": list(excludes),
     }
-    used = {name for field in ("energy", "gpu_time_lost") for name in quantities[field].factors}
-    price = case.scenario.cluster.usd_per_gpu_s
-    timed = quantities["gpu_time_lost"].value or 0.0
-    priced = timed > 0 and price == price
-    return doc.Component(
-        id=line.id, label=line_label(line.id), cause=line.cause, ledger=line.ledger, boundary=line.boundary, rests_on=softest(tuple(bases[name] for name in used)),  # type: ignore[arg-type]
-        price_qty=timed if priced else None, price_unit="GPU-h" if priced else None, unit_price=tidy(float(price) * 3600) if priced else None, **quantities,
-    )  # fmt: skip
+    if part["value"] is not None:
+        low, high = p5_p95(people(drawn), point)
+        if low < high:
+            part |= {"low": tidy(low), "high": tidy(high), "interval": "p5-p95"}
+    return part
 
 
-def _totals(bill: Bill, spread: Bill, ledger: Any, known: list[str]) -> dict[str, doc.Quantity]:
+def _component(line: Line, spread: Line, known: tuple[str, ...], bases: dict[str, str], case: Case) -> Part:
+    quantities = {
+        field: _quantity(getattr(line, attribute), getattr(spread, attribute), unit, people, factor_ids(line.id, field, known))
+        for field, attribute, unit, people in FIELDS
+    }
+    used = {name for field in ("energy", "gpu_time_lost") for name in quantities[field]["factors"]}
+    price = float(case.scenario.cluster.usd_per_gpu_s)
+    part = {"id": line.id, "label": line_label(line.id), "cause": line.cause, "ledger": line.ledger, "boundary": line.boundary,
+            "basis": "modelled", "rests_on": softest(tuple(bases[name] for name in used)), **quantities}  # fmt: skip
+    timed = price == price and (quantities["gpu_time_lost"]["value"] or 0.0) > 0
+    priced = (quantities["gpu_time_lost"]["value"], "GPU-h", tidy(price * HOUR_S)) if timed else (None, None, None)
+    priced_as: Part = dict(zip(("price_qty", "price_unit", "unit_price"), priced, strict=True))
+    return part | priced_as | {"sku": None}
+
+
+def _components(bill: Bill, spread: Bill, known: tuple[str, ...], bases: dict[str, str], case: Case) -> list[Part]:
+    return [_component(line, other, known, bases, case) for line, other in zip(bill.lines, spread.lines, strict=True)]
+
+
+def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Part:
     return {
         field: _quantity(
-            bill.total(attribute, ledger), spread.total(attribute, ledger), unit, people if people is not float else _array,
+            bill.total(attribute, ledger), spread.total(attribute, ledger), unit, people,
             sorted({name for line in bill.of(ledger) for name in factor_ids(line.id, field, known)}), bill.unknown(attribute, ledger),
         )
-        for field, attribute, unit, people in _FIELDS
+        for field, attribute, unit, people in FIELDS
     }  # fmt: skip
 
 
-def _sources(catalog: Catalog, figure_source: str) -> list[doc.Source]:
+def _sources(catalog: Catalog, said: str) -> list[Part]:
     found = []
-    for name in filter(None, (part.strip() for part in figure_source.split(";"))):
+    for name in filter(None, (part.strip() for part in said.split(";"))):
         entry = catalog.sources.get(name, {"title": name})
-        found.append(doc.Source(id=name, **{key: str(entry[key]) for key in ("title", "publisher", "url", "version", "retrieved", "licence") if key in entry}))
+        found.append(
+            {
+                "id": name,
+                **{key: str(entry[key]) for key in ("title", "publisher", "url", "version", "retrieved", "licence") if key in entry},
+            }
+        )
     return found
 
 
-def factor_of(i: Input, catalog: Catalog) -> doc.Factor:
+def _factor(i: Input, catalog: Catalog) -> Part:
     section, key = i.path.split(".")
     f = i.figure
-    return doc.Factor(
-        id=i.path, name=meaning_of(section, key), value=None if f.value == float("inf") else f.value, unit=i.unit, text=f.text, low=f.low, high=f.high,
-        origin=_ORIGINS[f.basis or "assumed"], set_by=i.origin, boundary=f.boundary or None, note=f.note or None, sources=_sources(catalog, f.source),
-    )  # fmt: skip
-
-
-def _row(case: Case, base: Case | None, catalog: Catalog) -> doc.Row:
-    values, spread = columns_of(case.outcome), columns_of(case.spread)
-    low, high = {}, {}
-    for name, value in values.items():
-        if tidy(float(value)) is not None:
-            least, most = p5_p95(spread[name], float(value))
-            if least < most:
-                low[name], high[name] = tidy(least) or 0.0, tidy(most) or 0.0
-    changed, dropped, choices = [], [], {}
-    if base is not None and base is not case:
-        theirs = {i.path: i for i in base.resolved.inputs}
-        mine = {i.path: i for i in case.resolved.inputs}
-        changed = [factor_of(i, catalog) for path, i in mine.items() if theirs.get(path) != i]
-        dropped = [path for path in theirs if path not in mine]
-        words, base_words = case.resolved.words, base.resolved.words
-        choices = {key: words.get(key) for key in sorted({*words, *base_words}) if words.get(key) != base_words.get(key)}
-    size = float(full_bytes(case.scenario.checkpoint))
-    claims = []
-    for claim in case.resolved.claims:
-        unit = {"energy": "j", "time": "s"}.get(claim.what)
-        if unit is None:
-            continue
-        scale = size / parse(claim.size, "bytes") * (1.0 / 3.6e6 if unit == "j" else 1.0)
-        scaled = {part: tidy(parse(text, unit) * scale) for part in ("value", "low", "high") if (text := getattr(claim, part)) is not None}
-        claims.append({"what": claim.what, "unit": "kWh" if unit == "j" else "s", **scaled, "source": claim.source})
-    return doc.Row(
-        id=case_id(case), tier=case.tier_id, tier_name=case.resolved.names["tier"],
-        values={name: tidy(float(value)) for name, value in values.items()}, low=low, high=high, claims=claims,
-        cautions=[caution.code for caution in case.cautions], factors=changed, dropped=dropped, choices=choices,
-    )  # fmt: skip
-
-
-def _schedule(case: Case) -> doc.Schedule:
-    o, s, classic = case.outcome, case.scenario, case.classic
-    numbers = {
-        "interval_s": o.interval_s, "saves": o.saves, "stall_s": o.cycle.stall_s, "blocked_s": o.cycle.blocked_s, "lag_s": o.plan.saved.lag_s,
-        "write_s": o.plan.saved.write_s, "load_s": o.plan.recovery.load_s, "size_bytes": full_bytes(s.checkpoint), "written_bytes": o.plan.saved.written_bytes,
-        "write_rate_bytes_per_s": o.plan.saved.wire_bytes_per_s, "work_s": s.work_s, "wall_s": o.wall_s, "goodput": o.goodput, "failures": o.failures,
-        "mtbf_s": mtbf_s(o.plan.failures_per_s), "young_interval_s": classic.young_interval_s, "daly_interval_s": classic.daly_interval_s,
-        "first_order_goodput": classic.first_order_goodput,
+    return {
+        "id": i.path, "name": meaning_of(section, key), "value": None if f.value == float("inf") else f.value, "unit": i.unit,
+        "text": f.text,
+        "low": f.low, "high": f.high, "origin": "default" if f.basis in ("", "assumed") else f.basis, "set_by": i.origin,
+        "boundary": f.boundary or None,
+        "note": f.note or None, "sources": _sources(catalog, f.source),
     }  # fmt: skip
-    validity: Any = {2: "green", 1: "amber", 0: "red"}[int(classic.validity)]
-    return doc.Schedule(
-        mode=s.policy.mode, cadence=s.policy.cadence if s.policy.cadence != "optimal" else f"optimal for {s.policy.objective}", validity=validity,
-        best_interval_s={name: tidy(float(value)) for name, value in case.best.items()}, **{name: tidy(float(value)) for name, value in numbers.items()},  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def build(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> doc.Report:
-    """The report of an answer: the first case in full, all cases as rows."""
-    case = answer.cases[0]
-    r, s, o = case.resolved, case.scenario, case.outcome
-    factors = [factor_of(i, catalog) for i in r.inputs]
-    known = [factor.id for factor in factors]
-    bases = {i.path: i.figure.basis or "assumed" for i in r.inputs}
-    run = doc.RunTotals(**_totals(o.run, case.spread.run, "marginal", known), checkpoints=_quantity(o.saves, o.saves, "1", _array))
-    rows = [_row(each, case, catalog) for each in answer.cases]
-    avoidable = None
-    if answer.reference is not None:
-        reference = _row(answer.reference, case, catalog)
-        mine = rows[0].values
-        difference = {name: tidy(a - b) if (a := mine[name]) is not None and (b := reference.values[name]) is not None else None for name in mine}
-        avoidable = reference.model_copy(update={"id": f"{rows[0].id} minus {reference.id}", "values": difference, "low": {}, "high": {}})
-    choices = {key: value for key, value in sorted(r.words.items())}
-    inputs = [{"factors": [_plain(f) for f in factors], "choices": choices}, *({"factors": [_plain(f) for f in row.factors], "dropped": row.dropped, "choices": row.choices} for row in rows[1:])]
-    inputs_hash = sha256(inputs)
-    body: dict[str, Any] = {
-        "subject": doc.Subject(
-            run_name=r.name or "scenario", checkpoint=r.names["checkpoint"], tier=r.names["tier"], second_tier=r.names.get("second_tier"), cluster=r.names["cluster"],
-            accelerator=r.names.get("accelerator"), accelerator_count=s.cluster.gpus, nodes=float(nodes_of(s.cluster)), site=r.names["site"], grid=r.names.get("grid"),
-        ),
-        "boundary": _boundary(case), "schedule": _schedule(case), "totals": run,
-        "functional_units": [doc.FunctionalUnit(name="checkpoint", count=tidy(float(o.saves)) or 0.0)],
-        "components": [_component(line, spread, known, bases, case) for line, spread in zip(o.run.lines, case.spread.run.lines, strict=True)],
-        "allocated": doc.Totals(**_totals(o.run, case.spread.run, "allocated", known)),
-        "one_save": doc.Bill(
-            totals=doc.Totals(**_totals(o.one_save, case.spread.one_save, "marginal", known)),
-            components=[_component(line, spread, known, bases, case) for line, spread in zip(o.one_save.lines, case.spread.one_save.lines, strict=True)],
-        ),
-        "avoidable": avoidable, "cases": rows, "factors": factors, "choices": choices,
-        "assumptions": [
-            doc.Assumption(id=f"A{n}", text=f"{f.name}: {f.text or f.value}" + (f" ({f.note})" if f.note else ""), value=f.value, unit=f.unit, low=f.low, high=f.high)
-            for n, f in enumerate((f for f in factors if f.origin == "default"), start=1)
-        ],
-        "uncertainty": doc.Uncertainty(samples=SAMPLES, seed=SEED),
-        "warnings": _warnings(answer),
-    }  # fmt: skip
-    parts = {name: _dumped(value) for name, value in body.items()}
-    return doc.Report(
-        report_id=f"urn:sha256:{inputs_hash[:32]}", generated_at=_now(), tool=doc.Tool(version=ckptcost.__version__, command=list(command)),
-        reproducibility=doc.Reproducibility(
-            inputs_sha256=inputs_hash, inputs=[doc.InputFile(path=os.path.basename(name), bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest()) for name, raw in files],
-            factor_set=doc.FactorSet(version=ckptcost.__version__, sha256=sha256(sorted({json.dumps(_plain(f), sort_keys=True) for f in [*factors, *(f for row in rows for f in row.factors)]}))),
-            seed=SEED, result_sha256=sha256(parts),
-        ),
-        **body,
-    )  # fmt: skip
-
-
-def _plain(factor: doc.Factor) -> dict[str, Any]:
-    return factor.model_dump(mode="json", include={"id", "value", "unit", "low", "high", "origin"})
-
-
-def _dumped(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_dumped(item) for item in value]
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-
-
-def result_hash(report: doc.Report) -> str:
-    """The hash that `reproducibility.result_sha256` should hold."""
-    left_out = {"schema_name", "schema_version", "report_id", "generated_at", "tool", "kind", "simulated", "currency", "period_start", "period_end", "measurements", "reproducibility"}
-    return sha256({name: value for name, value in report.model_dump(mode="json").items() if name not in left_out})
-
-
-def _warnings(answer: Answer) -> list[doc.Warned]:
-    """Each kind of caution once, in the words of the first case it holds for; the others are named."""
-    said: dict[str, tuple[str, list[str]]] = {}
-    for case in answer.cases:
-        for caution in case.cautions:
-            said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_id(case))
-    found = []
-    for code, (text, where) in said.items():
-        whose = "" if len(where) == len(answer.cases) else " [" + ", ".join(where) + "]"
-        found.append(doc.Warned(code=code, message=text + whose))
-    for path, reason in answer.cases[0].resolved.unknown.items():
-        found.append(doc.Warned(code="UNKNOWN_INPUT", message=f"{path} is not known: {reason}. Figures that need it are left out, not counted as zero."))
-    return found
 
 
 def case_id(case: Case) -> str:
@@ -250,12 +164,206 @@ def case_id(case: Case) -> str:
     return f"{case.tier_id}@{case.outcome.saves:.6g}"
 
 
-def _boundary(case: Case) -> doc.Boundary:
-    included = [line_label(line.id) for line in case.outcome.run.of() if line.energy_j == line.energy_j]
-    excluded = [doc.Excluded(component=line_label(line.id), reason="energy unknown") for line in case.outcome.run.of() if line.energy_j != line.energy_j]
-    excluded.append(doc.Excluded(component="useful training", reason="the bill holds what checkpoints and failures add"))
-    excluded.append(doc.Excluded(component="idle storage, its share", reason="allocated ledger, reported apart"))
-    return doc.Boundary(included=included, excluded=excluded, pue=case.scenario.site.pue)  # type: ignore[arg-type]
+def _row(case: Case, base: Case, catalog: Catalog) -> Part:
+    values, spread = columns_of(case.outcome), columns_of(case.spread)
+    low: dict[str, float | None] = {}
+    high: dict[str, float | None] = {}
+    for name, value in values.items():
+        if tidy(float(value)) is not None:
+            least, most = p5_p95(spread[name], float(value))
+            if least < most:
+                low[name], high[name] = tidy(least), tidy(most)
+    theirs = {i.path: i for i in base.resolved.inputs}
+    mine = {i.path: i for i in case.resolved.inputs}
+    words, base_words = case.resolved.words, base.resolved.words
+    return {
+        "id": case_id(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
+        "values": {name: tidy(float(value)) for name, value in values.items()},
+        "low": low, "high": high, "claims": _claims(case), "cautions": [caution.code for caution in case.cautions],
+        "factors": [_factor(i, catalog) for path, i in mine.items() if theirs.get(path) != i],
+        "dropped": [path for path in theirs if path not in mine],
+        "choices": {key: words.get(key) for key in sorted({*words, *base_words}) if words.get(key) != base_words.get(key)},
+    }  # fmt: skip
+
+
+def _claims(case: Case) -> list[Part]:
+    """What vendors say of one checkpoint, scaled to this one's size."""
+    size = float(full_bytes(case.scenario.checkpoint))
+    found = []
+    for claim in case.resolved.claims:
+        unit, people = {"energy": ("j", "kWh"), "time": ("s", "s")}[claim.what]
+        scale = size / parse(claim.size, "bytes")
+        scaled = {part: parse(text, unit) * scale for part in ("value", "low", "high") if (text := getattr(claim, part)) is not None}
+        found.append(
+            {
+                "what": claim.what,
+                "unit": people,
+                **{part: tidy(to_kwh(value) if unit == "j" else value) for part, value in scaled.items()},
+                "source": claim.source,
+            }
+        )
+    return found
+
+
+def _difference(first: Part, reference: Part) -> Part:
+    pairs = {name: (value, reference["values"][name]) for name, value in first["values"].items()}
+    values = {name: None if mine is None or theirs is None else tidy(mine - theirs) for name, (mine, theirs) in pairs.items()}
+    return {**reference, "id": f"{first['id']} minus {reference['id']}", "values": values, "low": {}, "high": {}}
+
+
+def _schedule(case: Case) -> Part:
+    o, s, classic = case.outcome, case.scenario, case.classic
+    numbers = {
+        "interval_s": o.interval_s, "saves": o.saves, "stall_s": o.cycle.stall_s, "blocked_s": o.cycle.blocked_s,
+        "lag_s": o.plan.saved.lag_s,
+        "write_s": o.plan.saved.write_s, "load_s": o.plan.recovery.load_s, "size_bytes": full_bytes(s.checkpoint),
+        "written_bytes": o.plan.saved.written_bytes,
+        "write_rate_bytes_per_s": o.plan.saved.wire_bytes_per_s, "work_s": s.work_s, "wall_s": o.wall_s, "goodput": o.goodput,
+        "failures": o.failures,
+        "mtbf_s": mtbf_s(o.plan.failures_per_s), "young_interval_s": classic.young_interval_s, "daly_interval_s": classic.daly_interval_s,
+        "first_order_goodput": classic.first_order_goodput,
+    }  # fmt: skip
+    return {
+        "mode": s.policy.mode, "cadence": s.policy.cadence if s.policy.cadence != "optimal" else f"optimal for {s.policy.objective}",
+        "validity": ("red", "amber", "green")[int(classic.validity)], "best_interval_s": {name: tidy(float(value)) for name,
+        value in case.best.items()},
+        **{name: tidy(float(value)) for name, value in numbers.items()},
+    }  # fmt: skip
+
+
+def _boundary(case: Case) -> Part:
+    lines = list(case.outcome.run.of())
+    apart = [
+        ("useful training", "the bill holds what checkpoints and failures add"),
+        ("idle storage, its share", "allocated ledger, reported apart"),
+    ]
+    unknown = [(line_label(line.id), "energy unknown") for line in lines if line.energy_j != line.energy_j]
+    return {
+        "included": [line_label(line.id) for line in lines if line.energy_j == line.energy_j],
+        "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)], "pue": case.scenario.site.pue,
+    }  # fmt: skip
+
+
+def _warnings(answer: Answer) -> list[Part]:
+    """Each kind of caution once, in the words of the first case it holds for; the others are named."""
+    said: dict[str, tuple[str, list[str]]] = {}
+    for case in answer.cases:
+        for caution in case.cautions:
+            said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_id(case))
+    found = [
+        {"code": code, "message": text + ("" if len(where) == len(answer.cases) else f" [{', '.join(where)}]")}
+        for code, (text, where) in said.items()
+    ]
+    for path, reason in answer.cases[0].resolved.unknown.items():
+        found.append(
+            {"code": "UNKNOWN_INPUT", "message": f"{path} is not known: {reason}. Figures that need it are left out, not counted as zero."}
+        )
+    return found
+
+
+def _subject(case: Case) -> Part:
+    names, s = case.resolved.names, case.scenario
+    return {
+        "run_name": case.resolved.name or "scenario", "checkpoint": names["checkpoint"], "tier": names["tier"],
+        "second_tier": names.get("second_tier"),
+        "cluster": names["cluster"], "accelerator": names.get("accelerator"), "accelerator_count": s.cluster.gpus,
+        "nodes": float(nodes_of(s.cluster)),
+        "site": names["site"], "grid": names.get("grid"),
+    }  # fmt: skip
+
+
+def _assumptions(factors: list[Part]) -> list[Part]:
+    assumed = [f for f in factors if f["origin"] == "default"]
+    return [
+        {
+            "id": f"A{n}",
+            "text": f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else ""),
+            **{key: f[key] for key in ("value", "unit", "low", "high")},
+        }
+        for n, f in enumerate(assumed, start=1)
+    ]
+
+
+def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Part:
+    """The document's content: the first case in full, all cases as rows. The result's hash is still empty."""
+    case = answer.cases[0]
+    o, spread = case.outcome, case.spread
+    factors = [_factor(i, catalog) for i in case.resolved.inputs]
+    known = tuple(f["id"] for f in factors)
+    bases = {i.path: i.figure.basis or "assumed" for i in case.resolved.inputs}
+    rows = [_row(each, case, catalog) for each in answer.cases]
+    choices = dict(sorted(case.resolved.words.items()))
+    digest = inputs_hash(factors, choices, rows)
+    everything = [*factors, *(f for row in rows for f in row["factors"])]
+    return {
+        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "report_id": f"urn:sha256:{digest[:32]}", "generated_at": _now(),
+        "tool": {"name": "ckptcost", "version": __version__, "command": [_base_name(word) for word in command],
+        "method_version": METHOD_VERSION},
+        "kind": "modelled", "simulated": False, "currency": "USD", "period_start": None, "period_end": None,
+        "subject": _subject(case), "boundary": _boundary(case), "schedule": _schedule(case),
+        "totals": _totals(o.run, spread.run, "marginal", known) | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)},
+        "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],
+        "components": _components(o.run, spread.run, known, bases, case), "allocated": _totals(o.run, spread.run, "allocated", known),
+        "one_save": {"totals": _totals(o.one_save, spread.one_save, "marginal", known), "components": _components(o.one_save,
+        spread.one_save, known, bases, case)},
+        "avoidable": _difference(rows[0], _row(answer.reference, case, catalog)) if answer.reference else None,
+        "cases": rows, "factors": factors, "choices": choices, "assumptions": _assumptions(factors), "measurements": [],
+        "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"}, "warnings": _warnings(answer),
+        "reproducibility": {
+            "inputs_sha256": digest, "seed": SEED, "result_sha256": "",
+            "inputs": [{"path": _base_name(name), "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files],
+            "factor_set": {"name": "ckptcost catalogue", "version": __version__, "sha256": sha256([_plain(f) for f in everything])},
+        },
+    }  # fmt: skip
+
+
+def plain(answer: Answer, catalog: Catalog) -> Any:
+    """The document for a view, unjudged and without the result's hash."""
+    return _spaced(parts_of(answer, catalog))
+
+
+_FREE = {"values", "low", "high", "claims", "choices", "best_interval_s"}
+"""keys whose content is a mapping or list of the document's own, not a part with attributes"""
+
+
+def _spaced(part: Any, key: str = "") -> Any:
+    if isinstance(part, list) and key not in _FREE:
+        return [_spaced(each) for each in part]
+    if isinstance(part, dict) and key not in _FREE:
+        return SimpleNamespace(**{name: _spaced(value, name) for name, value in part.items()})
+    return part
+
+
+def build(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Any:
+    """The report of an answer: judged by its schema, with its hashes."""
+    from ckptcost.report.document import Report
+
+    report = Report.model_validate(parts_of(answer, catalog, command, files))
+    return report.model_copy(update={"reproducibility": report.reproducibility.model_copy(update={"result_sha256": result_hash(report)})})
+
+
+def inputs_hash(factors: list[Part], choices: Part, rows: list[Part]) -> str:
+    """Over the factors and choices of all cases."""
+    first = {"factors": [_plain(f) for f in factors], "choices": choices}
+    others = [{"factors": [_plain(f) for f in row["factors"]], "dropped": row["dropped"], "choices": row["choices"]} for row in rows[1:]]
+    return sha256([first, *others])
+
+
+def _plain(factor: Part) -> Part:
+    return {key: factor[key] for key in ("id", "value", "unit", "low", "high", "origin")}
+
+
+def _base_name(word: str) -> str:
+    """Without the folders: a report must not tell where its author keeps things."""
+    return word.replace("\\", "/").rsplit("/", 1)[-1] if word.startswith(("/", "~", "./", "../", "\\")) or word.count("/") > 1 else word
+
+
+NOT_HASHED = {"schema_name", "schema_version", "report_id", "generated_at", "tool", "reproducibility"}
+
+
+def result_hash(report: Any) -> str:
+    """The hash that `reproducibility.result_sha256` should hold: over all that describes the result."""
+    return sha256(report.model_dump(mode="json", exclude=NOT_HASHED))
 
 
 def _now() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 
@@ -43,16 +44,22 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1.0, "a": [1e-7, 1e21, True, None, "x"]})
     '{"a":[1e-7,1e+21,true,null,"x"],"b":1}'
     """
-    if value is None or isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return _quoted(value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, dict):
-        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
-        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in keys) + "}"
-    return "[" + ",".join(map(canonical, value)) + "]"
+        keys = sorted(value, key=_utf16)
+        return "{" + ",".join([f"{_quoted(key)}:{canonical(value[key])}" for key in keys]) + "}"
+    return "[" + ",".join([canonical(item) for item in value]) + "]"
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be")
 
 
 def sha256(value: Any) -> str:

@@ -14,9 +14,9 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.errors import InputError
-from ckptcost.report.build import _FIELDS, result_hash
+from ckptcost.report.build import FIELDS, SCHEMA_NAME, inputs_hash, result_hash
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import SCHEMA_NAME, Component, Factor, Report, Totals
+from ckptcost.report.document import Component, Factor, Report, Totals
 from ckptcost.report.rows import columns_of
 
 MOST_BYTES = 50_000_000
@@ -37,10 +37,14 @@ def read(path: str) -> Report:
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"is not valid JSON: {error}", where=path) from None
     if not isinstance(raw, dict) or raw.get("schema_name") != SCHEMA_NAME:
-        raise InputError("is not a ckptcost report", where=path, key="schema_name", remedy="write one with `ckptcost model -f json -o FILE`")
+        raise InputError(
+            "is not a ckptcost report", where=path, key="schema_name", remedy="write one with `ckptcost model -f json -o FILE`"
+        )
     version = str(raw.get("schema_version"))
     if not version.startswith("1."):
-        raise InputError(f"has schema version {version[:20]}, this program reads 1.x", where=path, key="schema_version", remedy="use a newer ckptcost")
+        raise InputError(
+            f"has schema version {version[:20]}, this program reads 1.x", where=path, key="schema_version", remedy="use a newer ckptcost"
+        )
     try:
         return Report.model_validate(raw, strict=False, extra="ignore" if version != "1.0" else None)
     except ValidationError as error:
@@ -73,11 +77,17 @@ def scenario_of(factors: list[Factor], choices: dict[str, Any]) -> Scenario:
         raise InputError("does not say how often saves happen", key="choices.policy.cadence")
     try:
         return Scenario(
-            Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]), Failures(**parts["failures"]),
+            Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
+            Failures(**parts["failures"]),
             Site(**parts["site"]), parts["run"]["work_s"], Tier(**parts["second_tier"]) if parts["second_tier"] else None,
         )  # fmt: skip
     except (KeyError, TypeError) as error:
         raise InputError(f"lacks an input that the calculation needs ({error})", key="factors") from None
+
+
+def _inputs_hash(report: Report) -> str:
+    dumped = report.model_dump(mode="json", include={"factors", "choices", "cases"})
+    return inputs_hash(dumped["factors"], dumped["choices"], dumped["cases"])
 
 
 def _far(reported: float | None, recomputed: float | None) -> bool:
@@ -96,20 +106,25 @@ def differences(report: Report) -> list[Difference]:
 
     if (digest := result_hash(report)) != report.reproducibility.result_sha256:
         found.append(Difference("reproducibility.result_sha256", report.reproducibility.result_sha256, digest))
+    if (digest := _inputs_hash(report)) != report.reproducibility.inputs_sha256:
+        found.append(Difference("reproducibility.inputs_sha256", report.reproducibility.inputs_sha256, digest))
     outcome = evaluate(scenario_of(report.factors, report.choices))
-    for name, components, bill in (("components", report.components, outcome.run), ("one_save.components", report.one_save.components, outcome.one_save)):
+    for name, components, bill in (
+        ("components", report.components, outcome.run),
+        ("one_save.components", report.one_save.components, outcome.one_save),
+    ):
         lines = {line.id: line for line in bill.lines}
         for missing in lines.keys() ^ {c.id for c in components}:
             found.append(Difference(f"{name}.{missing}", None if missing in lines else "present", "present" if missing in lines else None))
         for c in components:
-            for field, attribute, _, people in _FIELDS:
+            for field, attribute, _, people in FIELDS:
                 if c.id in lines:
                     compare(f"{name}.{c.id}.{field}", getattr(c, field).value, tidy(float(people(getattr(lines[c.id], attribute)))))
     for name, totals, components, ledger in (
         ("totals", report.totals, report.components, "marginal"), ("allocated", report.allocated, report.components, "allocated"),
         ("one_save.totals", report.one_save.totals, report.one_save.components, "marginal"),
     ):  # fmt: skip
-        for field, *_ in _FIELDS:
+        for field, *_ in FIELDS:
             compare(f"{name}.{field}", getattr(totals, field).value, _sum(components, ledger, field, totals))
     _rows(report, compare)
     _schedule(report, outcome, compare)
@@ -131,6 +146,13 @@ def _rows(report: Report, compare: Any) -> None:
 
 def _schedule(report: Report, outcome: Outcome, compare: Any) -> None:
     s = report.schedule
-    for name, value in (("interval_s", outcome.interval_s), ("saves", outcome.saves), ("stall_s", outcome.cycle.stall_s), ("wall_s", outcome.wall_s), ("goodput", outcome.goodput), ("failures", outcome.failures)):
+    for name, value in (
+        ("interval_s", outcome.interval_s),
+        ("saves", outcome.saves),
+        ("stall_s", outcome.cycle.stall_s),
+        ("wall_s", outcome.wall_s),
+        ("goodput", outcome.goodput),
+        ("failures", outcome.failures),
+    ):
         compare(f"schedule.{name}", getattr(s, name), tidy(float(value)))
     compare("totals.checkpoints", report.totals.checkpoints.value, tidy(float(outcome.saves)))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ckptcost.jobs import Piece
-from ckptcost.report.document import Row
 from ckptcost.report.rows import columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ckptcost.report.document import Row
 
 
 def frame_of_rows(rows: Sequence[Row]) -> pd.DataFrame:

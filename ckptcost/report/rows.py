@@ -10,13 +10,16 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.units import to_hours, to_kwh
 
 COLUMNS = {
-    "interval_s": "training time between saves", "saves": "saves in the run", "stall_s": "training held up per save", "lag_s": "until the save is safe, after the stall",
+    "interval_s": "training time between saves", "saves": "saves in the run", "stall_s": "training held up per save",
+    "lag_s": "until the save is safe, after the stall",
     "save_gpu_hours": "GPU-hours lost to one save", "save_energy_kwh": "energy of one save", "save_cost_usd": "cost of one save",
     "save_location_kgco2e": "emissions of one save, location-based", "save_storage_kwh": "energy of one save at the storage",
     "saves_gpu_hours": "GPU-hours lost to all saves, no failures", "saves_energy_kwh": "energy of all saves, no failures",
     "saves_cost_usd": "cost of all saves, no failures", "saves_location_kgco2e": "emissions of all saves, no failures",
-    "run_gpu_hours": "GPU-hours lost in the run, failures included", "run_energy_kwh": "energy added in the run", "run_cost_usd": "cost added in the run",
-    "run_location_kgco2e": "emissions added in the run, location-based", "run_market_kgco2e": "the same, market-based", "run_embodied_kgco2e": "embodied share of the GPU time lost",
+    "run_gpu_hours": "GPU-hours lost in the run, failures included", "run_energy_kwh": "energy added in the run",
+    "run_cost_usd": "cost added in the run",
+    "run_location_kgco2e": "emissions added in the run, location-based", "run_market_kgco2e": "the same, market-based",
+    "run_embodied_kgco2e": "embodied share of the GPU time lost",
     "goodput": "useful training time over wall time", "wall_s": "expected duration of the run", "failures": "expected failures",
 }  # fmt: skip
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ckptcost.jobs import Piece
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Report
 from ckptcost.report.rows import COLUMNS, columns_of
+
+if TYPE_CHECKING:
+    from ckptcost.report.document import Report
 
 
 def _line(cells: Iterable[Any]) -> str:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, rate, share, size
 from ckptcost.present.table import columns, markdown
-from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
+
+if TYPE_CHECKING:
+    from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
 
 WIDTH = 80
+
+_READING = (
+    "p5-p95: from drawing every ranged input at once. Energy is at the facility (PUE included). "
+    "Sources: --format json, or `ckptcost catalog --sources`."
+)
 
 Table = tuple[str, list[str], list[list[str]], str]
 """title, header, rows, footnote"""
@@ -26,7 +34,18 @@ def one_save(report: Report) -> Table:
         v = row.values
         claim = next((c for c in row.claims if c["what"] == "energy"), None)
         said = between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
-        rows.append([row.tier, duration(v["stall_s"]), number(v["save_gpu_hours"]), number(v["save_energy_kwh"]), number(v["save_storage_kwh"]), number(v["save_cost_usd"]), number(v["save_location_kgco2e"]), said])
+        rows.append(
+            [
+                row.tier,
+                duration(v["stall_s"]),
+                number(v["save_gpu_hours"]),
+                number(v["save_energy_kwh"]),
+                number(v["save_storage_kwh"]),
+                number(v["save_cost_usd"]),
+                number(v["save_location_kgco2e"]),
+                said,
+            ]
+        )
     header = ["one save", "stall", "GPU-h", "kWh", "at storage", "USD", "kgCO2e", "claimed"]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
@@ -40,9 +59,21 @@ def all_saves(report: Report) -> Table:
     if len(counts) > 1 and len(report.cases) == len(counts) * len(_by_tier(report.cases)):
         header = ["kWh of the saves alone", *(f"x{count(each)}" for each in counts)]
         cell = {(row.tier, row.values["saves"]): row.values["saves_energy_kwh"] for row in report.cases}
-        return "Tiers by number of saves, no failures", header, [[row.tier, *(number(cell.get((row.tier, each))) for each in counts)] for row in _by_tier(report.cases)], ""
+        return (
+            "Tiers by number of saves, no failures",
+            header,
+            [[row.tier, *(number(cell.get((row.tier, each))) for each in counts)] for row in _by_tier(report.cases)],
+            "",
+        )
     header = ["all saves", "saves", "GPU-h", "kWh", "USD", "kgCO2e"]
-    rows = [[row.tier, count(row.values["saves"]), *(number(row.values[f"saves_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e"))] for row in report.cases]
+    rows = [
+        [
+            row.tier,
+            count(row.values["saves"]),
+            *(number(row.values[f"saves_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")),
+        ]
+        for row in report.cases
+    ]
     return "All saves of the run, no failures", header, rows, ""
 
 
@@ -50,12 +81,13 @@ def whole_run(report: Report) -> Table:
     """Every case with failures and recovery, tiers together, counts rising."""
     header = ["whole run", "saves", "goodput", "wall", "GPU-h lost", "kWh", "USD", "kgCO2e"]
     rows: list[list[str]] = []
+    last = ""
     order = [row.tier for row in _by_tier(report.cases)]
     for row in sorted(report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0)):
         v = row.values
         hopeless = "NEVER_FINISHES" in row.cautions
         lost = [DASH] * 4 if hopeless else [number(v[f"run_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")]
-        name = "" if rows and last == row.tier else row.tier
+        name = "" if last == row.tier else row.tier
         last = row.tier
         rows.append([name, count(v["saves"]), share(v["goodput"]), "never" if hopeless else duration(v["wall_s"]), *lost])
     return "The whole run, failures and recovery included", header, rows, ""
@@ -66,7 +98,14 @@ def bill(report: Report) -> Table:
     header = ["line", "kWh", "p5-p95", "GPU-h", "USD", "kgCO2e"]
 
     def cells(name: str, c: Component | RunTotals) -> list[str]:
-        return [name, number(c.energy.value), _ranged(c.energy), number(c.gpu_time_lost.value), number(c.cost.value), number(c.emissions_location.value)]
+        return [
+            name,
+            number(c.energy.value),
+            _ranged(c.energy),
+            number(c.gpu_time_lost.value),
+            number(c.cost.value),
+            number(c.emissions_location.value),
+        ]
 
     rows = [cells(c.label, c) for c in report.components if c.ledger == "marginal" and _speaks(c)]
     rows.append(cells("total", report.totals))
@@ -98,11 +137,15 @@ def interval_lines(report: Report) -> list[str]:
     best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
     lines = [
         f"Interval {duration(s.interval_s)} ({s.cadence}); best for {best}.",
-        f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}, goodput {share(s.first_order_goodput)} against {share(s.goodput)} exact ({s.validity}).",
+        f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}, "
+        f"goodput {share(s.first_order_goodput)} against {share(s.goodput)} exact ({s.validity}).",
         f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
     ]
     if s.mode == "async":
-        lines.append(f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later" + (f"; {duration(s.blocked_s)} of the stop is waiting for the save before." if s.blocked_s else "."))
+        lines.append(
+            f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later"
+            + (f"; {duration(s.blocked_s)} of the stop is waiting for the save before." if s.blocked_s else ".")
+        )
     return lines
 
 
@@ -112,7 +155,9 @@ def basis_line(report: Report) -> str:
     for f in report.factors:
         counts[f.origin] = counts.get(f.origin, 0) + 1
     words = {"default": "assumed", "user": "yours"}
-    said = ", ".join(f"{counts[o]} {words.get(o, o)}" for o in ("measured", "published", "derived", "vendor", "user", "default") if o in counts)
+    said = ", ".join(
+        f"{counts[o]} {words.get(o, o)}" for o in ("measured", "published", "derived", "vendor", "user", "default") if o in counts
+    )
     return f"Of {len(report.factors)} inputs: {said}."
 
 
@@ -126,7 +171,8 @@ def heading(report: Report) -> list[str]:
     gpus = f"{count(s.accelerator_count)} x {s.accelerator or 'GPU'}"
     return [
         s.run_name,
-        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}, PUE {number(report.boundary.pue)}, {s.grid or s.site}",
+        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}, "
+        f"PUE {number(report.boundary.pue)}, {s.grid or s.site}",
     ]
 
 
@@ -134,7 +180,12 @@ def avoidable_lines(report: Report) -> list[str]:
     if report.avoidable is None:
         return []
     v = report.avoidable.values
-    what = [f"{number(v['run_gpu_hours'])} GPU-h", f"{number(v['run_energy_kwh'])} kWh", f"{number(v['run_cost_usd'])} USD", f"{number(v['run_location_kgco2e'])} kgCO2e"]
+    what = [
+        f"{number(v['run_gpu_hours'])} GPU-h",
+        f"{number(v['run_energy_kwh'])} kWh",
+        f"{number(v['run_cost_usd'])} USD",
+        f"{number(v['run_location_kgco2e'])} kgCO2e",
+    ]
     return [f"Avoidable with {report.avoidable.tier_name}: " + ", ".join(what) + " a run."]
 
 
@@ -153,7 +204,7 @@ def text(report: Report) -> str:
         out += [_wrapped(f"{w.message} ({w.code})", "- ", "  ") for w in report.warnings]
     out += ["", _wrapped(basis_line(report) + " Assumed, with their ranges:")]
     out += [_wrapped(_assumed(f.id, f.text, f.value, f.unit, f.low, f.high), "- ", "  ") for f in report.factors if f.origin == "default"]
-    out += ["", _wrapped("p5-p95: from drawing every ranged input at once. Energy is at the facility (PUE included). Sources: --format json, or `ckptcost catalog --sources`.")]
+    out += ["", _wrapped(_READING)]
     return "\n".join(out) + "\n"
 
 
@@ -184,7 +235,11 @@ def to_markdown(report: Report) -> str:
         out += ["", "## Take care", "", *(f"- `{w.code}` {w.message}" for w in report.warnings)]
     out += ["", "## Inputs", "", basis_line(report), ""]
     out += markdown(["input", "value", "range", "basis", "source"], [
-        [f.id, f.text or quantity(f.value, f.unit), quantities(f.low, f.high, f.unit), f.origin, ", ".join(s.id for s in f.sources)] for f in report.factors
+        [f.id, f.text or quantity(f.value, f.unit), quantities(f.low, f.high, f.unit), f.origin,
+        ", ".join(s.id for s in f.sources)] for f in report.factors
     ], left=5)  # fmt: skip
-    out += ["", f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this energy is already in the facility's meter."]
+    out += [
+        "",
+        f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this energy is already in the facility's meter.",
+    ]
     return "\n".join(out) + "\n"
