@@ -7,7 +7,7 @@ anyway, and `avoidable` is one bill minus another (see `avoidable`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ckptcost.core import carbon, energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
@@ -42,14 +42,14 @@ class Bill(NamedTuple):
         return (line for line in self.lines if line.ledger == ledger and cause in (None, line.cause))
 
     def total(self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None) -> Number:
-        """Sum of the lines that are known; `unknown` names the others."""
+        """Sum of the lines that are known, NaN where none is; `unknown` names the lines left out."""
         values = [getattr(line, quantity) for line in self.of(ledger, cause)]
-        if not values or all(type(v) is float and v != v for v in values):
-            return float("nan")
-        total = 0.0
+        total: Number = 0.0
+        nothing: Any = True
         for value in values:
             total = total + known(value, 0.0)
-        return total
+            nothing = nothing & isnan(value)
+        return where(nothing, float("nan"), total)
 
     def unknown(self, quantity: Quantity, ledger: Ledger = "marginal") -> tuple[str, ...]:
         return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
@@ -101,19 +101,35 @@ def stored_j(tier: Tier, saved: Save, pue: Number) -> Number:
     return energy.write_j(saved.written_bytes, tier.write_j_per_byte, saved.write_s, tier.active_w, tier.idle_w, pue)
 
 
+def is_local(tier: Tier) -> bool:
+    """Inside the nodes: no network, no rent of its own."""
+    return tier.boundary in ("drive", "node")
+
+
+def storage_usd_per_j(s: Scenario, tier: Tier) -> Number:
+    """Tariff on a tier's energy; 0 where another price contains it: the tier's own, or that of the rented node it sits in."""
+    if is_local(tier) and s.cluster.price_includes_electricity:
+        return 0.0
+    return where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_s), s.site.usd_per_j, 0.0)
+
+
+def rent_usd_per_byte_s(tier: Tier) -> Number:
+    """Price of keeping a byte; 0 where the tier is paid for as a whole."""
+    return where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s)
+
+
 def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None) -> Bill:
     """Price what was spent: quantities first, prices last."""
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
     electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
-    embodied_per_gpu_s = c.embodied_kgco2e_per_gpu_s
 
     def line(name: str, cause: Cause, ledger: Ledger, boundary: Boundary, joules: Number, gpu_s: Number, usd: Number) -> Line:
         return Line(
             name, cause, ledger, boundary, joules, gpu_s, usd,
             carbon.operational_kgco2e(joules, site.kgco2e_per_j),
             carbon.operational_kgco2e(joules, site.market_kgco2e_per_j),
-            carbon.embodied_kgco2e(gpu_s, embodied_per_gpu_s) if not _zero(gpu_s) else 0.0,
+            carbon.embodied_kgco2e(gpu_s, c.embodied_kgco2e_per_gpu_s),
         )  # fmt: skip
 
     def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
@@ -149,23 +165,13 @@ def _storage(
     s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, held_bytes: Number, wall_s: Number, line: Callable[..., Line]
 ) -> list[Line]:
     """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the allocated ledger."""
-    pue, tariff = s.site.pue, s.site.usd_per_j
+    pue = s.site.pue
+    local = is_local(tier)
     bytes_ = saves * saved.written_bytes
     writing_j = times(saves, stored_j(tier, saved, pue))
-    local = tier.boundary in ("drive", "node")
-    carried_j = 0.0 * bytes_ if local else energy.carried_j(bytes_, tier.network_j_per_byte, pue)
-    # a tier that has a price of its own sells its electricity with it
-    priced = where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), False, True), True)
-    usd_per_j = where(priced, 0.0, tariff)
-    keeping_usd = (
-        0.0
-        if local
-        else money.keeping_usd(
-            held_bytes,
-            wall_s,
-            where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s),
-        )
-    )
+    carried_j = 0.0 * saved.written_bytes if local else energy.carried_j(bytes_, tier.network_j_per_byte, pue)
+    usd_per_j = storage_usd_per_j(s, tier)
+    keeping_usd = 0.0 if local else money.keeping_usd(held_bytes, wall_s, rent_usd_per_byte_s(tier))
     asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
@@ -177,10 +183,6 @@ def _storage(
         line(prefix + "retention", "keep", "marginal", tier.boundary, 0.0, 0.0, keeping_usd),
         line(prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, tier.usd_per_s * wall_s),
     ]
-
-
-def _zero(value: Number) -> bool:
-    return type(value) is float and value == 0.0
 
 
 def avoidable(bill: Bill, reference: Bill, quantity: Quantity, ledger: Ledger = "marginal") -> Number:

@@ -60,13 +60,14 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
     ]  # fmt: skip
     if p.mode == "async":
-        copies_bytes = p.in_flight * size_bytes / nodes
+        asked_cycle_s = o.asked_s + saved.stall_s
+        copies_bytes = minimum(p.in_flight, o.saves) * size_bytes / nodes
         found += [
-            Caution("PERSIST_OVER_INTERVAL", _ok(saved.lag_s > cycle_s - o.cycle.blocked_s), saved.lag_s, cycle_s - o.cycle.blocked_s),
+            Caution("PERSIST_OVER_INTERVAL", _ok(saved.lag_s > asked_cycle_s), saved.lag_s, asked_cycle_s),
             Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes),
         ]
     elif s.tier.boundary == "node":
-        copies_bytes = minimum(p.keep_last, 1e9) * size_bytes / nodes
+        copies_bytes = minimum(p.keep_last, o.saves) * size_bytes / nodes
         found.append(Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes))
     if s.second_tier is None and s.tier.survives == "process":
         found.append(Caution("COPY_DIES_WITH_NODE", _ok(rate * s.failures.node_loss_fraction > 0), s.failures.node_loss_fraction, 0.0))

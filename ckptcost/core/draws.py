@@ -77,14 +77,15 @@ def p5_p95(values: Any, value: float) -> tuple[float, float]:
     """5th and 95th percentile of the draws, widened to contain the point estimate."""
     if not isinstance(values, np.ndarray) or values.ndim == 0:
         return value, value
-    ordered = np.sort(values)
-    if not np.isfinite(ordered[-1]):
-        ordered = ordered[np.isfinite(ordered)]
-        if not ordered.size:
-            return value, value
-    # linear between the two nearest draws, as np.quantile does; a report asks for 400 of these
-    at = np.array((0.05, 0.95)) * (ordered.size - 1)
-    below = at.astype(int)
-    above = np.minimum(below + 1, ordered.size - 1)
-    low, high = ordered[below] + (at - below) * (ordered[above] - ordered[below])
-    return min(float(low), value), max(float(high), value)
+    ordered = np.sort(values[~np.isnan(values)])
+    if not ordered.size:
+        return value, value
+    return min(_quantile(ordered, 0.05), value), max(_quantile(ordered, 0.95), value)
+
+
+def _quantile(ordered: NDArray[np.float64], share: float) -> float:
+    """Linear between the two nearest draws, as np.quantile does it; a report asks for 800 of these, and np.quantile takes 60 us."""
+    at = share * (ordered.size - 1)
+    below = int(at)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
+    return low if low == high else low + (at - below) * (high - low)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import isnan, known, where
+from ckptcost.core.numeric import isnan, known, times, where
 
 
 def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
@@ -43,7 +43,7 @@ def carried_j(written_bytes: Number, network_j_per_byte: Number, pue: Number) ->
 
 def standing_j(idle_w: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number, pue: Number) -> Number:
     """The share of a tier's idle energy that its checkpoints occupy (allocated ledger)."""
-    return idle_w * (held_bytes / capacity_bytes) * time_s * pue
+    return times(idle_w * pue, times(held_bytes / capacity_bytes, time_s))
 
 
 def gpu_share_of_save(gpus: Number, gpu_stall_w: Number, storage_w: Number) -> Number:

@@ -76,8 +76,12 @@ def phase_s(start_s: Number, length_s: Number, recovery_s: Number, failures_per_
 
     exp(l*R) * (exp(-l*start) - exp(-l*end))/l; over all phases this sums to (exp(l*R)-1)/l.
     """
-    through = exp(failures_per_s * (recovery_s - start_s))
-    return through * length_s * exprel(-failures_per_s * length_s)
+    return times(until_hit_s(start_s, length_s, failures_per_s), exp(failures_per_s * recovery_s))
+
+
+def until_hit_s(start_s: Number, length_s: Number, failures_per_s: Number) -> Number:
+    """Expected time in one phase of a single attempt: (exp(-l*start) - exp(-l*end))/l."""
+    return exp(-failures_per_s * start_s) * length_s * exprel(-failures_per_s * length_s)
 
 
 def recovered(recovery: Recovery, failures_per_s: Number, entries: Number) -> tuple[Number, Number, Number, Number, Number, Number]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ckptcost.core.domain import Number
 from ckptcost.core.failures import Recovery, States, recovered
-from ckptcost.core.numeric import exp, expm1, exprel, log1p, ratio, where
+from ckptcost.core.numeric import exp, expm1, exprel, log1p, ratio, times, where
 
 
 def period(
@@ -21,41 +21,43 @@ def period(
     `spared_per_s` and `lost_per_s` are the rates of failures that the first tier survives and does not survive.
     """
     rate = spared_per_s + lost_per_s
+    spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
     exposed_s = recovery.exposed_s
+    # odds of losing the period to getting through, however often the first tier is needed on the way: exact for any length
+    recovery_odds = times(lost, expm1(rate * exposed_s))
+    recovery_lost = _chance(recovery_odds)
 
-    def attempt(length_s: Number) -> tuple[Number, Number, Number, Number]:
-        """(attempts, chance of getting through, of losing the period, recoveries) of a stretch, from its first entry."""
-        fails = -expm1(-rate * length_s)
-        hit = -expm1(-rate * exposed_s)
-        spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
-        recoveries = 1.0 / (1.0 - hit * spared)
-        recovery_lost = hit * lost * recoveries
-        inner = 1.0 / (1.0 - fails * spared * (1.0 - recovery_lost))
-        breaks = fails * (lost + spared * recovery_lost) * inner
-        return inner, 1.0 - breaks, breaks, inner * fails * spared
+    def attempt(length_s: Number) -> tuple[Number, Number, Number]:
+        """(attempts, log of the chance of getting through, recoveries from the first tier) of a stretch, from its first entry."""
+        worse = lost + spared * recovery_lost
+        odds = times(worse, expm1(rate * length_s))
+        attempts = where(odds == float("inf"), ratio(1.0, worse), exp(rate * length_s) / (1.0 + odds))
+        return attempts, -log1p(odds), times(attempts, -expm1(-rate * length_s)) * spared
 
-    attempts, _, breaks, spared_entries = attempt(work_s + stall_s)
-    last_attempts, last_through, _, last_entries = attempt(second_stall_s)
-    # chance that a period gets through all its segments and the last save: through**every * last_through
-    log_through = log1p(-breaks)
+    attempts, log_through, spared_entries = attempt(work_s + stall_s)
+    last_attempts, last_log_through, last_entries = attempt(second_stall_s)
+    # chance that a period gets through all its segments, and then through the last save
     reach = exp(every * log_through)
     segments = every * exprel(every * log_through) / exprel(log_through)  # sum of through**i, i < every
-    tries = ratio(1.0, reach * last_through)
+    tries = exp(-(every * log_through + last_log_through))
     again = exp(spared_per_s * lag_s + lost_per_s * second_lag_s)
 
-    stretch = again * tries * segments * attempts / every
-    ending = again * tries * reach * last_attempts / every
-    working_s = stretch * work_s * exprel(-rate * work_s)
-    stalling_s = stretch * exp(-rate * work_s) * stall_s * exprel(-rate * stall_s) + ending * second_stall_s * exprel(
-        -rate * second_stall_s
+    stretch = times(again * tries * segments / every, attempts)
+    ending = times(again * tries / every, times(reach, last_attempts))
+    working_s = times(stretch, work_s * exprel(-rate * work_s))
+    stalling_s = times(stretch, exp(-rate * work_s) * stall_s * exprel(-rate * stall_s)) + times(
+        ending, second_stall_s * exprel(-rate * second_stall_s)
     )
-    first = again * tries * (segments * spared_entries + reach * last_entries) / every
-    # a recovery from the first tier runs until it is through or a worse failure ends it
-    restarts = first / (1.0 + expm1(-rate * exposed_s) * _share(spared_per_s, rate)) * exp(-rate * exposed_s)
-    one = recovered(recovery, rate, restarts)
-    # every try but the last ends in a failure that needs the second tier; the async share of lost periods adds the rest
+    first = times(again * tries / every, times(segments, spared_entries) + times(reach, last_entries))
+    # a recovery from the first tier runs until it is through, or until a worse failure ends it
+    one = recovered(recovery, rate, first / (1.0 + recovery_odds))
+    # every try but the last ends in a failure that needs the second tier
     second = recovered(second_recovery, rate, again * (tries - 1.0) / every)
     return States(working_s, stalling_s, *(a + b for a, b in zip(one, second, strict=True)))
+
+
+def _chance(odds: Number) -> Number:
+    return where(odds == float("inf"), 1.0, odds / (1.0 + where(odds == float("inf"), 0.0, odds)))
 
 
 def _share(part: Number, whole: Number) -> Number:

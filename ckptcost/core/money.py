@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import minimum, ratio, where
+from ckptcost.core.numeric import minimum, ratio, times, where
 
 
 def gpu_usd(gpu_s: Number, usd_per_gpu_s: Number) -> Number:
@@ -16,7 +16,8 @@ def gpu_usd(gpu_s: Number, usd_per_gpu_s: Number) -> Number:
 
 
 def electricity_usd(energy_j: Number, usd_per_j: Number) -> Number:
-    return energy_j * usd_per_j
+    """Price of energy; none for what is in another price already (a tariff of 0), however much it is."""
+    return times(energy_j, usd_per_j)
 
 
 def keeping_usd(held_bytes: Number, time_s: Number, usd_per_byte_s: Number) -> Number:
@@ -25,7 +26,7 @@ def keeping_usd(held_bytes: Number, time_s: Number, usd_per_byte_s: Number) -> N
     >>> round(keeping_usd(held_bytes=14e12, time_s=730 * 3600, usd_per_byte_s=0.023 / 1e9 / (730 * 3600)), 6)  # 14 TB-months on S3 [costs]
     322.0
     """
-    return held_bytes * time_s * usd_per_byte_s
+    return times(times(held_bytes, time_s), usd_per_byte_s)
 
 
 def request_usd(written_bytes: Number, request_bytes: Number, usd_per_request: Number) -> Number:

@@ -37,6 +37,13 @@ def log1p(x: Any) -> Any:
     return math.log1p(x) if _plain(x) else np.log1p(x)
 
 
+def log(x: Any) -> Any:
+    if _plain(x):
+        return math.log(x) if x > 0 else -math.inf
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
 def sqrt(x: Any) -> Any:
     return math.sqrt(x) if _plain(x) else np.sqrt(x)
 
@@ -86,9 +93,10 @@ def ratio(x: Any, y: Any) -> Any:
 def times(count: Any, amount: Any) -> Any:
     """count*amount where nothing of an infinite or unknown thing is nothing: 0*inf = 0*NaN = 0."""
     if _plain(count) and _plain(amount):
-        return 0.0 if count == 0 else count * amount
+        return 0.0 if count == 0 or amount == 0 else count * amount
     with np.errstate(invalid="ignore"):
-        return np.where(np.equal(count, 0), 0.0, np.multiply(count, amount))
+        product = np.multiply(count, amount)
+        return np.where(np.equal(count, 0) | np.equal(amount, 0), 0.0 * np.where(np.isfinite(product), product, 0.0), product)
 
 
 def exprel(x: Any) -> Any:

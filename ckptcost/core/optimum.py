@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ckptcost.core.domain import Number
-from ckptcost.core.failures import Recovery, phase_s
+from ckptcost.core.failures import Recovery, until_hit_s
 from ckptcost.core.numeric import exp, expm1, log1p, maximum, minimum, ratio, sqrt, where
 
 _STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9 (tested against scipy)
@@ -51,17 +51,17 @@ def one_plus_w0(eps: Number) -> Number:
     return y
 
 
-def recovery_cost(recovery: Recovery, rates: Rates, failures_per_s: Number) -> Number:
-    """Cost of getting through one recovery, its repeats included."""
-    exposed_s = recovery.exposed_s
-    starts = exp(failures_per_s * exposed_s)
-    after_load_s = recovery.init_s + recovery.load_s
-    return (
-        starts * (rates.detect * recovery.detect_s + rates.reschedule * recovery.reschedule_s)
-        + rates.init * phase_s(0.0 * exposed_s, recovery.init_s, exposed_s, failures_per_s)
-        + rates.load * phase_s(recovery.init_s, recovery.load_s, exposed_s, failures_per_s)
-        + rates.warmup * phase_s(after_load_s, recovery.warmup_s, exposed_s, failures_per_s)
+def recovery_cost(recovery: Recovery, rates: Rates, failures_per_s: Number, most: float = 600.0) -> Number:
+    """Cost of getting through one recovery, its repeats included; past exp(`most`) repeats it stays there, finite."""
+    repeats = exp(minimum(failures_per_s * recovery.exposed_s, most))
+    once = (
+        rates.detect * recovery.detect_s
+        + rates.reschedule * recovery.reschedule_s
+        + rates.init * until_hit_s(0.0 * recovery.init_s, recovery.init_s, failures_per_s)
+        + rates.load * until_hit_s(recovery.init_s, recovery.load_s, failures_per_s)
+        + rates.warmup * until_hit_s(recovery.init_s + recovery.load_s, recovery.warmup_s, failures_per_s)
     )
+    return repeats * once
 
 
 def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number, rates: Rates = TIME, drag_s: Number = 0.0) -> Number:
@@ -73,14 +73,14 @@ def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number,
     >>> round(best_interval_s(300.0, nothing, 1 / 86400) / 60, 1)
     116.7
     """
-    rate = where(failures_per_s == 0, 1.0, failures_per_s)
-    q = recovery_cost(recovery, rates, rate)
-    swell = exp(rate * stall_s)
-    whole = swell * (rates.work + rate * q)  # rate * A
-    rise = expm1(rate * stall_s)
-    gap = rise * (rate * q + rates.stall) + rate * rates.per_save  # rate * (A - B)
+    never = failures_per_s == 0
+    rate = failures_per_s
+    per_s = rate * recovery_cost(recovery, rates, rate)  # l*Q
+    # (A - B)/A and d, both over exp(l*C): nothing overflows, nothing cancels
+    whole = rates.work + per_s
+    gap = -expm1(-rate * stall_s) * (per_s + rates.stall) + exp(-rate * stall_s) * rate * rates.per_save
     eps = (gap + (whole - gap) * -expm1(-rate * drag_s)) / whole
-    return where(failures_per_s == 0, float("inf") + 0.0 * stall_s, one_plus_w0(eps) / rate)
+    return where(never, float("inf"), ratio(one_plus_w0(eps), rate))
 
 
 def first_order_interval_s(stall_s: Number, failures_per_s: Number, rates: Rates = TIME) -> Number:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ckptcost.core import failures as fail
 from ckptcost.core import levels, optimum, timing
-from ckptcost.core.bill import Bill, Spent, bill_of, states_w, stored_j
+from ckptcost.core.bill import Bill, Spent, bill_of, is_local, rent_usd_per_byte_s, states_w, storage_usd_per_j, stored_j
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
-from ckptcost.core.money import kept_saves
-from ckptcost.core.numeric import exp, exprel, isnan, known, maximum, ratio, where
+from ckptcost.core.money import kept_saves, request_usd
+from ckptcost.core.numeric import exp, exprel, known, maximum, ratio, times, where
 from ckptcost.core.timing import Cycle, Save
 from ckptcost.core.units import DAY_S
 
@@ -31,8 +31,10 @@ class Plan(NamedTuple):
 
 class Outcome(NamedTuple):
     plan: Plan
+    asked_s: Number
+    """the interval that was asked for"""
     interval_s: Number
-    """training time between saves"""
+    """training time between saves that are really made"""
     cycle: Cycle
     states: States
     saves: Number
@@ -88,12 +90,7 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         return optimum.TIME
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
-    train_w, stall_w, idle_w = (
-        (gpu_train_w + host_train_w) * site.pue,
-        (gpu_stall_w + host_stall_w) * site.pue,
-        (gpu_idle_w + host_idle_w) * site.pue,
-    )
-    local = s.tier.boundary in ("drive", "node")
+    local = is_local(s.tier)
     save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
     if not local:
         save_j = save_j + known(carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0)
@@ -106,41 +103,52 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         save_cost = save_j * per_j
     else:
         per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
-        rent = where(isnan(s.tier.usd_per_byte_s), 0.0, s.tier.usd_per_byte_s)
-        keep = where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last)
-        per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else keep * plan.saved.stored_bytes * rent)
-        request = known(ratio(plan.saved.written_bytes, s.tier.request_bytes) * s.tier.usd_per_request, 0.0)
-        priced = where(isnan(s.tier.usd_per_byte_s), where(isnan(s.tier.usd_per_s), False, True), True)
-        save_cost = save_j * where(priced, 0.0, known(site.usd_per_j, 0.0)) + (0.0 if local else request)
+        kept_bytes = times(where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last), plan.saved.stored_bytes)
+        per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0)))
+        request = 0.0 if local else known(request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request), 0.0)
+        save_cost = times(save_j, known(storage_usd_per_j(s, s.tier), 0.0)) + request
     # a save that a failure repeats is written again: exprel(l*C) writes per completed save
     save_cost = save_cost * exprel(plan.failures_per_s * plan.saved.stall_s)
-    work, stall, idle = train_w * per_j + per_s, stall_w * per_j + per_s, idle_w * per_j + per_s
-    return optimum.Rates(work, stall, stall, idle, stall, stall, work, save_cost)
+    train, stall, idle = (
+        times(per_j, (gpu_w + host_w) * site.pue) + per_s
+        for gpu_w, host_w in ((gpu_train_w, host_train_w), (gpu_stall_w, host_stall_w), (gpu_idle_w, host_idle_w))
+    )
+    return optimum.Rates(train, stall, stall, idle, stall, stall, train, save_cost)
 
 
-def cost_per_work(s: Scenario, plan: Plan, rates: optimum.Rates, interval_s: Number) -> Number:
-    """Expected cost of one second of kept work at an interval, in the objective's unit: what the optimum minimises."""
-    cycle, t, _ = states_at(s, plan, interval_s)
-    again = exp(plan.failures_per_s * plan.saved.lag_s)
-    total = (
-        rates.work * t.work_s + rates.stall * t.stall_s + rates.detect * t.detect_s + rates.reschedule * t.reschedule_s
-        + rates.init * t.init_s + rates.load * t.load_s + rates.warmup * t.warmup_s + again * rates.per_save
-    )  # fmt: skip
-    return total / cycle.interval_s
+def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Number:
+    """What the run costs at an interval, in the objective's unit, from its own bill: the judge of every optimum."""
+    outcome = outcome_at(s, plan, interval_s)
+    if objective == "time":
+        return outcome.wall_s
+    run = outcome.run
+    if objective == "carbon":
+        return run.total("location_kgco2e") + known(run.total("embodied_kgco2e"), 0.0)
+    return run.total("energy_j" if objective == "energy" else "cost_usd")
 
 
 def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
-    """The interval with the least cost: closed form for one tier, golden section for two, never below what a busy drain allows."""
+    """The interval with the least cost, never below what a busy drain allows.
+
+    Closed form where the cost is linear in the time in each state; with a second tier, or when every save is kept for a price, a
+    golden section over the run's bill.
+    """
     rates = rates_for(s, plan, objective)
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
     stall_s = plan.saved.stall_s
-    closed = optimum.best_interval_s(stall_s, plan.recovery, plan.failures_per_s, rates, drag_s)
-    if plan.second is not None:
-        mean_stall_s = stall_s + (plan.second.stall_s / p.second_every if p.mode == "sync" else 0.0)
-        first = optimum.best_interval_s(maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s)
-        closed = optimum.golden_interval_s(lambda tau: cost_per_work(s, plan, rates, tau), first / 300.0, first * 30.0)
-    return maximum(closed, plan.saved.lag_s / p.in_flight - stall_s - drag_s)
+    rented = objective == "usd" and not is_local(s.tier) and _some(rent_usd_per_byte_s(s.tier) > 0) and _some(p.keep_last == float("inf"))
+    if plan.second is None and not rented:
+        best_s = optimum.best_interval_s(stall_s, plan.recovery, plan.failures_per_s, rates, drag_s)
+    else:
+        mean_stall_s = stall_s + (plan.second.stall_s / p.second_every if plan.second is not None and p.mode == "sync" else 0.0)
+        near_s = optimum.best_interval_s(maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s)
+        best_s = optimum.golden_interval_s(lambda interval_s: cost_at(s, plan, objective, interval_s), near_s / 300.0, near_s * 100.0)
+    return maximum(best_s, plan.saved.lag_s / p.in_flight - stall_s - drag_s)
+
+
+def _some(flag: Any) -> bool:
+    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
 
 
 def interval_of(s: Scenario, plan: Plan) -> Number:
@@ -162,11 +170,17 @@ def interval_of(s: Scenario, plan: Plan) -> Number:
 def evaluate(s: Scenario) -> Outcome:
     """Everything one scenario costs."""
     plan = plan_of(s)
-    asked_s = interval_of(s, plan)
-    cycle, states, drag_s = states_at(s, plan, asked_s)
-    interval_s = cycle.interval_s
-    saves = ratio(s.work_s, interval_s)
-    wall_s = saves * states.total_s
+    return outcome_at(s, plan, interval_of(s, plan))
+
+
+def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
+    """Everything a scenario costs at one interval."""
+    # an infinite interval is the best one of a job that never fails: no save, and nothing but work
+    never = asked_s == float("inf")
+    cycle, states, drag_s = states_at(s, plan, where(never, s.work_s, asked_s))
+    interval_s = where(never, asked_s, cycle.interval_s)
+    saves = where(never, 0.0, ratio(s.work_s, cycle.interval_s))
+    wall_s = where(never, s.work_s, times(saves, states.total_s))
     # how often a save is written for each that completes: failures cut some short
     repeats = where(cycle.stall_s > 0, ratio(states.stall_s, cycle.stall_s), exp(plan.failures_per_s * plan.saved.lag_s))
     if plan.second is not None and s.policy.mode == "sync":
@@ -175,7 +189,7 @@ def evaluate(s: Scenario) -> Outcome:
     held = kept_saves(saves, s.policy.keep_last) * plan.saved.stored_bytes
     second_held = kept_saves(saves / every, s.policy.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
     spent = Spent(
-        saves * states.stall_s, saves * drag_s, saves * (states.work_s - interval_s - drag_s),
+        saves * states.stall_s, saves * drag_s, saves * (states.work_s - cycle.interval_s - drag_s),
         saves * states.detect_s, saves * states.reschedule_s, saves * states.init_s, saves * states.load_s, saves * states.warmup_s,
         saves * repeats, saves * repeats / every if plan.second else 0.0, held, second_held, wall_s,
     )  # fmt: skip
@@ -185,7 +199,7 @@ def evaluate(s: Scenario) -> Outcome:
         1.0, 1.0 / every if plan.second else 0.0, held, second_held, ratio(wall_s, saves),
     )  # fmt: skip
     return Outcome(
-        plan, interval_s, cycle, states, saves, wall_s, ratio(s.work_s, wall_s), saves * states.failures,
+        plan, asked_s, interval_s, cycle, states, saves, wall_s, ratio(s.work_s, wall_s), saves * states.failures,
         bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
     )  # fmt: skip
 

@@ -27,12 +27,16 @@ def transformer_params(vocab: Number, hidden: Number, layers: Number, ffn: Numbe
     return 2 * vocab * hidden + layers * (2 * hidden + hidden * (hidden + 2 * kv) + hidden**2 + 3 * hidden * ffn) + hidden
 
 
-def mlperf_bytes(params: Number, hidden: Number, ranks: Number, weight_copies: Number = 1) -> Number:
-    """Bytes of an MLPerf Storage checkpoint: 2 B/param of weights and three fp32 optimizer states padded per rank.
+def mlperf_bytes(params: Number, hidden: Number, layers: Number, ranks: Number, tensor_parallel: Number = 1) -> Number:
+    """Bytes of an MLPerf Storage checkpoint: 2 B/param of weights, and three fp32 optimizer states padded per rank.
 
-    weights*2 + ranks * 3*(P//ranks + 5h)*4                                                             [dlio]
+    2*(P + (TP-1)*(2hL + h)) + ranks * 3*(P//ranks + 5h)*4: every tensor-parallel rank writes the norms         [dlio]
+
+    >>> mlperf_bytes(params=8030261248, hidden=4096, layers=32, ranks=8) / 2**30
+    104.70452117919922
     """
-    return weight_copies * params * 2 + ranks * 3 * (params // ranks + 5 * hidden) * 4
+    norms = (tensor_parallel - 1) * (2 * hidden * layers + hidden)
+    return 2 * (params + norms) + ranks * 3 * (params // ranks + 5 * hidden) * 4
 
 
 def full_bytes(checkpoint: Checkpoint) -> Number:

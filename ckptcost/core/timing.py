@@ -105,7 +105,8 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
 def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
     """Time to read the state back; with an unknown read rate, the write rate."""
     bytes_ = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction) / checkpoint.compression_ratio
-    return tier.setup_s + ratio(bytes_ * cluster.readers_per_byte, read_rate_bytes_per_s(tier, cluster))
+    rate = known(read_rate_bytes_per_s(tier, cluster), write_rate_bytes_per_s(tier, cluster))
+    return tier.setup_s + ratio(bytes_ * cluster.readers_per_byte, rate)
 
 
 class Cycle(NamedTuple):

@@ -68,7 +68,7 @@ UNITS: Final[dict[str, tuple[Dims, str]]] = {
 }
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan)\s*(.*)$", re.S)
-_TOKEN = re.compile(r"\s*(?:([*/·^-])|(\d+(?:\.\d+)?(?:e\d+)?)|([A-Za-z$%]+[A-Za-z0-9]*))")
+_ATOM = re.compile(r"(?P<op>\s*(?:per\b|[/*·-])\s*|\s+)?(?:(?P<count>\d+(?:\.\d+)?(?:e\d+)?)\s*)?(?P<word>[A-Za-z$%]+[A-Za-z0-9]*)")
 
 
 def suffix_of(name: str) -> str:
@@ -105,29 +105,29 @@ def _atom(word: str) -> tuple[float, dict[str, int]]:
 
 
 def _unit(text: str) -> tuple[float, dict[str, int]]:
-    """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000 requests"."""
-    factor, dims, sign, at, after_slash = 1.0, dict[str, int](), 1, 0, False
-    text = text.replace("per ", "/").replace("CO₂", "CO2").replace("CO2eq", "CO2e").replace("GPU", "gpu").replace("USD", "usd").strip()
+    """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000 requests".
+
+    Units one after the other multiply ("node-days"); all that follows a "/" or "per" divides; a count may stand there, and only there.
+    """
+    factor, dims, sign, at = 1.0, dict[str, int](), 1, 0
+    text = text.replace("CO₂", "CO2").replace("CO2eq", "CO2e").replace("GPU", "gpu").replace("USD", "usd").strip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
+        found = _ATOM.match(text, at)
         if not found:
             raise UnitError(f"cannot read the unit {text!r}")
+        mark, count = (found["op"] or "").strip(), found["count"]
+        if (mark in ("*", "·", "-") and at == 0) or (not found["op"] and at > 0) or (count and mark not in ("/", "per")):
+            raise UnitError(f"cannot read the unit {text!r}")
+        if mark in ("/", "per"):
+            sign = -1
+        size, parts = _atom(found["word"])
+        size *= float(count or 1)
+        if not 0 < size < math.inf:
+            raise UnitError(f"cannot read the unit {text!r}")
+        factor *= size**sign
+        for name, power in parts.items():
+            dims[name] = dims.get(name, 0) + sign * power
         at = found.end()
-        mark, number, word = found.groups()
-        if mark:
-            if mark == "/":
-                sign, after_slash = -1, True
-            elif mark == "^":
-                raise UnitError(f"cannot read the unit {text!r}")
-        elif number:
-            factor *= float(number) ** sign
-        else:
-            size, parts = _atom(word)
-            factor *= size**sign
-            for name, power in parts.items():
-                dims[name] = dims.get(name, 0) + sign * power
-    if after_slash and text.rstrip().endswith("/"):
-        raise UnitError(f"cannot read the unit {text!r}")
     return factor, {name: power for name, power in dims.items() if power}
 
 
@@ -144,8 +144,8 @@ def parse(text: str | float | int, unit: str) -> float:
         raise UnitError(f"expected a quantity such as {example!r}, got {type(text).__name__}")
     if isinstance(text, int | float):
         if wanted:
-            raise UnitError(f"{text!r} has no unit", remedy=f"give one, e.g. {example!r}")
-        return _finite(text, str(text))
+            raise UnitError(f"{text if abs(text) < 1e300 else 'a number'} has no unit", remedy=f"give one, e.g. {example!r}")
+        return _finite(text, f"{text!r}" if abs(text) < 1e300 or text != text else "a number this large")
     if len(text) > 200:
         raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
     body = text.strip()
