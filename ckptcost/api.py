@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +28,16 @@ def _many(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | int | float) else list(value)
 
 
-def layers_for(catalog: Catalog, scenario: str | None, interval: str | None, settings: Sequence[str]) -> list[Layer]:
+def layers_for(catalog: Catalog, scenario: str | os.PathLike[str] | None, interval: str | None, settings: Sequence[str]) -> list[Layer]:
     """The scenario and the flags over it."""
-    layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
+    layers = layers_of(catalog, str(scenario) if scenario else DEFAULT_SCENARIO)
     flags = [*settings, *([f"policy.interval={interval}"] if interval else [])]
     return [*layers, set_layer(catalog, flags)] if flags else layers
 
 
 def answer(
     catalog: Catalog,
-    scenario: str | None,
+    scenario: str | os.PathLike[str] | None,
     tier: Any,
     saves: Any,
     interval: str | None,
@@ -50,7 +51,7 @@ def answer(
 
 
 def model(
-    scenario: str | None = None,
+    scenario: str | os.PathLike[str] | None = None,
     *,
     tier: str | Sequence[str] = (),
     saves: float | Sequence[float] = (),
@@ -69,7 +70,7 @@ def model(
 
 def sweep(
     over: Sequence[str],
-    scenario: str | None = None,
+    scenario: str | os.PathLike[str] | None = None,
     *,
     interval: str | None = None,
     changes: Sequence[str] = (),
@@ -82,7 +83,7 @@ def sweep(
 
 
 def pieces(
-    over: Sequence[str], scenario: str | None, interval: str | None, settings: Sequence[str], catalog: Catalog
+    over: Sequence[str], scenario: str | os.PathLike[str] | None, interval: str | None, settings: Sequence[str], catalog: Catalog
 ) -> Iterator[jobs.Piece]:
     """The sweep in chunks."""
     overs = [jobs.over_of(text) for text in over]

@@ -15,6 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+def brief(text: object, most: int = 60) -> str:
+    """What somebody wrote, quoted and cut where a message would drown in it."""
+    shown = repr(text)
+    return shown if len(shown) <= most else shown[: most - 4] + "..." + shown[:1]
+
+
 class CkptcostError(Exception):
     exit_code = 1
 
@@ -23,7 +29,7 @@ class Mismatch(CkptcostError):
     """A report's figures differ from what its own inputs give."""
 
 
-class InputError(CkptcostError):
+class InputError(CkptcostError, ValueError):
     """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it."""
 
     exit_code = 2
@@ -64,8 +70,7 @@ class UnknownName(InputError):
             remedy = "known: " + ", ".join(known)
         else:
             remedy = f"there are {len(known)}; `ckptcost catalog` lists them"
-        shown = name if len(name) <= 60 else name[:57] + "..."
-        super().__init__(f"no {kind} named {shown!r}", where=where, key=key, remedy=remedy)
+        super().__init__(f"no {kind} named {brief(name)}", where=where, key=key, remedy=remedy)
 
 
 class OutputError(CkptcostError):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import KEYS, LIMITS, SECTIONS, WORDS, unit_of
+from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, unit_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import Number, Scenario
@@ -18,7 +19,7 @@ from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
 from ckptcost.core.units import parse
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import InputError, UnknownName, brief
 from ckptcost.scenario import Layer, Resolved, ranges_of, read_layer, resolve
 
 OBJECTIVES = ("time", "energy", "usd", "carbon")
@@ -89,6 +90,8 @@ def model(
     catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None
 ) -> Answer:
     """Every tier at every number of saves; without either, the scenario as it stands."""
+    if saves:
+        one_cadence({"saves"}, [layer for layer in layers if "saves" not in layer.sections.get("policy", {})], "--saves")
     asked = _compared(layers)
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
@@ -157,27 +160,19 @@ def over_of(text: str) -> Over:
     path = ALIASES.get(name.strip(), name.strip())
     section, _, key = path.partition(".")
     if not equals or not said.strip():
-        raise InputError(f"{text!r} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
+        raise InputError(f"{brief(text)} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
     if section not in SECTIONS or not key:
         raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
     if key in WORDS[section] or key == "optimal":
         return Over(name, section, key, tuple(part.strip() for part in said.split(",")), False)
     if key not in KEYS[section]:
         raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
-    unit = unit_of(section, key)
     try:
-        values = _values(said, unit)
+        values = _values(said, unit_of(section, key))
+        for value in values:
+            schema.within_limits(section, key, value, f"{value:g}")
     except InputError as error:
         raise error.at("--over", name) from None
-    least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
-    for value in values:
-        if not ((least <= value if inclusive else least < value) and value <= most):
-            raise InputError(
-                f"{value:g} is out of range",
-                where="--over",
-                key=name,
-                remedy=f"{key} must be {'at least' if inclusive else 'more than'} {least:g}",
-            )
     return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
 
 
@@ -189,15 +184,15 @@ def _values(said: str, unit: str) -> tuple[float, ...]:
             found.append(parse(part, unit))
             continue
         if len(ends) != 3:
-            raise InputError(f"{part!r} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
+            raise InputError(f"{brief(part)} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
         start, stop = parse(ends[0], unit), parse(ends[1], unit)
         geometric = ends[2].strip().startswith("*")
         step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
         if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
-            raise InputError(f"{part!r} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
+            raise InputError(f"{brief(part)} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
         count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
         if count > MOST_ROWS:
-            raise InputError(f"{part!r} has more than {MOST_ROWS:,} values", remedy="take a larger step")
+            raise InputError(f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step")
         found += [float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)]
     return tuple(found)
 
@@ -207,22 +202,50 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
     if total > MOST_ROWS:
         raise InputError(f"{total:,} rows are more than {MOST_ROWS:,}", where="--over", remedy="take fewer or shorter axes")
+    _distinct(overs, layers)
     named = [over for over in overs if not over.numeric]
     numeric = [over for over in overs if over.numeric]
-    for words in product(*(over.values for over in named)):
-        raw: dict[str, Any] = {}
-        for over, word in zip(named, words, strict=True):
-            raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
-        for over in numeric:
-            raw.setdefault(over.section, {})[over.key] = Figure(over.values[0], basis="user", text=f"{over.values[0]!r}")
-        resolved = resolve(catalog, [*layers, read_layer(catalog, raw, "--over", "flag")])
-        axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]
+    # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
+    prepared = [
+        (words, resolve(catalog, [*layers, _over_layer(catalog, named, words, numeric)]))
+        for words in product(*(over.values for over in named))
+    ]
+    axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]
+    return _pieces(overs, named, numeric, prepared, axes, rows)
+
+
+def _pieces(
+    overs: Sequence[Over], named: list[Over], numeric: list[Over], prepared: list[Any], axes: list[Axis], rows: int
+) -> Iterator[Piece]:
+    for words, resolved in prepared:
         for chunk in chunks(resolved.scenario, axes, rows):
-            values = dict(zip((over.name for over in named), words, strict=True)) | {
-                over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)
-            }
+            values = dict(zip((over.name for over in named), words, strict=True))
+            values |= {over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)}
             size = len(next(iter(chunk.axes.values()))) if axes else 1
             yield Piece(size, {over.name: values[over.name] for over in overs}, resolved, chunk.scenario, chunk.outcome)
+
+
+def _over_layer(catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:
+    """One combination of the axes that are resolved, and the first value of those that become arrays."""
+    raw: dict[str, Any] = {}
+    for over, word in [*zip(named, words, strict=True), *((over, over.values[0]) for over in numeric)]:
+        raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
+    return read_layer(catalog, raw, "--over", "flag")
+
+
+def _distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
+    """No axis twice, and one cadence at a time."""
+    keys = [f"{over.section}.{over.key}" for over in overs]
+    for over, key in zip(overs, keys, strict=True):
+        if keys.count(key) > 1:
+            raise InputError(f"{over.name} is an axis twice", where="--over", remedy="join its values with commas")
+    one_cadence({over.key for over in overs if over.section == "policy"}, layers, "--over")
+
+
+def one_cadence(keys: set[str], layers: Sequence[Layer], where: str) -> None:
+    """The cadences that flags give must not contradict each other."""
+    flags = {key for layer in layers if layer.label == "flag" for key in layer.sections.get("policy", {})}
+    schema.exclusive_cadence(keys | (flags if keys & {*CADENCES, "optimal"} else set()), where)
 
 
 def _field(over: Over) -> str:

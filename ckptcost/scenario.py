@@ -18,10 +18,11 @@ from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, u
 from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.size import full_bytes
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import InputError, UnknownName, brief
 
 DEFAULT_SCENARIO = "gpt4-scale-2tb"
 _DEEPEST = 20
+DEFAULTS = "models/defaults.toml"
 
 
 class Layer(NamedTuple):
@@ -120,7 +121,7 @@ def set_layer(catalog: Catalog, settings: Iterable[str]) -> Layer:
         path, equals, value = setting.partition("=")
         section, dot, key = path.strip().partition(".")
         if not equals or not dot or not key:
-            raise InputError(f"{setting!r} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
+            raise InputError(f"{brief(setting)} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
         if section not in SECTIONS:
             raise UnknownName("section", section, SECTIONS, where="--set")
         known = (*KEYS[section], *WORDS[section])
@@ -155,7 +156,7 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
 
 @lru_cache(maxsize=4)
 def _defaults(catalog: Catalog) -> Layer:
-    return read_layer(catalog, catalog.defaults, "models/defaults.toml", "defaults", "assumed", "house")
+    return read_layer(catalog, catalog.defaults, DEFAULTS, "defaults", "assumed", "house")
 
 
 def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
@@ -237,7 +238,7 @@ class _Builder:
         words: dict[str, Any] = {}
         mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
         for key in said.keys() - mine:
-            self._take(key, said[key], "models/defaults.toml", figures, words)
+            self._take(key, said[key], DEFAULTS, figures, words)
         for entity in self._entities(section, said):
             for key, figure in entity.figures.items():
                 figures[key] = (figure, f"{entity.kind} {entity.id}")
@@ -250,6 +251,8 @@ class _Builder:
             self._tier_rules(section, figures, words)
         if section == "cluster":
             self._cluster_rules(figures)
+        if section == "site" and "grid_location" not in figures:
+            self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
         fields_ = self._note(section, figures)
         for word, value in words.items():
             if word not in ("id", "model", "name", "accelerator", "grid", "optimal"):
@@ -306,17 +309,17 @@ class _Builder:
                 figure = figures[write][0]
                 figures["assumed:" + read] = (
                     replace(figure, basis="assumed", note="reading assumed as fast as writing"),
-                    "models/defaults.toml",
+                    DEFAULTS,
                 )
         for key in [key for key in figures if key.startswith("assumed:")]:
             figures[key.removeprefix("assumed:")] = figures.pop(key)
         shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
         if section == "tier":
-            own = "write_energy" in figures and figures["write_energy"][1] != "models/defaults.toml"
+            own = "write_energy" in figures and figures["write_energy"][1] != DEFAULTS
             if not own and ("active_power" in figures or not shared):
                 figures.pop("write_energy", None)
         elif shared and "active_power" not in figures and "write_energy" not in figures:
-            figures["write_energy"] = (self.values["tier"]["write_energy"], "models/defaults.toml")
+            figures["write_energy"] = (self.values["tier"]["write_energy"], DEFAULTS)
         if "write_energy" not in figures and "active_power" not in figures:
             self.unknown[f"{section}.write_energy"] = "no joules per byte and no power is published for it"
         if shared and "network_energy" not in figures:
@@ -328,7 +331,10 @@ class _Builder:
         """Power in each state from the accelerator's rating, where it is not given."""
         tdp, train, stall = (figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction"))
         if "gpu_train" not in figures and tdp and train:
-            figures["gpu_train"] = (tdp[0].scaled(train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"), tdp[1])
+            figures["gpu_train"] = (
+                tdp[0].scaled(train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"),
+                _origin(train, tdp),
+            )
         if "gpu_train" not in figures:
             self.unknown["cluster.gpu_train"] = "no rated power is published for this accelerator"
         if "gpu_stall" not in figures and "gpu_train" in figures and stall:
@@ -340,7 +346,7 @@ class _Builder:
         if "gpu_idle" not in figures and "gpu_stall" in figures:
             figures["gpu_idle"] = (
                 replace(figures["gpu_stall"][0], basis="assumed", note="no idle power known: taken as while held up by a save"),
-                "models/defaults.toml",
+                DEFAULTS,
             )
         if "host_train" not in figures:
             self.unknown["cluster.host_train"] = "no power of the rest of the node is known"
@@ -349,7 +355,7 @@ class _Builder:
                 if state not in figures:
                     figures[state] = (
                         replace(figures["host_train"][0], basis="assumed", note="taken as while training"),
-                        "models/defaults.toml",
+                        DEFAULTS,
                     )
         for key in ("gpu_price", "gpu_embodied"):
             if key not in figures:
@@ -366,6 +372,11 @@ class _Builder:
         if section == "cluster" and "gpus" not in figures:
             raise InputError("how many GPUs is not said", key="cluster.gpus", remedy="e.g. --set cluster.gpus=1024, or name a cluster")
         return fields_
+
+
+def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
+    """Who a product of a fraction and a power is owed to: whoever set the fraction, unless it is the default one."""
+    return power[1] if fraction[1] == DEFAULTS else fraction[1]
 
 
 def ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ckptcost.core.units import parse
-from ckptcost.errors import InputError, UnitError, UnknownName
+from ckptcost.errors import InputError, UnitError, UnknownName, brief
 
 Basis = Literal["measured", "published", "derived", "vendor", "user", "assumed"]
 BASES: tuple[str, ...] = get_args(Basis)
@@ -79,5 +79,5 @@ def figure_of(raw: Any, unit: str) -> Figure:
 def _number(raw: Any, unit: str) -> float:
     value = parse(raw, unit)
     if value < 0:
-        raise UnitError(f"{raw!r} is negative", remedy="no quantity here can be")
+        raise UnitError(f"{brief(raw)} is negative", remedy="no quantity here can be")
     return value

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ckptcost.errors import InputError
+from ckptcost.errors import InputError, brief
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -63,19 +63,27 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES) -> str:
     if len(raw) > most_bytes:
         raise InputError(f"is larger than {most_bytes // 1_000_000} MB", where=shown, remedy="this is not such a file")
     if not raw.strip():
-        raise InputError("is empty", where=shown, remedy="`ckptcost init` writes a commented scenario to start from")
+        raise InputError("is empty", where=shown)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("is not text in UTF-8", where=shown, remedy="is it the right file?") from None
 
 
+_DEEPEST = 30
+
+
 def toml_of(file: Traversable, shown: str) -> dict[str, Any]:
+    """A TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
     text = text_of(file, shown)
+    if any(line.partition("=")[0].count(".") > _DEEPEST for line in text.splitlines()):
+        raise InputError("has a key nested too deep", where=shown, remedy="a key here is section.key")
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"is not valid TOML: {error or 'nested too deep'}", where=shown) from None
+    except RecursionError:
+        raise InputError("is nested too deep", where=shown, remedy="a key here is section.key") from None
+    except ValueError as error:
+        raise InputError(f"is not valid TOML: {brief(str(error), 200)}", where=shown) from None
 
 
 def csv_of(file: Traversable, shown: str) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ckptcost.catalog.figures import BASES, Figure, figure_of
 from ckptcost.catalog.keys import CADENCES, KEYS, LIMITS, SECTIONS, WORDS, meaning_of, unit_of
 from ckptcost.core.units import UNITS, parse
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import InputError, UnknownName, brief
 
 MOST_LETTERS = 4000
 
@@ -18,20 +18,25 @@ MOST_LETTERS = 4000
 def _limited(section: str, key: str, raw: Any) -> Figure:
     if key.endswith("keep_last") and raw == "all":
         return Figure(float("inf"), text="all")
-    unit = unit_of(section, key)
-    figure = figure_of(raw, unit)
-    least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
+    figure = figure_of(raw, unit_of(section, key))
     for value in (figure.value, figure.low, figure.high):
-        if value is not None and not ((least <= value if inclusive else least < value) and value <= most):
-            bound = f"{'at least' if inclusive else 'more than'} {least:g}" + (f" and at most {most:g}" if most < 1e9 else "")
-            raise InputError(f"{figure.text or value!r} is out of range", remedy=f"{key} must be {bound} {unit}".rstrip())
+        if value is not None:
+            within_limits(section, key, value, figure.text or f"{value:g}")
     return figure
+
+
+def within_limits(section: str, key: str, value: float, shown: str) -> None:
+    """A figure outside the key's limits is a slip of the pen."""
+    least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
+    if not ((least <= value if inclusive else least < value) and value <= most):
+        bound = f"{'at least' if inclusive else 'more than'} {least:g}" + (f" and at most {most:g}" if most < 1e9 or value > most else "")
+        raise InputError(f"{brief(shown)} is out of range", remedy=f"{key} must be {bound} {unit_of(section, key)}".rstrip())
 
 
 def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
     if allowed in ((str,), (bool,)):
         if not isinstance(raw, allowed[0]):
-            raise InputError(f"{raw!r} is not {'text' if allowed == (str,) else 'true or false'}")
+            raise InputError(f"{brief(raw)} is not {'text' if allowed == (str,) else 'true or false'}")
         return raw
     if raw not in allowed:
         raise UnknownName("choice", str(raw), allowed)

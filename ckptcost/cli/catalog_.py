@@ -12,7 +12,8 @@ examples:
   ckptcost catalog tier                 all tiers
   ckptcost catalog tier nas-hdd         one, every figure with range, basis and source
   ckptcost catalog tier nas-hdd --sources
-Your own entries: a folder with models/tiers/NAME.toml and so on at $CKPTCOST_USER, else in the user configuration folder.
+Your own entries: a folder with models/tiers/NAME.toml and so on, named by
+$CKPTCOST_USER, else "ckptcost" in the user configuration folder.
 """
 
 KINDS = ("checkpoint", "tier", "cluster", "site", "scenario", "accelerator", "grid", "source")
@@ -90,7 +91,7 @@ def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
 
 def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     from ckptcost.catalog.keys import unit_of
-    from ckptcost.present.amounts import between
+    from ckptcost.present.amounts import quantities
     from ckptcost.present.table import columns
 
     lines = [
@@ -103,8 +104,7 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     rows = []
     for key, f in entity.figures.items():
         unit = unit_of(section, key)
-        ranged = between(f.low, f.high)
-        rows.append([key, f.text, f"{ranged} {unit}".strip() if ranged else "", f.basis, ", ".join(_ids(f.source))])
+        rows.append([key, f.text, quantities(f.low, f.high, unit), f.basis, ", ".join(_ids(f.source))])
     if rows:
         lines += columns(["figure", "value", "range", "basis", "source"], rows, left=5)
     lines += [f"{key} = {value}" for key, value in entity.words.items()]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 EPILOG = """\
-The file names every input with its meaning; what is commented out keeps its catalogue or default value.
+The file names every input with its meaning; what is commented out keeps its
+catalogue or default value.
 An existing file is never overwritten; "-" prints to stdout.
 """
 
@@ -20,7 +21,9 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.cli import output
     from ckptcost.errors import InputError
 
-    if options.file != "-" and Path(options.file).exists():
+    if not options.file:
+        raise InputError("names no file", key="FILE", remedy="e.g. ckptcost init scenario.toml")
+    if options.file != "-" and os.path.lexists(options.file):
         raise InputError("is already there", where=options.file, remedy="choose another name, or remove it first")
     output.write([template()], options.file)
     if options.file != "-":

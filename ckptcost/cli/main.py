@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost.errors import CkptcostError, InputError
+from ckptcost.errors import CkptcostError, OutputError, UnknownName
 from ckptcost.version import __version__
 
 COMMANDS = {
     "model": "what a job's checkpoints cost: seconds, GPU-hours, kWh, dollars, kgCO2e",
     "sweep": "the same over a grid of tiers, counts and any other input",
-    "catalog": "the shipped models, tiers, clusters, sites, accelerators, grids and their sources",
+    "catalog": "what ships: models, tiers, clusters, sites, grids, and their sources",
     "check": "recompute a JSON report from its own inputs and compare",
     "init": "write a commented scenario file to start from",
 }
 
 EPILOG = """\
-exit codes: 0 done, 1 a check found differences, 2 wrong input, 4 output could not be written, 130 interrupted
+exit codes: 0 done, 1 a check found differences, 2 wrong input,
+4 output could not be written, 130 interrupted
 start with: ckptcost model            then: ckptcost model --help
 """
 
@@ -58,25 +61,21 @@ def short_help() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the value is the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # data is UTF-8 whatever the locale says, and a message never fails over a letter
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         if not words or words[0] in ("-h", "--help", "help"):
-            sys.stdout.write(short_help())
+            _say(short_help())
         elif words[0] in ("-V", "--version"):
-            sys.stdout.write(f"ckptcost {__version__}\n")
+            _say(f"ckptcost {__version__}\n")
         elif words[0] not in COMMANDS:
-            import difflib
-
-            near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-            raise InputError(
-                f"no command named {words[0][:60]!r}", remedy=f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(COMMANDS)
-            )
+            raise UnknownName("command", words[0], COMMANDS)
         else:
             options = parser_for(words[0]).parse_args(words[1:])
             options.command_line = ["ckptcost", *words]
-            code = int(options.run(options) or 0)
-            sys.stdout.flush()
-            return code
-        sys.stdout.flush()
+            return int(options.run(options) or 0)
     except CkptcostError as error:
         print(f"ckptcost: {error}", file=sys.stderr)
         return error.exit_code
@@ -85,13 +84,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # the reader went away (`| head`): no message, and no second one when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 4
+        _close_stdout()
+        return OutputError.exit_code
     except OSError as error:
         print(f"ckptcost: the output could not be written ({error.strerror or error})", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 4
+        _close_stdout()
+        return OutputError.exit_code
     return 0
+
+
+def _say(text: str) -> None:
+    if sys.stdout is not None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _close_stdout() -> None:
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from typing import Any
 
 EPILOG = """\
 examples:
-  ckptcost model                                             the 2 TB checkpoint on four storage systems
+  ckptcost model            # the 2 TB checkpoint on four storage systems
   ckptcost model -s llama31-405b-16k --tier flash-shared --tier nas-hdd
-  ckptcost model --tier nas-hdd --tier generic-pfs --saves 1 --saves 100 --saves 1000
-  ckptcost model -s job.toml --interval "30 min" --set policy.mode=async -f json -o report.json
+  ckptcost model --tier nas-hdd --tier generic-pfs --saves 1 --saves 1000
+  ckptcost model -s job.toml --interval "30 min" -f json -o report.json
 """
 
 

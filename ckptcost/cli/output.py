@@ -9,39 +9,43 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ckptcost.errors import OutputError
+from ckptcost.errors import OutputError, brief
 
 
 def write(pieces: Iterable[str], path: str | None) -> None:
     """Write text to `path`, or to stdout for None and "-". A file is replaced only once everything is on the disk."""
     if path in (None, "-"):
+        if sys.stdout is None:
+            raise OutputError("there is no stdout to write to; give -o FILE")
         for piece in pieces:
             sys.stdout.write(piece)
         sys.stdout.flush()
         return
-    target = Path(str(path))
+    if not path:
+        raise OutputError("-o names no file")
+    try:
+        _replace(pieces, Path(os.path.realpath(str(path))))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise OutputError(f"{brief(path, 200)}: could not be written ({reason})") from None
+
+
+def _replace(pieces: Iterable[str], target: Path) -> None:
+    """The link's target, not the link; a device or a pipe cannot be replaced by a renamed file, so it is written to."""
     if target.exists() and not target.is_file():
-        # a device or a pipe cannot be replaced by a renamed file
-        try:
-            with target.open("w", encoding="utf-8") as stream:
-                stream.writelines(pieces)
-        except OSError as error:
-            raise OutputError(f"{path}: could not be written ({error.strerror or error})") from None
+        with target.open("w", encoding="utf-8") as stream:
+            stream.writelines(pieces)
         return
     name = None
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
-        ) as stream:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, prefix=".", suffix=".part", delete=False) as stream:
             name = stream.name
             stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(0o666 & ~_umask())
+        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         Path(name).replace(target)
         name = None
-    except OSError as error:
-        raise OutputError(f"{path}: could not be written ({error.strerror or error})") from None
     finally:
         if name is not None:
             with contextlib.suppress(OSError):

@@ -9,9 +9,10 @@ from typing import Any
 
 EPILOG = """\
 examples:
-  ckptcost sweep --over tier=nas-hdd,generic-pfs,ddn-exascaler-40 --over saves=10:200:10
-  ckptcost sweep -s llama31-405b-16k --over cluster.gpus=1024:131072:*2 -f csv -o scaling.csv
-axes: name=a,b,c  name=start:stop:step  name=start:stop:*factor; quantities take their unit ("1 GB/s:100 GB/s:1 GB/s")
+  ckptcost sweep --over tier=nas-hdd,generic-pfs --over saves=10:200:10
+  ckptcost sweep -s llama31-405b-16k --over gpus=1024:131072:*2 -f csv
+axes: name=a,b,c  name=start:stop:step  name=start:stop:*factor
+      quantities take their unit: --over "tier.write=1 GB/s:100 GB/s:1 GB/s"
 """
 
 MOST_TEXT_ROWS = 2000

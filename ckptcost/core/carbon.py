@@ -8,8 +8,8 @@ from ckptcost.core.domain import Number
 def operational_kgco2e(energy_j: Number, kgco2e_per_j: Number) -> Number:
     """Emissions of using energy.
 
-    >>> round(operational_kgco2e(energy_j=3.6e6, kgco2e_per_j=0.384 / 3.6e6), 6)
-    0.384
+    >>> operational_kgco2e(energy_j=5e8, kgco2e_per_j=1e-7)
+    50.0
     """
     return energy_j * kgco2e_per_j
 

@@ -18,8 +18,8 @@ def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
 def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:
     """Facility energy of `time_s` at `power_w` of IT power.
 
-    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0) / 3.6e6      # DDN's NAS row, 1,024 GPUs held at 500 W [audit]
-    1422.2222222222222
+    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0)      # 1,422 kWh: DDN's NAS row, 1,024 GPUs held at 500 W [audit]
+    5120000000.0
     """
     return time_s * power_w * pue
 

@@ -11,7 +11,7 @@ import math
 import re
 from typing import Any, Final
 
-from ckptcost.errors import UnitError
+from ckptcost.errors import UnitError, brief
 
 KWH_J: Final = 3.6e6
 HOUR_S: Final = 3600.0
@@ -101,7 +101,7 @@ def _atom(word: str) -> tuple[float, dict[str, int]]:
         ):
             factor, dims = _BASE[word[len(prefix) :].rstrip("s")]
             return scale * factor, dims
-    raise UnitError(f"unknown unit {word!r}")
+    raise UnitError(f"unknown unit {brief(word)}")
 
 
 def _unit(text: str) -> tuple[float, dict[str, int]]:
@@ -114,16 +114,16 @@ def _unit(text: str) -> tuple[float, dict[str, int]]:
     while at < len(text):
         found = _ATOM.match(text, at)
         if not found:
-            raise UnitError(f"cannot read the unit {text!r}")
+            raise UnitError(f"cannot read the unit {brief(text)}")
         mark, count = (found["op"] or "").strip(), found["count"]
         if (mark in ("*", "·", "-") and at == 0) or (not found["op"] and at > 0) or (count and mark not in ("/", "per")):
-            raise UnitError(f"cannot read the unit {text!r}")
+            raise UnitError(f"cannot read the unit {brief(text)}")
         if mark in ("/", "per"):
             sign = -1
         size, parts = _atom(found["word"])
         size *= float(count or 1)
         if not 0 < size < math.inf:
-            raise UnitError(f"cannot read the unit {text!r}")
+            raise UnitError(f"cannot read the unit {brief(text)}")
         factor *= size**sign
         for name, power in parts.items():
             dims[name] = dims.get(name, 0) + sign * power
@@ -145,30 +145,32 @@ def parse(text: str | float | int, unit: str) -> float:
     if isinstance(text, int | float):
         if wanted:
             raise UnitError(f"{text if abs(text) < 1e300 else 'a number'} has no unit", remedy=f"give one, e.g. {example!r}")
-        return _finite(text, f"{text!r}" if abs(text) < 1e300 or text != text else "a number this large")
+        return _finite(text, str(text) if abs(text) < 1e300 or text != text else "a number this large")
     if len(text) > 200:
         raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
     body = text.strip()
     money = body.startswith("$")
     found = _NUMBER.match(body[1:] if money else body)
     if not found:
-        raise UnitError(f"{text!r} does not start with a number", remedy=f"write e.g. {example!r}")
+        raise UnitError(f"{brief(text)} does not start with a number", remedy=f"write e.g. {example!r}")
     digits, rest = found.group(1), found.group(2).strip()
     if rest.startswith(","):
-        raise UnitError(f"{text!r} has a comma in its number", remedy=f"write a decimal point and no thousands separator, e.g. {example!r}")
+        raise UnitError(
+            f"{brief(text)} has a comma in its number", remedy=f"write a decimal point and no thousands separator, e.g. {example!r}"
+        )
     number = _finite(float(digits.replace("_", "")), text)
     if not wanted and rest in _COUNT:
         return number * _COUNT[rest]
     if not rest and not money:
         if wanted:
-            raise UnitError(f"{text!r} has no unit", remedy=f"give one, e.g. {example!r}")
+            raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")
         return number
     try:
         factor, dims = _unit(("usd" if money else "") + rest)
     except UnitError as error:
-        raise UnitError(f"{text!r}: {error.problem}", remedy=f"write e.g. {example!r}") from None
+        raise UnitError(f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}") from None
     if tuple(sorted(dims.items())) != wanted:
-        raise UnitError(f"{text!r} is {_named(dims)}, expected {unit or 'a plain number'}", remedy=f"write e.g. {example!r}")
+        raise UnitError(f"{brief(text)} is {_named(dims)}, expected {unit or 'a plain number'}", remedy=f"write e.g. {example!r}")
     return _finite(number * factor, text)
 
 
@@ -186,7 +188,7 @@ def _finite(value: float, text: str) -> float:
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise UnitError(f"{text!r} is not a finite number")
+        raise UnitError(f"{brief(text)} is not a finite number")
     return value
 
 

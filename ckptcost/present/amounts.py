@@ -7,26 +7,29 @@ import math
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S
 
 DASH = "-"
+NEVER = "never"
+"""an infinite amount: the run would not end"""
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Three significant digits with thousands separators; whole numbers above a thousand.
+    """Three significant digits: thousands grouped, M to P for large numbers, powers of ten beyond.
 
-    >>> number(1829.6), number(0.37249), number(12.0), number(1.2e7), number(None), number(0.0)
-    ('1,830', '0.372', '12', '12M', '-', '0')
+    >>> number(1829.6), number(0.37249), number(12.0), number(1.2e7), number(None), number(0.0), number(4.2e25)
+    ('1,830', '0.372', '12', '12M', '-', '0', '4.2e25')
     """
     if value is None or value != value:
         return DASH
     if math.isinf(value):
-        return "never"
+        return NEVER
     size = abs(value)
     if size == 0:
         return "0"
+    if size < 1e-3 or size >= 999.5e15:
+        mantissa, power = f"{value:.{digits - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(power)}"
     for scale, mark in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
         if size >= scale * 0.9995:
             return _significant(value / scale, digits) + mark
-    if size < 1e-3:
-        return f"{value:.{digits - 1}e}".replace("e-0", "e-")
     return _significant(value, digits)
 
 
@@ -45,8 +48,8 @@ def duration(seconds: float | None) -> str:
     >>> duration(0.54), duration(100.0), duration(10_000.0), duration(7200.0), duration(4_665_600.0)
     ('0.54 s', '100 s', '10,000 s', '7,200 s', '54 d')
     """
-    if seconds is None or seconds != seconds:
-        return DASH
+    if seconds is None or seconds != seconds or math.isinf(seconds):
+        return number(seconds)
     if seconds <= 10_800:
         return f"{number(seconds)} s"
     if seconds <= 2 * DAY_S:
@@ -70,15 +73,15 @@ def rate(bytes_per_s: float | None) -> str:
     ('0.2 GB/s', '30 GB/s')
     """
     if bytes_per_s is not None and 1e8 <= bytes_per_s < 1e9:
-        return f"{bytes_per_s / 1e9:g} GB/s"
+        return f"{number(bytes_per_s / 1e9)} GB/s"
     return _scaled(bytes_per_s, "B/s")
 
 
 def _scaled(value: float | None, unit: str) -> str:
-    if value is None or value != value:
-        return DASH
+    if value is None or value != value or math.isinf(value):
+        return number(value)
     for scale, mark in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= scale:
+        if abs(value) >= scale * 0.9995:
             return f"{number(value / scale)} {mark}{unit}"
     return f"{number(value)} {unit}"
 
@@ -89,7 +92,7 @@ def count(value: float | None) -> str:
     >>> count(1024.0), count(2592.4), count(16384.0)
     ('1,024', '2,590', '16,384')
     """
-    if value is not None and value == value and abs(value) < 1e9 and value == int(value):
+    if value is not None and math.isfinite(value) and abs(value) < 1e9 and value == int(value):
         return f"{int(value):,}"
     return number(value)
 
@@ -101,21 +104,22 @@ _PEOPLE = {
     "failures_per_node_s": (1e-3 / DAY_S, "/1000 node-days"), "failures_per_s": (1 / DAY_S, "/day"), "per_s": (1e6 / 2**40, "MB/s/TiB"),
     "usd_per_s": (1 / HOUR_S, "USD/h"), "usd_per_request": (1e-3, "USD/1000 requests"), "bytes_per_param": (1.0, "B"),
     "files_per_s": (1.0, "files/s"),
+    "j": (KWH_J, "kWh"), "gpu_s": (HOUR_S, "GPU-h"), "usd": (1.0, "USD"), "kgco2e": (1.0, "kgCO2e"),
 }  # fmt: skip
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A base-unit value as its field writes it.
+    """A base-unit value as its field writes it, so that it can be read back.
 
-    >>> quantity(3e10, "bytes_per_s"), quantity(0.384 / 3.6e6, "kgco2e_per_j"), quantity(0.49, "")
-    ('30 GB/s', '384 g/kWh', '0.49')
+    >>> quantity(3e10, "bytes_per_s"), quantity(1e-7, "kgco2e_per_j"), quantity(0.49, "")
+    ('30 GB/s', '360 g/kWh', '0.49')
     """
-    if value is None or value != value:
-        return DASH
+    if value is None or value != value or math.isinf(value):
+        return number(value)
     if unit in ("bytes", "bytes_per_s", "s"):
-        return {"bytes": size, "bytes_per_s": rate, "s": duration}[unit](value)
+        return {"bytes": size, "bytes_per_s": rate, "s": duration}[unit](value).replace(",", "")
     scale, name = _PEOPLE.get(unit, (1.0, unit))
-    return f"{number(value / scale)} {name}".rstrip()
+    return f"{number(value / scale)} {name}".replace(",", "").rstrip()
 
 
 def quantities(low: float | None, high: float | None, unit: str) -> str:
@@ -138,8 +142,8 @@ def share(fraction: float | None) -> str:
     >>> share(0.7822), share(0.00012)
     ('78.2 %', '0.012 %')
     """
-    if fraction is None or fraction != fraction:
-        return DASH
+    if fraction is None or fraction != fraction or math.isinf(fraction):
+        return number(fraction)
     return f"{number(fraction * 100)} %"
 
 

@@ -240,7 +240,8 @@ def _boundary(case: Case) -> Part:
     unknown = [(line_label(line.id), "energy unknown") for line in lines if line.energy_j != line.energy_j]
     return {
         "included": [line_label(line.id) for line in lines if line.energy_j == line.energy_j],
-        "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)], "pue": case.scenario.site.pue,
+        "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)], "pue": case.scenario.site.pue, "pue_included_in_energy": True, "embodied_included": False,
+        "counterfactual": "the same work with no checkpoints and no failures", "inventory_treatment": "memo_item",
     }  # fmt: skip
 
 
@@ -279,6 +280,7 @@ def _assumptions(factors: list[Part]) -> list[Part]:
             "id": f"A{n}",
             "text": f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else ""),
             **{key: f[key] for key in ("value", "unit", "low", "high")},
+            "sensitivity": None,
         }
         for n, f in enumerate(assumed, start=1)
     ]

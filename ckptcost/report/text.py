@@ -193,9 +193,9 @@ def text(report: Report) -> str:
     """The report as plain text."""
     out: list[str] = []
     title, *rest = heading(report)
-    out += [title, "=" * len(title), *(_wrapped(line) for line in rest)]
+    out += [_wrapped(title), "=" * min(len(title), WIDTH), *(_wrapped(line) for line in rest)]
     for name, header, rows, note in tables(report):
-        out += ["", name, *columns(header, rows, widest=WIDTH)]
+        out += ["", _wrapped(name), *columns(header, rows, widest=WIDTH)]
         if note:
             out.append(_wrapped(note))
     out += ["", *(_wrapped(line) for line in [*interval_lines(report), *avoidable_lines(report), _rate_line(report)])]
@@ -220,7 +220,7 @@ def _assumed(name: str, said: str, value: float | None, unit: str, low: float | 
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def to_markdown(report: Report) -> str:
