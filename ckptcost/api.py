@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcost import jobs
 from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
 from ckptcost.report.build import build
 from ckptcost.scenario import DEFAULT_SCENARIO, Layer, layers_of, set_layer
 
@@ -30,9 +31,10 @@ def _many(value: Any) -> list[Any]:
 
 def layers_for(catalog: Catalog, scenario: str | os.PathLike[str] | None, interval: str | None, settings: Sequence[str]) -> list[Layer]:
     """The scenario and the flags over it."""
-    layers = layers_of(catalog, str(scenario) if scenario else DEFAULT_SCENARIO)
-    flags = [*settings, *([f"policy.interval={interval}"] if interval else [])]
-    return [*layers, set_layer(catalog, flags)] if flags else layers
+    if scenario is not None and not str(scenario):
+        raise InputError("names no scenario", where="--scenario", remedy="give a file or a preset; `ckptcost catalog scenario` lists them")
+    layers = layers_of(catalog, str(scenario) if scenario is not None else DEFAULT_SCENARIO)
+    return [*layers, set_layer(catalog, settings, interval)] if settings or interval is not None else layers
 
 
 def answer(

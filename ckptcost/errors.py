@@ -46,7 +46,7 @@ class InputError(CkptcostError, ValueError):
         return self
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.where, self.key) if part)
+        place = ": ".join(part if len(part) <= 300 else part[:297] + "..." for part in (self.where, self.key) if part)
         text = f"{place}: {self.problem}" if place else self.problem
         return f"{text}. {self.remedy}" if self.remedy else text
 

@@ -95,11 +95,12 @@ def model(
     asked = _compared(layers)
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
-        case_of(resolve(catalog, [*layers, *_chosen(catalog, tier, count)])) for tier, count in product(tiers or (None,), saves or (None,))
+        case_of(resolve(catalog, _with(catalog, layers, tier, count)))
+        for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
     )
     reference = None
     if against is not None:
-        reference = case_of(resolve(catalog, [*layers, *_chosen(catalog, against, saves[0] if saves else None)]))
+        reference = case_of(resolve(catalog, _with(catalog, layers, against, saves[0] if saves else None)))
     return Answer(cases, reference)
 
 
@@ -116,11 +117,19 @@ def _compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float]]:
     return tiers, saves
 
 
-def _chosen(catalog: Catalog, tier: str | None, saves: float | None) -> Iterator[Layer]:
+def _with(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: float | None) -> list[Layer]:
+    """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
+    chosen = []
     if tier is not None:
-        yield read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")
+        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag"))
     if saves is not None:
-        yield read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "flag")
+        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "flag"))
+    return _under_flags(layers, *chosen)
+
+
+def _under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
+    """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
+    return [*(layer for layer in layers if layer.label != "flag"), *chosen, *(layer for layer in layers if layer.label == "flag")]
 
 
 # ---- sweep
@@ -164,7 +173,10 @@ def over_of(text: str) -> Over:
     if section not in SECTIONS or not key:
         raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
     if key in WORDS[section] or key == "optimal":
-        return Over(name, section, key, tuple(part.strip() for part in said.split(",")), False)
+        words = tuple(part.strip() for part in said.split(","))
+        if not all(words):
+            raise InputError("an empty value", where="--over", key=name, remedy="write e.g. --over tier=nas-hdd,generic-pfs")
+        return Over(name, section, key, words, False)
     if key not in KEYS[section]:
         raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
     try:
@@ -207,7 +219,7 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
     numeric = [over for over in overs if over.numeric]
     # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
     prepared = [
-        (words, resolve(catalog, [*layers, _over_layer(catalog, named, words, numeric)]))
+        (words, resolve(catalog, _under_flags(layers, _over_layer(catalog, named, words, numeric))))
         for words in product(*(over.values for over in named))
     ]
     axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]

@@ -97,7 +97,7 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
                 remedy="break the circle",
             )
         chain.append(identity)
-        raw = files.toml_of(file, shown)
+        raw = files.toml_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
         preset = not looks_like_file
         layers.append(
             read_layer(
@@ -114,8 +114,8 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
     return layers[::-1]
 
 
-def set_layer(catalog: Catalog, settings: Iterable[str]) -> Layer:
-    """`--set path=value` flags as a layer; values are text with units, numbers, true/false or words."""
+def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = None) -> Layer:
+    """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers, true/false or words."""
     raw: dict[str, Any] = {}
     for setting in settings:
         path, equals, value = setting.partition("=")
@@ -131,7 +131,18 @@ def set_layer(catalog: Catalog, settings: Iterable[str]) -> Layer:
         if WORDS[section].get(key) == (bool,):
             text = {"true": True, "false": False}.get(text.lower(), text)
         raw.setdefault(section, {})[key] = text
-    return read_layer(catalog, raw, "--set", "flag")
+    layer = read_layer(catalog, raw, "--set", "flag")
+    if interval is None:
+        return layer
+    try:
+        said = schema.section_values("policy", {"interval": interval})
+    except InputError as error:
+        error.key = ""
+        raise error.at("--interval") from None
+    policy = layer.sections.setdefault("policy", {})
+    schema.exclusive_cadence({*policy, *said}, "--interval")
+    policy.update({key: value.or_else("user", "") for key, value in said.items()})
+    return layer
 
 
 def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:

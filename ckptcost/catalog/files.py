@@ -43,13 +43,17 @@ def overlay() -> Path:
     """The user's own folder, which lies over the shipped one: $CKPTCOST_USER, else the platform's config folder."""
     if own := os.environ.get("CKPTCOST_USER"):
         return Path(own)
+    try:
+        home = Path.home()
+    except RuntimeError:  # a container user without a home has no folder of its own
+        home = Path(os.devnull)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "ckptcost"
+        return home / "Library" / "Application Support" / "ckptcost"
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "ckptcost"
+    return (Path(base) if base else home / ".config") / "ckptcost"
 
 
-def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES) -> str:
+def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: str = "") -> str:
     """The file's text; every way it can go wrong becomes one message that names it."""
     try:
         if file.is_dir():
@@ -58,12 +62,13 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES) -> str:
             raw = stream.read(most_bytes + 1)
     except FileNotFoundError:
         raise InputError("no such file", where=shown) from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror or error})", where=shown, remedy="check its permissions") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"cannot be read ({reason})", where=shown, remedy="check its name and permissions") from None
     if len(raw) > most_bytes:
         raise InputError(f"is larger than {most_bytes // 1_000_000} MB", where=shown, remedy="this is not such a file")
     if not raw.strip():
-        raise InputError("is empty", where=shown)
+        raise InputError("is empty", where=shown, remedy=start)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -73,21 +78,25 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES) -> str:
 _DEEPEST = 30
 
 
-def toml_of(file: Traversable, shown: str) -> dict[str, Any]:
+def toml_of(file: Traversable, shown: str, start: str = "") -> dict[str, Any]:
     """A TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
-    text = text_of(file, shown)
+    text = text_of(file, shown, start=start)
     if any(line.partition("=")[0].count(".") > _DEEPEST for line in text.splitlines()):
-        raise InputError("has a key nested too deep", where=shown, remedy="a key here is section.key")
+        raise InputError("is not valid TOML here: a key is nested too deep", where=shown, remedy="a key here is section.key")
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise InputError("is nested too deep", where=shown, remedy="a key here is section.key") from None
+        raise InputError("is not valid TOML: nested too deep", where=shown, remedy="a key here is section.key") from None
     except ValueError as error:
         raise InputError(f"is not valid TOML: {brief(str(error), 200)}", where=shown) from None
 
 
-def csv_of(file: Traversable, shown: str) -> list[dict[str, str]]:
-    rows = list(csv.DictReader(io.StringIO(text_of(file, shown), newline="")))
+def csv_of(file: Traversable, shown: str, needed: tuple[str, ...]) -> list[dict[str, str]]:
+    """Rows of a table that has at least the columns `needed`."""
+    reader = csv.DictReader(io.StringIO(text_of(file, shown), newline=""))
+    if missing := [name for name in needed if name not in (reader.fieldnames or ())]:
+        raise InputError(f"has no column {missing[0]!r}", where=shown, key="line 1", remedy="columns: " + ", ".join(needed))
+    rows = list(reader)
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise InputError("has more or fewer cells than the header", where=shown, key=f"line {number}")

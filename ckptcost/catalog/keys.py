@@ -71,8 +71,20 @@ MEANINGS: Final = {
 # words a section may hold besides figures: allowed values, or free text
 WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "checkpoint": {"model": (str,)},
-    "tier": {"id": (str,), "name": (str,), "survives": get_args(domain.Survives), "boundary": get_args(domain.Boundary)},
-    "second_tier": {"id": (str,), "name": (str,), "survives": get_args(domain.Survives), "boundary": get_args(domain.Boundary)},
+    "tier": {
+        "id": (str,),
+        "name": (str,),
+        "survives": get_args(domain.Survives),
+        "boundary": get_args(domain.Boundary),
+        "in_memory": (bool,),
+    },
+    "second_tier": {
+        "id": (str,),
+        "name": (str,),
+        "survives": get_args(domain.Survives),
+        "boundary": get_args(domain.Boundary),
+        "in_memory": (bool,),
+    },
     "cluster": {"id": (str,), "accelerator": (str,), "price_includes_electricity": (bool,)},
     "policy": {
         "mode": ("sync", "async"),
@@ -100,7 +112,7 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
     "gpus_per_node": (1, True, 1e6),
     "gpu_d2h": (0, False, 1e18), "node_nic": (0, False, 1e18), "readers_per_byte": (1, True, 1e9), "interval": (0, False, 1e12),
     "steps": (0, False, 1e12),
-    "per_day": (0, False, 1e9), "saves": (0, False, 1e12), "step": (0, False, 1e9), "slowdown": (0, True, 1), "in_flight": (1, True, 1e9),
+    "per_day": (0, False, 1e9), "saves": (1, True, 1e12), "step": (0, False, 1e9), "slowdown": (0, True, 1), "in_flight": (1, True, 1e9),
     "keep_last": (1, True, 1e12), "second_keep_last": (1, True, 1e12), "second_every": (1, True, 1e9), "node_loss_fraction": (0, True, 1),
     "pue": (1, True, 10), "work": (0, False, 1e12), "train_fraction": (0, False, 2), "stall_fraction": (0, True, 1),
 }  # fmt: skip

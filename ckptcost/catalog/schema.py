@@ -21,7 +21,7 @@ def _limited(section: str, key: str, raw: Any) -> Figure:
     figure = figure_of(raw, unit_of(section, key))
     for value in (figure.value, figure.low, figure.high):
         if value is not None:
-            within_limits(section, key, value, figure.text or f"{value:g}")
+            within_limits(section, key, value, repr(raw) if isinstance(raw, str) else f"{value:g}")
     return figure
 
 
@@ -30,7 +30,7 @@ def within_limits(section: str, key: str, value: float, shown: str) -> None:
     least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
     if not ((least <= value if inclusive else least < value) and value <= most):
         bound = f"{'at least' if inclusive else 'more than'} {least:g}" + (f" and at most {most:g}" if most < 1e9 or value > most else "")
-        raise InputError(f"{brief(shown)} is out of range", remedy=f"{key} must be {bound} {unit_of(section, key)}".rstrip())
+        raise InputError(f"{shown[:60]} is out of range", remedy=f"{key} must be {bound} {unit_of(section, key)}".rstrip())
 
 
 def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
@@ -170,7 +170,8 @@ def _claim(raw: Any, key: str) -> Claim:
             _text(raw, name, needed=True)
         if raw["what"] not in CLAIMED:
             raise UnknownName("kind of claim", raw["what"], CLAIMED, key="what")
-        parse(raw["size"], "bytes")
+        if not parse(raw["size"], "bytes") > 0:
+            raise InputError("a claim about no bytes", key="size", remedy='e.g. "2 TB"')
         for name in ("value", "low", "high"):
             if name in raw:
                 parse(raw[name], CLAIMED[raw["what"]])

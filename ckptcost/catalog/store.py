@@ -18,6 +18,9 @@ KINDS: Final = {"checkpoint": "checkpoints", "tier": "tiers", "cluster": "cluste
 """kinds with a TOML file each; accelerators, grids and sources are rows of data/"""
 
 
+_CELLS = ("value", "low", "high", "basis", "source", "note")
+
+
 class Entity(NamedTuple):
     """One catalogue entry: its figures by key, its words, and what else is known of it."""
 
@@ -92,12 +95,17 @@ class Catalog:
 
     @cached_property
     def _accelerators(self) -> dict[str, dict[str, str]]:
-        return {row["id"]: row for row in files.csv_of(self._shipped / "data" / "accelerators.csv", "data/accelerators.csv")}
+        return {
+            row["id"]: row
+            for row in files.csv_of(
+                self._shipped / "data" / "accelerators.csv", "data/accelerators.csv", ("id", "name", "vendor", "kind", "note")
+            )
+        }
 
     @cached_property
     def _accelerator_figures(self) -> dict[str, list[dict[str, str]]]:
         found: dict[str, list[dict[str, str]]] = {}
-        for row in files.csv_of(self._shipped / "data" / "accelerator_figures.csv", "data/accelerator_figures.csv"):
+        for row in files.csv_of(self._shipped / "data" / "accelerator_figures.csv", "data/accelerator_figures.csv", ("id", *_CELLS, "key")):
             found.setdefault(row["id"], []).append(row)
         return found
 
@@ -108,7 +116,7 @@ class Catalog:
         figures, about = {}, {"vendor": row["vendor"]}
         for cell in self._accelerator_figures.get(name, []):
             key = {"tdp": "gpu_tdp"}.get(cell["key"], cell["key"])
-            raw = {part: cell[part] for part in ("value", "low", "high", "basis", "source", "note") if cell[part]}
+            raw = {part: cell[part] for part in _CELLS if cell[part]}
             if key in KEYS["cluster"]:
                 try:
                     figures[key] = figure_of(raw, unit_of("cluster", key))
@@ -122,7 +130,12 @@ class Catalog:
 
     @cached_property
     def _grids(self) -> dict[str, dict[str, str]]:
-        return {row["id"]: row for row in files.csv_of(self._shipped / "data" / "grids.csv", "data/grids.csv")}
+        return {
+            row["id"]: row
+            for row in files.csv_of(
+                self._shipped / "data" / "grids.csv", "data/grids.csv", ("id", "name", "scope", "gco2e_per_kwh", "year", "basis", "source")
+            )
+        }
 
     def _grid(self, name: str) -> Entity:
         if name not in self._grids:

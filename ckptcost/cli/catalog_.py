@@ -10,7 +10,7 @@ EPILOG = """\
 examples:
   ckptcost catalog                      the kinds and how many of each
   ckptcost catalog tier                 all tiers
-  ckptcost catalog tier nas-hdd         one, every figure with range, basis and source
+  ckptcost catalog tier nas-hdd         one, each figure with range and source
   ckptcost catalog tier nas-hdd --sources
 Your own entries: a folder with models/tiers/NAME.toml and so on, named by
 $CKPTCOST_USER, else "ckptcost" in the user configuration folder.

@@ -15,7 +15,7 @@ from ckptcost.errors import CkptcostError, OutputError, UnknownName
 from ckptcost.version import __version__
 
 COMMANDS = {
-    "model": "what a job's checkpoints cost: seconds, GPU-hours, kWh, dollars, kgCO2e",
+    "model": "what a job's checkpoints cost, one save and the whole run",
     "sweep": "the same over a grid of tiers, counts and any other input",
     "catalog": "what ships: models, tiers, clusters, sites, grids, and their sources",
     "check": "recompute a JSON report from its own inputs and compare",

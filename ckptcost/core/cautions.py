@@ -66,7 +66,7 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
             Caution("PERSIST_OVER_INTERVAL", _ok(saved.lag_s > asked_cycle_s), saved.lag_s, asked_cycle_s),
             Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes),
         ]
-    elif s.tier.boundary == "node":
+    elif s.tier.in_memory:
         copies_bytes = minimum(p.keep_last, o.saves) * size_bytes / nodes
         found.append(Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes))
     if s.second_tier is None and s.tier.survives == "process":

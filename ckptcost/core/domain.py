@@ -69,6 +69,7 @@ class Tier:
     request_bytes: Number = _is("bytes in one write request", UNKNOWN)
     usd_per_s: Number = _is("standing price of the tier, used or not", UNKNOWN)
     drive_writes_per_s: Number = _is("rated full-drive writes, e.g. 1 /day", UNKNOWN)
+    in_memory: bool = False
     survives: Survives = "site"
     boundary: Boundary = "storage-system"
 

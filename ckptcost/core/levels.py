@@ -31,8 +31,10 @@ def period(
         """(attempts, log of the chance of getting through, recoveries from the first tier) of a stretch, from its first entry."""
         worse = lost + spared * recovery_lost
         odds = times(worse, expm1(rate * length_s))
-        attempts = where(odds == float("inf"), ratio(1.0, worse), exp(rate * length_s) / (1.0 + odds))
-        return attempts, -log1p(odds), times(attempts, -expm1(-rate * length_s)) * spared
+        hopeless = odds == float("inf")
+        attempts = where(hopeless, ratio(1.0, worse), exp(rate * length_s) / (1.0 + odds))
+        log_through = where(hopeless, -rate * length_s, -log1p(odds))  # within log(worse) of it, and finite
+        return attempts, log_through, times(attempts, -expm1(-rate * length_s)) * spared
 
     attempts, log_through, spared_entries = attempt(work_s + stall_s)
     last_attempts, last_log_through, last_entries = attempt(second_stall_s)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ckptcost.core import failures as fail
 from ckptcost.core import levels, optimum, timing
 from ckptcost.core.bill import Bill, Spent, bill_of, is_local, rent_usd_per_byte_s, states_w, storage_usd_per_j, stored_j
@@ -107,13 +109,18 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0)))
         request = 0.0 if local else known(request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request), 0.0)
         save_cost = times(save_j, known(storage_usd_per_j(s, s.tier), 0.0)) + request
-    # a save that a failure repeats is written again: exprel(l*C) writes per completed save
-    save_cost = save_cost * exprel(plan.failures_per_s * plan.saved.stall_s)
+    save_cost = save_cost * writes_per_save(s, plan) * exp(-plan.failures_per_s * plan.saved.lag_s)
     train, stall, idle = (
         times(per_j, (gpu_w + host_w) * site.pue) + per_s
         for gpu_w, host_w in ((gpu_train_w, host_train_w), (gpu_stall_w, host_stall_w), (gpu_idle_w, host_idle_w))
     )
     return optimum.Rates(train, stall, stall, idle, stall, stall, train, save_cost)
+
+
+def writes_per_save(s: Scenario, plan: Plan) -> Number:
+    """How often a save is written for each that can be used, cut-short ones in part: (exp(l*t)-1)/(l*t) over the time t it is open."""
+    open_s = plan.saved.lag_s if s.policy.mode == "async" else plan.saved.stall_s
+    return exprel(plan.failures_per_s * open_s)
 
 
 def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Number:
@@ -143,7 +150,9 @@ def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
     else:
         mean_stall_s = stall_s + (plan.second.stall_s / p.second_every if plan.second is not None and p.mode == "sync" else 0.0)
         near_s = optimum.best_interval_s(maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s)
+        near_s = where(near_s == float("inf"), s.work_s, near_s)
         best_s = optimum.golden_interval_s(lambda interval_s: cost_at(s, plan, objective, interval_s), near_s / 300.0, near_s * 100.0)
+        best_s = where(plan.failures_per_s == 0, float("inf"), best_s)
     return maximum(best_s, plan.saved.lag_s / p.in_flight - stall_s - drag_s)
 
 
@@ -169,8 +178,9 @@ def interval_of(s: Scenario, plan: Plan) -> Number:
 
 def evaluate(s: Scenario) -> Outcome:
     """Everything one scenario costs."""
-    plan = plan_of(s)
-    return outcome_at(s, plan, interval_of(s, plan))
+    with np.errstate(over="ignore"):  # an amount too large for a float is infinite, in an array as in a number
+        plan = plan_of(s)
+        return outcome_at(s, plan, interval_of(s, plan))
 
 
 def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
@@ -182,7 +192,7 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     saves = where(never, 0.0, ratio(s.work_s, cycle.interval_s))
     wall_s = where(never, s.work_s, times(saves, states.total_s))
     # how often a save is written for each that completes: failures cut some short
-    repeats = where(cycle.stall_s > 0, ratio(states.stall_s, cycle.stall_s), exp(plan.failures_per_s * plan.saved.lag_s))
+    repeats = writes_per_save(s, plan)
     if plan.second is not None and s.policy.mode == "sync":
         repeats = ratio(states.stall_s, cycle.stall_s + plan.second.stall_s / s.policy.second_every)
     every = s.policy.second_every

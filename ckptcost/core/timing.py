@@ -83,13 +83,14 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
     moved_bytes = size_bytes * checkpoint.replicas_writing
     written_bytes = moved_bytes / checkpoint.compression_ratio
     rate = write_rate_bytes_per_s(tier, cluster)
-    write_s = drain_s(written_bytes, rate, checkpoint.straggler_factor, tier.setup_s, checkpoint.files, tier.files_per_s)
+    fixed_s = drain_s(0.0 * written_bytes, rate, 1.0, tier.setup_s, checkpoint.files, tier.files_per_s)
+    moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
+    write_s = fixed_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
     d2h_s = copy_s(moved_bytes, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor)
-    fixed_s = write_s - checkpoint.straggler_factor * ratio(written_bytes, rate)
     if policy.pipelined:
-        through_s = fixed_s + maximum(maximum(write_s - fixed_s, squeeze_s), d2h_s)
-        background_s = fixed_s + maximum(write_s - fixed_s, squeeze_s)
+        through_s = fixed_s + maximum(maximum(moving_s, squeeze_s), d2h_s)
+        background_s = fixed_s + maximum(moving_s, squeeze_s)
     else:
         through_s = write_s + squeeze_s + d2h_s
         background_s = write_s + squeeze_s
@@ -103,10 +104,12 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
 
 
 def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
-    """Time to read the state back; with an unknown read rate, the write rate."""
-    bytes_ = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction) / checkpoint.compression_ratio
+    """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the write rate."""
+    stored_bytes = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction)
     rate = known(read_rate_bytes_per_s(tier, cluster), write_rate_bytes_per_s(tier, cluster))
-    return tier.setup_s + ratio(bytes_ * cluster.readers_per_byte, rate)
+    reading_s = checkpoint.straggler_factor * ratio(stored_bytes / checkpoint.compression_ratio * cluster.readers_per_byte, rate)
+    copying_s = copy_s(stored_bytes * cluster.readers_per_byte, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor)
+    return tier.setup_s + maximum(reading_s, copying_s)
 
 
 class Cycle(NamedTuple):

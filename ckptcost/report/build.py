@@ -134,16 +134,14 @@ def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Pa
     }  # fmt: skip
 
 
+_SOURCE = ("title", "publisher", "url", "version", "retrieved", "licence")
+
+
 def _sources(catalog: Catalog, said: str) -> list[Part]:
-    found = []
+    found: list[Part] = []
     for name in filter(None, (part.strip() for part in said.split(";"))):
         entry = catalog.sources.get(name, {"title": name})
-        found.append(
-            {
-                "id": name,
-                **{key: str(entry[key]) for key in ("title", "publisher", "url", "version", "retrieved", "licence") if key in entry},
-            }
-        )
+        found.append({key: str(entry[key]) if key in entry else None for key in _SOURCE} | {"id": name})
     return found
 
 

@@ -54,7 +54,7 @@ def read(path: str) -> Report:
     try:
         raw = json.loads(text, parse_constant=lambda word: _refuse(path, word))
     except RecursionError:
-        raise InputError("is nested too deep to be a report", where=path) from None
+        raise InputError("is not valid JSON: nested too deep", where=path) from None
     except InputError:
         raise
     except ValueError as error:

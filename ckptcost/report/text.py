@@ -214,7 +214,8 @@ def _rate_line(report: Report) -> str:
 
 
 def _assumed(name: str, said: str, value: float | None, unit: str, low: float | None, high: float | None) -> str:
-    given = said if any(letter.isalpha() for letter in said) else quantity(value, unit) if value is not None else "unlimited"
+    plain = count(value) if not unit else quantity(value, unit)
+    given = said if any(letter.isalpha() for letter in said) else plain if value is not None else "unlimited"
     ranged = quantities(low, high, unit)
     return f"{name} = {given}" + (f" ({ranged})" if ranged else "")
 

@@ -41,9 +41,7 @@ def estimate(rows: Sequence[Sequence[float]]) -> Estimate:
     safe = table[:, SAFE]
     columns = {name: table[:, i] for i, name in enumerate(STATES)} | {"total_s": table[:, :FAILURES].sum(axis=1)}
     mean = {name: float(column.sum() / safe.sum()) for name, column in columns.items()}
-    error = {
-        name: float(np.sqrt(((column - mean[name] * safe) ** 2).sum()) / safe.sum()) for name, column in columns.items()
-    }
+    error = {name: float(np.sqrt(((column - mean[name] * safe) ** 2).sum()) / safe.sum()) for name, column in columns.items()}
     return Estimate(mean, error)
 
 
@@ -151,6 +149,24 @@ def two_levels(
         row[SAFE] = every
         rows.append(row)
     return estimate(rows)
+
+
+def drained(work: float, stall: float, lag: float, rate: float, interruptions: int, seed: int) -> tuple[float, float]:
+    """Drains' worth of bytes moved per save that becomes usable, those cut short counted by their part, and its standard error."""
+    clock = random.Random(seed)
+    moved, usable = [], []
+    for _ in range(interruptions):
+        fails_at = clock.expovariate(rate)
+        started_at, parts, whole = work + stall, 0.0, 0
+        while started_at < fails_at:
+            parts += min(1.0, (fails_at - started_at) / lag)
+            whole += started_at + lag <= fails_at
+            started_at += work + stall
+        moved.append(parts)
+        usable.append(whole)
+    a, b = np.array(moved), np.array(usable)
+    mean = a.sum() / b.sum()
+    return float(mean), float(np.sqrt(((a - mean * b) ** 2).sum()) / b.sum())
 
 
 def segment_times(work: float, rate: float, segments: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -98,11 +98,13 @@ def test_first_order_agrees_where_failures_are_rare():
     assert exact == pytest.approx(first_order_goodput(3600.0, 1.0, 300.0, rate), abs=2e-7)
 
 
-def test_hopeless_runs_are_infinite_not_an_exception():
-    states = segment(1e6, 1.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), 1e-2)
+@pytest.mark.parametrize("recovery", [Recovery(1.0, 1.0, 1.0, 1.0, 1.0), Recovery(60.0, 0.0, 0.0, 30.0, 0.0), NOTHING])
+def test_hopeless_runs_are_infinite_not_an_exception(recovery):
+    """Infinitely many recoveries of no length take no time; the redone work is still infinite."""
+    states = segment(1e6, 1.0, 0.0, recovery, 1e-2)
     assert states.total_s == math.inf
     assert goodput(1e6, states) == 0.0
-    both = segment(np.array([1e6, 100.0]), 1.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), 1e-2)
+    both = segment(np.array([1e6, 100.0]), 1.0, 0.0, recovery, 1e-2)
     assert both.total_s[0] == np.inf
     assert np.isfinite(both.total_s[1])
 

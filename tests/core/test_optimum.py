@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -33,6 +34,10 @@ recoveries = st.builds(Recovery, spans, spans, spans, spans, spans)
 costs = st.builds(Rates, prices, prices, prices, prices, prices, prices, prices, st.floats(0.0, 2000.0))
 
 
+def changed(rates, **new):
+    return Rates(**({name: getattr(rates, name) for name in signature(Rates).parameters} | new))
+
+
 def cost_per_work(tau, stall, recovery, rate, rates, drag=0.0, lag=0.0):
     """Expected cost of one second of kept work, from the states of a segment."""
     t = segment(tau + drag, stall, lag, recovery, rate)
@@ -43,7 +48,9 @@ def cost_per_work(tau, stall, recovery, rate, rates, drag=0.0, lag=0.0):
 
 def searched(cost, guess):
     """Golden section on log(tau), scipy's."""
-    found = minimize_scalar(lambda x: cost(math.exp(x)), bracket=(math.log(guess) - 1.0, math.log(guess), math.log(guess) + 1.0), method="golden", tol=1e-12)
+    found = minimize_scalar(
+        lambda x: cost(math.exp(x)), bracket=(math.log(guess) - 1.0, math.log(guess), math.log(guess) + 1.0), method="golden", tol=1e-12
+    )
     return math.exp(found.x)
 
 
@@ -135,16 +142,14 @@ def test_time_optimum_does_not_know_the_recovery(stall, recovery, rate):
 @quick
 @given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-8, 5e-4), rates=costs, scale=st.floats(1e-6, 1e9))
 def test_scaling_all_costs_changes_nothing(stall, recovery, rate, rates, scale):
-    scaled = Rates(*(scale * getattr(rates, name) for name in Rates.__slots__))
+    scaled = changed(rates, **{name: scale * getattr(rates, name) for name in signature(Rates).parameters})
     assert best_interval_s(stall, recovery, rate, scaled) == pytest.approx(best_interval_s(stall, recovery, rate, rates), rel=1e-9)
 
 
 @quick
 @given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-8, 5e-4), rates=costs, more=st.floats(1.0, 1e5))
 def test_a_dearer_save_is_made_less_often(stall, recovery, rate, rates, more):
-    from dataclasses import replace
-
-    dearer = replace(rates, per_save=rates.per_save + more)
+    dearer = changed(rates, per_save=rates.per_save + more)
     assert best_interval_s(stall, recovery, rate, dearer) > best_interval_s(stall, recovery, rate, rates)
     assert best_interval_s(stall + more, recovery, rate) > best_interval_s(stall, recovery, rate)
 
@@ -171,7 +176,9 @@ def test_daly_written_out():
     """sqrt(2CM)[1 + (1/3)sqrt(C/2M) + (1/9)(C/2M)] - C, and M from C = 2M on."""
     stall, mtbf = 120.0, 5000.0
     part = stall / (2 * mtbf)
-    assert daly_interval_s(stall, mtbf) == pytest.approx(math.sqrt(2 * stall * mtbf) * (1 + math.sqrt(part) / 3 + part / 9) - stall, rel=1e-14)
+    assert daly_interval_s(stall, mtbf) == pytest.approx(
+        math.sqrt(2 * stall * mtbf) * (1 + math.sqrt(part) / 3 + part / 9) - stall, rel=1e-14
+    )
     assert daly_interval_s(10_000.0, 5000.0) == 5000.0
     assert daly_interval_s(20_000.0, 5000.0) == 5000.0
 

@@ -10,7 +10,7 @@ from sample_scenarios import BASE, changed
 
 from ckptcost.core.domain import UNKNOWN, Checkpoint, Cluster, Policy, Tier
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes, state_bytes
+from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes, state_bytes, transformer_params
 from ckptcost.core.timing import Save, backpressure, copy_s, drain_s, load_s, read_rate_bytes_per_s, save, write_rate_bytes_per_s
 
 CLUSTER = Cluster(gpus=1024.0, gpu_d2h_bytes_per_s=10e9, node_nic_bytes_per_s=25e9)
@@ -24,6 +24,14 @@ def test_full_size_as_stated_or_counted():
     assert state_bytes(1e12, 14.0, 3.0) == 14e12 + 3
 
 
+def test_parameters_counted_matrix_by_matrix():
+    """Embedding and head, then per layer two norms, q, k, v, o and three feed-forward matrices, then the last norm."""
+    vocab, hidden, layers, ffn, heads, kv_heads = 1000, 100, 7, 350, 12, 3
+    kv = (100 // 12) * 3
+    layer = 2 * hidden + hidden * hidden + 2 * hidden * kv + hidden * hidden + 3 * hidden * ffn
+    assert transformer_params(vocab, hidden, layers, ffn, heads, kv_heads) == 2 * vocab * hidden + layers * layer + hidden
+
+
 @pytest.mark.parametrize(("every", "delta"), [(1.0, 0.3), (4.0, 0.25), (10.0, 0.05), (7.0, 1.0)])
 def test_incremental_saves(every, delta):
     """One full save and k-1 deltas in k; a failure finds 0..k-1 deltas since the last full one, each as likely."""
@@ -34,7 +42,9 @@ def test_incremental_saves(every, delta):
 
 
 def test_the_narrowest_place_decides():
-    tier = Tier(write_bytes_per_s=100e9, read_bytes_per_s=90e9, node_write_bytes_per_s=2e9, node_read_bytes_per_s=30e9, gpu_write_bytes_per_s=1e9)
+    tier = Tier(
+        write_bytes_per_s=100e9, read_bytes_per_s=90e9, node_write_bytes_per_s=2e9, node_read_bytes_per_s=30e9, gpu_write_bytes_per_s=1e9
+    )
     assert write_rate_bytes_per_s(tier, CLUSTER) == 100e9
     assert read_rate_bytes_per_s(tier, CLUSTER) == 90e9
     few = Cluster(gpus=64.0, node_nic_bytes_per_s=25e9)
@@ -106,8 +116,20 @@ def test_async_stalls_for_the_copy_and_drains_behind():
 def test_compression_pays_until_the_compressor_is_the_narrow_place():
     """max(B/X, B/(r*BW)) when pipelined."""
     for ratio in (1.0, 1.5, 3.0):
-        saved = save(Checkpoint(size_bytes=2e12, compression_ratio=ratio, compress_bytes_per_s=200e9, files=0.0), Tier(write_bytes_per_s=100e9), CLUSTER, SYNC)
+        saved = save(
+            Checkpoint(size_bytes=2e12, compression_ratio=ratio, compress_bytes_per_s=200e9, files=0.0),
+            Tier(write_bytes_per_s=100e9),
+            CLUSTER,
+            SYNC,
+        )
         assert saved.stall_s == pytest.approx(max(2e12 / 200e9, 2e12 / (ratio * 100e9)), rel=1e-12)
+
+
+def test_nothing_gets_through_a_closed_path():
+    """A rate of zero takes infinitely long; it does not become unknown."""
+    for policy in (SYNC, Policy(every=600.0, pipelined=False)):
+        assert save(CHECKPOINT, Tier(write_bytes_per_s=0.0, setup_s=3.0), CLUSTER, policy).stall_s == math.inf
+    assert load_s(CHECKPOINT, Tier(read_bytes_per_s=0.0), CLUSTER) == math.inf
 
 
 def test_load():

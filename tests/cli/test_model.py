@@ -1,0 +1,330 @@
+"""`ckptcost model`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+
+
+def report(ran) -> dict:
+    assert (ran.code, ran.err) == (0, "")
+    return json.loads(ran.out)
+
+
+def test_the_2_tb_table_is_one_command(cli):
+    """10,000 s, 1,000 s, 100 s and 50 s for 0.2, 2, 20 and 40 GB/s, and the article's energy claims beside ours."""
+    shown = cli("model")
+    assert (shown.code, shown.err) == (0, "")
+    for line in ("nas-hdd           10,000 s", "generic-pfs        1,000 s", "ddn-exascaler-20     100 s", "ddn-exascaler-40      50 s"):
+        assert line in shown.out
+    cases = report(cli("model", "-f", "json"))["cases"]
+    stalls = {row["tier"]: row["values"]["stall_s"] for row in cases}
+    assert stalls == {"nas-hdd": 10_000.0, "generic-pfs": 1_000.0, "ddn-exascaler-20": 100.0, "ddn-exascaler-40": 50.0}
+    assert {row["values"]["saves"] for row in cases} == {1.0, 100.0, 1000.0}
+    assert len(cases) == 12
+    said = {row["tier"]: next((c for c in row["claims"] if c["what"] == "energy"), None) for row in cases}
+    assert (said["nas-hdd"]["low"], said["nas-hdd"]["high"]) == (15.0, 20.0)
+    assert (said["ddn-exascaler-40"]["low"], said["ddn-exascaler-40"]["high"]) == (1.0, 2.0)
+    assert said["generic-pfs"] is None
+
+
+def test_what_the_gpus_wait_is_time_times_gpus(cli):
+    for row in report(cli("model", "-f", "json"))["cases"]:
+        v = row["values"]
+        assert v["save_gpu_hours"] == pytest.approx(1024 * v["stall_s"] / 3600, rel=1e-11)
+        assert v["saves_gpu_hours"] == pytest.approx(v["save_gpu_hours"] * v["saves"], rel=1e-11)
+        assert v["interval_s"] * v["saves"] == pytest.approx(720_000, rel=1e-11)
+        assert v["goodput"] == pytest.approx(720_000 / v["wall_s"], rel=1e-10)
+        assert v["run_gpu_hours"] == pytest.approx(1024 * (v["wall_s"] - 720_000) / 3600, rel=1e-9), "lost = wall - work, in GPU-hours"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
+def test_every_preset_in_every_form(cli, name, form):
+    done = cli("model", "-s", name, "-f", form)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("\n")
+    assert not done.out.endswith("\n\n")
+    assert "nan" not in done.out.lower().replace("tenan", "").replace("finan", "").replace("maintenan", "")
+    assert "\t" not in done.out
+    assert all(line == line.rstrip() for line in done.out.splitlines()) or form in ("csv", "md")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        [],
+        ["--against", "ddn-exascaler-40"],
+        ["--set", "policy.mode=async"],
+        ["--tier", "aws-fsx-intelligent-tiering"],
+        ["--saves", "1"],
+        ["--saves", "123456789"],
+        ["--set", "cluster.gpus=100000"],
+        ["--set", "second_tier.id=object-store", "--set", "policy.second_every=3"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_text_is_80_columns_wide(cli, name, extra):
+    done = cli("model", "-s", name, *extra)
+    assert (done.code, done.err) == (0, "")
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_80_columns_for_every_tier_there_is(cli):
+    from ckptcost.catalog.store import Catalog
+
+    catalog = Catalog()
+    fit = [name for name in catalog.ids("tier") if {"write", "node_write", "gpu_write"} & catalog.get("tier", name).figures.keys()]
+    assert len(fit) > 40
+    for most in (fit[:25], fit[25:]):
+        done = cli("model", *(word for name in most for word in ("--tier", name)))
+        assert (done.code, done.err) == (0, "")
+        assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_80_columns_with_a_users_own_names(cli, tmp_path):
+    """Long names wrap or are cut; a title that cannot wrap is still no excuse."""
+    file = tmp_path / "job.toml"
+    file.write_text(
+        'name = "'
+        + "a rather long name " * 20
+        + '"\nextends = "gpt4-scale-2tb"\n[tier]\nid = "nas-hdd"\nname = "'
+        + "our_storage_" * 12
+        + '"\n'
+    )
+    done = cli("model", "-s", str(file))
+    assert (done.code, done.err) == (0, "")
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("value", ["1e7", "1e-6", "123456.789"])
+def test_80_columns_for_large_and_small_jobs(cli, value):
+    done = cli(
+        "model",
+        "--set",
+        f"cluster.gpus={max(1.0, float(value)):.0f}",
+        "--set",
+        f"run.work={value} days",
+        "--saves",
+        "3",
+        "--tier",
+        "nas-hdd",
+        "--tier",
+        "node-ram",
+    )
+    assert (done.code, done.err) == (0, ""), done.err
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_assumptions_are_exact_where_they_are_counts(cli):
+    """1,024 GPUs were said: a list of inputs must not say 1,020."""
+    out = cli("model").out
+    assert "cluster.gpus = 1,020" not in out
+    assert "cluster.gpus = 1,024" in out or "cluster.gpus = 1024" in out
+
+
+def test_tiers_and_counts_multiply(cli):
+    done = report(
+        cli("model", "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "1", "--saves", "100", "--saves", "1000", "-f", "json")
+    )
+    assert [row["id"] for row in done["cases"]] == [f"{tier}@{n}" for tier in ("nas-hdd", "generic-pfs") for n in (1, 100, 1000)]
+    assert done["subject"]["tier"] == "Traditional NAS, hard drives (vendor claim)"
+    assert done["schedule"]["saves"] == 1.0
+
+
+def test_saves_takes_counts_with_a_suffix(cli):
+    assert [
+        row["values"]["saves"]
+        for row in report(cli("model", "--tier", "nas-hdd", "--saves", "1k", "--saves", "2.5", "-f", "json"))["cases"]
+    ] == [1000.0, 2.5]
+
+
+def test_interval(cli):
+    done = report(cli("model", "--tier", "nas-hdd", "--interval", "30 min", "-f", "json"))
+    assert done["schedule"]["interval_s"] == 1800.0
+    assert done["schedule"]["cadence"] == "interval"
+    assert done["schedule"]["saves"] == 400.0
+    assert [row["values"]["saves"] for row in done["cases"]] == [400.0], "what the preset compares gives way to the flag"
+
+
+def test_set_reaches_every_kind_of_input(cli):
+    done = report(
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--saves",
+            "10",
+            "--set",
+            "cluster.gpus=4096",
+            "--set",
+            "tier.write=1 GB/s",
+            "--set",
+            "policy.mode=async",
+            "--set",
+            "cluster.price_includes_electricity=false",
+            "--set",
+            "site.grid=SWE",
+            "--set",
+            "tier.storage_price=0.1 USD/GB-month",
+            "-f",
+            "json",
+        )
+    )
+    factors = {f["id"]: f for f in done["factors"]}
+    assert factors["cluster.gpus"]["value"] == 4096.0
+    assert factors["cluster.gpus"]["origin"] == "user"
+    assert factors["cluster.gpus"]["set_by"]
+    assert factors["tier.write"]["value"] == 1e9
+    assert done["schedule"]["mode"] == "async"
+    assert done["choices"]["cluster.price_includes_electricity"] is False
+    assert done["subject"]["grid"] == "Sweden"
+    retention = next(c for c in done["components"] if c["id"] == "retention")
+    assert retention["cost"]["value"] > 0
+
+
+def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
+    """--tier after --set: naming a tier must not quietly drop the rate that was set beside it."""
+    done = report(cli("model", "--tier", "nas-hdd", "--saves", "10", "--set", "tier.write=1 GB/s", "-f", "json"))
+    assert done["schedule"]["stall_s"] == 2000.0
+    other = report(cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", "tier.write=1 GB/s", "-f", "json"))
+    assert next(f for f in other["factors"] if f["id"] == "tier.write")["value"] == 1e9, (
+        "a scenario that names a tier of its own must not make the flag void"
+    )
+
+
+def test_a_missing_capacity_can_be_given_as_the_message_says(cli):
+    assert "give its capacity" in cli("model", "-s", "small-8b", "--tier", "aws-fsx-p2-125").err
+    assert cli("model", "-s", "small-8b", "--tier", "aws-fsx-p2-125", "--set", "tier.capacity=100 TB").code == 0
+
+
+def test_order_of_set_flags_does_not_matter(cli):
+    one = cli("model", "-s", "small-8b", "--set", "tier.write=5 GB/s", "--set", "tier.id=nas-hdd", "-f", "csv")
+    two = cli("model", "-s", "small-8b", "--set", "tier.id=nas-hdd", "--set", "tier.write=5 GB/s", "-f", "csv")
+    assert one == two
+
+
+def test_against_is_a_difference(cli):
+    done = report(cli("model", "--tier", "nas-hdd", "--saves", "100", "--against", "ddn-exascaler-40", "-f", "json"))
+    both = report(cli("model", "--tier", "nas-hdd", "--tier", "ddn-exascaler-40", "--saves", "100", "-f", "json"))
+    slow, fast = (row["values"] for row in both["cases"])
+    for name, value in done["avoidable"]["values"].items():
+        if slow[name] is None or fast[name] is None:
+            assert value is None
+        else:
+            assert value == pytest.approx(slow[name] - fast[name], rel=1e-9, abs=1e-9 * max(abs(slow[name]), abs(fast[name])))
+    assert "Avoidable with" in cli("model", "--tier", "nas-hdd", "--against", "ddn-exascaler-40").out
+
+
+def test_a_run_that_never_finishes_is_not_given_a_price(cli):
+    done = cli("model", "-s", "micron-100k", "--tier", "nas-hdd", "--saves", "2", "--set", "policy.mode=sync")
+    assert done.code == 0
+    assert "NEVER_FINISHES" in done.out
+    assert "never" in done.out
+    assert "inf" not in done.out.lower().replace("info", "")
+    document = report(cli("model", "-s", "micron-100k", "--tier", "nas-hdd", "--saves", "2", "--set", "policy.mode=sync", "-f", "json"))
+    assert document["cases"][0]["values"]["wall_s"] is None or document["cases"][0]["values"]["wall_s"] > 1e10
+
+
+def test_async_says_so(cli):
+    out = cli("model", "-s", "micron-100k").out
+    assert ", async," in " ".join(out.split())
+    assert "Asynchronous: training stops" in out
+
+
+def test_unknown_is_a_dash_and_said_aloud(cli):
+    out = cli("model", "--tier", "nas-hdd", "--saves", "100").out
+    line = next(line for line in out.splitlines() if line.startswith("network to storage"))
+    assert line.split()[3:] == ["-", "-", "0", "-", "-"]
+    assert "not in the totals because unknown: network to storage (energy and cost)" in " ".join(out.split())
+    assert "tier.network_energy is not known" in " ".join(out.split())
+
+
+def test_csv_parses_and_has_a_unit_in_every_name(cli):
+    rows = list(csv.DictReader(io.StringIO(cli("model", "-f", "csv").out)))
+    assert len(rows) == 12
+    for name in rows[0]:
+        base = name.removesuffix("_low").removesuffix("_high")
+        assert base in ("tier", "saves", "goodput", "failures", "cautions") or base.endswith(("_s", "_hours", "_kwh", "_usd", "_kgco2e")), (
+            name
+        )
+    assert all(None not in row and None not in row.values() for row in rows)
+
+
+def test_a_spreadsheet_formula_is_disarmed(cli, tmp_path, monkeypatch):
+    overlay = tmp_path / "user" / "models" / "tiers"
+    overlay.mkdir(parents=True)
+    (overlay / "=1+1.toml").write_text('id = "=1+1"\nname = "=cmd()"\nwrite = "1 GB/s"\n')
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
+    done = cli("model", "--tier", "=1+1", "--saves", "10", "-f", "csv")
+    assert done.code == 0, done.err
+    assert all(not row["tier"].startswith("=") for row in csv.DictReader(io.StringIO(done.out)))
+
+
+def test_a_scenario_is_named_by_path_or_by_preset(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt4-scale-2tb").write_text("this is not read: no .toml and no slash makes it a preset\n")
+    (tmp_path / "job.toml").write_text('extends = "gpt4-scale-2tb"\n')
+    assert (
+        cli("model", "-s", "gpt4-scale-2tb", "-f", "csv").out
+        == cli("model", "-s", "job.toml", "-f", "csv").out
+        == cli("model", "--scenario", "./job.toml", "-f", "csv").out
+    )
+
+
+def test_help_names_every_flag(cli):
+    out = cli("model", "--help").out
+    for flag in ("--scenario", "--tier", "--saves", "--interval", "--set", "--format", "--output", "--against"):
+        assert flag in out
+    assert "examples:" in out
+
+
+def test_a_real_process_prints_the_same(cli, shell):
+    done = shell("model", "-f", "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == cli("model", "-f", "csv").out
+
+
+def test_the_same_under_another_hash_seed_and_locale(shell):
+    one = shell("model", "-f", "json", env={"PYTHONHASHSEED": "1"})
+    two = shell("model", "-f", "json", env={"PYTHONHASHSEED": "2", "LC_ALL": "C", "TZ": "Asia/Tokyo"})
+    assert one.stdout == two.stdout
+    assert one.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--tier", "nas-hdd", "--tier", "nas-hdd"],
+        ["--tier", "nas-hdd", "--saves", "100", "--saves", "100"],
+        ["--tier", "nas-hdd", "--saves", "100", "--saves", "100.00001"],
+    ],
+)
+def test_no_two_cases_have_one_name(cli, words):
+    """Said twice is said once, or refused; and two counts that differ keep names that differ."""
+    done = cli("model", *words, "-f", "json")
+    assert done.code in (0, 2)
+    if done.code == 0:
+        ids = [row["id"] for row in json.loads(done.out)["cases"]]
+        assert len(set(ids)) == len(ids), ids
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_a_name_cannot_steer_the_terminal(cli, tmp_path, form):
+    file = tmp_path / "job.toml"
+    file.write_text('name = "a\\u001b]0;title\\u0007b"\nextends = "small-8b"\n')
+    done = cli("model", "-s", str(file), "-f", form)
+    assert done.code in (0, 2)
+    assert "\x1b" not in done.out + done.err
+    assert "\x07" not in done.out + done.err
+
+
+def test_a_users_name_for_a_tier_is_used(cli):
+    done = report(cli("model", "--tier", "nas-hdd", "--set", "tier.name=the old filer", "--saves", "10", "-f", "json"))
+    assert done["subject"]["tier"] == "the old filer"

@@ -1,0 +1,75 @@
+"""Shared by all tests: the command line in-process, a clean environment, and golden files (`pytest --update-golden` rewrites them)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+EPOCH = "1790000000"
+"""generated_at of every document a test makes"""
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/ from what the program prints now")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No user overlay, no other catalogue, a fixed date."""
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path_factory.getbasetemp() / "no-overlay"))
+    monkeypatch.delenv("CKPTCOST_HOME", raising=False)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", EPOCH)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`cli("model", "-f", "json")` runs the command in this process."""
+    from ckptcost.cli.main import main
+
+    def run(*words: str) -> Ran:
+        capsys.readouterr()
+        try:
+            code = main(list(words))
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`shell("model")` runs a fresh interpreter; keywords go to subprocess.run."""
+
+    def run(*words: str, env: dict[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+        more = {"capture_output": True, "timeout": 60, "text": True, **more}
+        return subprocess.run([sys.executable, "-m", "ckptcost", *words], env={**os.environ, **(env or {})}, check=False, **more)
+
+    return run
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden("name.txt", text)` compares byte for byte with tests/golden/name.txt."""
+
+    def compare(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            file.write_bytes(text.encode())
+        assert file.is_file(), f"no {name}: run pytest --update-golden"
+        assert text == file.read_bytes().decode(), f"differs from {name}; if that is meant: pytest --update-golden"
+
+    return compare

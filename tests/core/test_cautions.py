@@ -1,0 +1,142 @@
+"""Every caution fires in a case made for it and is silent in a calm one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, nan
+
+import numpy as np
+import pytest
+from sample_scenarios import ASYNC, BASE, DAY, RAM, TWO_TIERS, TWO_TIERS_ASYNC, changed
+
+from ckptcost.core.cautions import cautions_of, drive_writes_per_s, held_at_once_bytes
+from ckptcost.core.domain import Tier
+from ckptcost.core.outcome import evaluate
+
+CALM = {
+    "sync": changed(
+        tier__drive_writes_per_s=10 / DAY, tier__rate_spread_fraction=0.02, cluster__node_ram_bytes=2e12,
+        failures__failures_per_node_s=0.1 / 1000 / DAY,
+    ),
+    "async": changed(ASYNC, tier__drive_writes_per_s=10 / DAY, tier__rate_spread_fraction=0.1),
+    "two tiers": TWO_TIERS,
+    "two tiers, async": TWO_TIERS_ASYNC,
+}  # fmt: skip
+TWO_TIERS_SLOW = replace(TWO_TIERS, second_tier=replace(TWO_TIERS.second_tier, write_bytes_per_s=0.2e9))
+FIRES = {
+    "NEVER_FINISHES": changed(policy__every=30 * DAY, failures__failures_per_s=1e-3),
+    "BELOW_4000_GPUS": changed(cluster__gpus=1024.0),
+    "STALL_NEAR_MTBF": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_s=1e-4),
+    "RECOVERY_NEAR_MTBF": changed(failures__warmup_s=4000.0, failures__failures_per_s=1e-4),
+    "STALL_OVER_INTERVAL": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_node_s=0.0),
+    "CAPACITY": changed(tier__capacity_bytes=2e12),
+    "DRIVE_WEAR": changed(tier__capacity_bytes=10e12, tier__drive_writes_per_s=1 / DAY),
+    "MEAN_OF_RATES": changed(tier__rate_spread_fraction=0.3),
+    "PERSIST_OVER_INTERVAL": changed(ASYNC, policy__every=10.0),
+    "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
+    "COPY_DIES_WITH_NODE": replace(BASE, tier=RAM),
+    "SECOND_TIER_TOO_SLOW": TWO_TIERS_SLOW,
+}
+
+
+def raised(scenario):
+    return {c.code for c in cautions_of(scenario, evaluate(scenario)) if bool(c.holds)}
+
+
+@pytest.mark.parametrize("shape", CALM)
+def test_calm_cases_are_silent(shape):
+    assert raised(CALM[shape]) - {"HOST_RAM"} == set()
+
+
+def test_host_ram_is_silent_where_it_fits():
+    assert "HOST_RAM" not in raised(CALM["sync"])
+    assert "HOST_RAM" not in raised(CALM["async"])
+    assert "HOST_RAM" not in raised(TWO_TIERS)
+
+
+@pytest.mark.parametrize("code", FIRES)
+def test_each_fires_in_its_case(code):
+    assert code in raised(FIRES[code])
+
+
+def test_no_code_without_a_case():
+    codes = {c.code for s in (*FIRES.values(), *CALM.values()) for c in cautions_of(s, evaluate(s))}
+    assert codes == set(FIRES)
+
+
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("BELOW_4000_GPUS", {"cluster__gpus": 4000.0}),
+        ("CAPACITY", {"tier__capacity_bytes": 5 * 980.001e9}),
+        ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.1}),
+        ("STALL_OVER_INTERVAL", {"policy__every": 27.0}),
+        ("BELOW_4000_GPUS", {"cluster__gpus": 16.0, "failures__failures_per_node_s": 0.0, "failures__failures_per_s": 0.0}),
+    ],
+)
+def test_silent_at_the_limit(code, near):
+    assert code not in raised(changed(**near))
+
+
+@pytest.mark.parametrize(
+    ("code", "beyond"),
+    [
+        ("BELOW_4000_GPUS", {"cluster__gpus": 3999.0}),
+        ("CAPACITY", {"tier__capacity_bytes": 4.9 * 980.001e9}),
+        ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.101}),
+        ("STALL_OVER_INTERVAL", {"policy__every": 26.0}),
+    ],
+)
+def test_fires_beyond_the_limit(code, beyond):
+    assert code in raised(changed(**beyond))
+
+
+def test_the_two_numbers_decided_it():
+    for code, scenario in FIRES.items():
+        found = next(c for c in cautions_of(scenario, evaluate(scenario)) if c.code == code and bool(c.holds))
+        below = code in ("NEVER_FINISHES", "BELOW_4000_GPUS")
+        assert (found.value < found.limit) if below else (found.value > found.limit), code
+
+
+@pytest.mark.parametrize(
+    "path", ["tier__capacity_bytes", "tier__drive_writes_per_s", "tier__rate_spread_fraction", "cluster__node_ram_bytes"]
+)
+@pytest.mark.parametrize("s", [BASE, ASYNC], ids=["sync", "async"])
+def test_an_unknown_input_raises_nothing(path, s):
+    assert raised(changed(s, **{path: nan})) == set()
+
+
+@pytest.mark.parametrize("code", FIRES)
+def test_arrays_are_judged_one_by_one(code):
+    """The case and the calm one side by side, through an axis that changes nothing."""
+    s = changed(FIRES[code], site__pue=np.array([1.1, 1.2]), work_s=np.array([30 * DAY, 31 * DAY]))
+    found = [c for c in cautions_of(s, evaluate(s)) if c.code == code]
+    assert any(np.all(c.holds) for c in found)
+    s = changed(cluster__gpus=np.array([1024.0, 8192.0]))
+    below = next(c for c in cautions_of(s, evaluate(s)) if c.code == "BELOW_4000_GPUS")
+    assert list(np.asarray(below.holds)) == [True, False]
+
+
+def test_saves_left_out_are_told():
+    """`skip` stretches the interval that was asked for; that must not pass in silence."""
+    s = changed(ASYNC, policy__every=5.0, policy__in_flight=1.0, policy__when_busy="skip")
+    assert evaluate(s).interval_s > 5.0
+    assert "PERSIST_OVER_INTERVAL" in raised(s)
+
+
+def test_no_more_copies_than_saves():
+    """Three saves, all kept in memory that holds ten."""
+    s = replace(BASE, tier=RAM, second_tier=TWO_TIERS.second_tier, work_s=3 * 1800.0)
+    s = changed(s, policy__keep_last=inf, cluster__node_ram_bytes=10 * 980.001e9 / 1024)
+    assert "HOST_RAM" not in raised(s)
+    assert "HOST_RAM" in raised(changed(s, work_s=30 * DAY))
+
+
+def test_drive_wear_by_hand():
+    """Micron's trace: 39.54 TiB in 28,295 s on a 7.68 TB drive are 17.3 drive writes a day."""
+    assert drive_writes_per_s(Tier(capacity_bytes=7.68e12), 39.54 * 2**40, 28_295.0) * DAY == pytest.approx(17.3, abs=0.05)
+
+
+def test_held_at_once():
+    outcome = evaluate(BASE)
+    assert held_at_once_bytes(BASE, outcome.plan.saved) == pytest.approx(5 * 980.001e9, rel=1e-12)

@@ -1,0 +1,65 @@
+"""The shape of the house: layers, names, docstrings, and who knows how many joules are in a kWh."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(path for path in (ROOT / "ckptcost").rglob("*.py") if "_bundled" not in path.parts)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_layers_hold():
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-500:]
+    assert " 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_module(path):
+    source = path.read_text("utf-8")
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree), "a module says what it is for"
+    if path.stem not in ("__init__", "__main__"):
+        assert path.stem not in sys.stdlib_module_names, "shadows a module of the standard library"
+    if path.relative_to(ROOT).as_posix() != "ckptcost/core/units.py":
+        found = [
+            line
+            for line in source.splitlines()
+            if ">>>" not in line and re.search(r"3[._]?6e\+?0?6|3_?600_?000|3\.6e-|2\.77+8?e-0?7", line, re.I)
+        ]
+        assert found == [], "only core/units.py knows how many joules are in a kWh"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_reaches_for_the_network(path):
+    names = {
+        alias.name.split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    names |= {
+        (node.module or "").split(".")[0] for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
+    }
+    assert names & {"socket", "urllib", "http", "requests", "ssl", "ftplib", "smtplib"} == set()
+
+
+def test_models_and_data_hold_no_python():
+    assert [p for folder in ("models", "data") for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".pyc", ".so")] == []
