@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ckptcost import jobs
@@ -37,19 +38,14 @@ def layers_for(catalog: Catalog, scenario: str | os.PathLike[str] | None, interv
     return [*layers, set_layer(catalog, settings, interval)] if settings or interval is not None else layers
 
 
-def answer(
-    catalog: Catalog,
-    scenario: str | os.PathLike[str] | None,
-    tier: Any,
-    saves: Any,
-    interval: str | None,
-    settings: Mapping[str, Any] | Sequence[str],
-    against: str | None,
-) -> jobs.Answer:
+def answer(catalog: Catalog, layers: Sequence[Layer], tier: Any = (), saves: Any = (), against: str | None = None) -> jobs.Answer:
     """The domain's answer: what `model` puts into a report."""
-    flags = [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, Mapping) else list(settings)
-    layers = layers_for(catalog, scenario, interval, flags)
     return jobs.model(catalog, layers, _many(tier), [saves_of(count, "--saves") for count in _many(saves)], against)
+
+
+def files_of(layers: Sequence[Layer]) -> list[tuple[str, bytes]]:
+    """The user's own files among the layers, for the report's list of inputs."""
+    return [(layer.file, Path(layer.file).read_bytes()) for layer in layers if layer.file]
 
 
 def model(
@@ -61,12 +57,12 @@ def model(
     changes: Mapping[str, Any] | Sequence[str] = (),
     against: str | None = None,
     command: Sequence[str] = (),
-    files: Sequence[tuple[str, bytes]] = (),
     catalog: Catalog | None = None,
 ) -> Report:
     """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096}."""
     catalog = catalog or Catalog()
-    report: Report = build(answer(catalog, scenario, tier, saves, interval, changes, against), catalog, command, files)
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    report: Report = build(answer(catalog, layers, tier, saves, against), catalog, command, files_of(layers))
     return report
 
 
@@ -75,21 +71,28 @@ def sweep(
     scenario: str | os.PathLike[str] | None = None,
     *,
     interval: str | None = None,
-    changes: Sequence[str] = (),
-    catalog: Catalog | None = None,
+    changes: Mapping[str, Any] | Sequence[str] = (),
 ) -> Any:
     """A tidy pandas frame over the grid of axes such as "tier=a,b" and "saves=10:200:10"."""
     from ckptcost.report.frame import frame_of_pieces
 
-    return frame_of_pieces(pieces(over, scenario, interval, list(changes), catalog or Catalog()))
+    return frame_of_pieces(grid(over, scenario, interval, changes).pieces)
 
 
-def pieces(
-    over: Sequence[str], scenario: str | os.PathLike[str] | None, interval: str | None, settings: Sequence[str], catalog: Catalog
-) -> Iterator[jobs.Piece]:
-    """The sweep in chunks."""
-    overs = [jobs.over_of(text) for text in over]
-    return jobs.sweep(catalog, layers_for(catalog, scenario, interval, settings), overs)
+def grid(
+    over: Sequence[str],
+    scenario: str | os.PathLike[str] | None = None,
+    interval: str | None = None,
+    changes: Mapping[str, Any] | Sequence[str] = (),
+) -> jobs.Sweep:
+    """The sweep in chunks of arrays."""
+    catalog = Catalog()
+    overs = [jobs.over_of(text) for text in ([over] if isinstance(over, str) else over)]
+    return jobs.sweep(catalog, layers_for(catalog, scenario, interval, _settings(changes)), overs)
+
+
+def _settings(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    return [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
 
 
 def load_report(path: str) -> Report:

@@ -15,7 +15,7 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, unit_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.draws import drawn
+from ckptcost.core.draws import drawn, replace_at
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
 from ckptcost.core.units import parse
@@ -51,6 +51,7 @@ class Answer(NamedTuple):
     reference: Case | None = None
 
 
+@np.errstate(over="ignore")
 def case_of(resolved: Resolved) -> Case:
     """Evaluate one resolved scenario."""
     s = resolved.scenario
@@ -121,15 +122,15 @@ def _with(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: fl
     """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
     chosen = []
     if tier is not None:
-        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag"))
+        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "--tier"))
     if saves is not None:
-        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "flag"))
+        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "--saves"))
     return _under_flags(layers, *chosen)
 
 
 def _under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
     """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
-    return [*(layer for layer in layers if layer.label != "flag"), *chosen, *(layer for layer in layers if layer.label == "flag")]
+    return [*(layer for layer in layers if not layer.is_flag), *chosen, *(layer for layer in layers if layer.is_flag)]
 
 
 # ---- sweep
@@ -161,6 +162,13 @@ class Piece(NamedTuple):
     resolved: Resolved
     scenario: Scenario
     outcome: Outcome
+
+
+class Sweep(NamedTuple):
+    """The axes of a grid and its rows, to be taken once."""
+
+    overs: tuple[Over, ...]
+    pieces: Iterator[Piece]
 
 
 def over_of(text: str) -> Over:
@@ -209,8 +217,13 @@ def _values(said: str, unit: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK) -> Iterator[Piece]:
-    """The grid of all axes, in the order given, the last running fastest where it is numeric."""
+def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK) -> Sweep:
+    """The grid of all axes, in the order given, the last running fastest. Without a tier, the scenario's own comparison is the first axis.
+
+    The numeric axes after the last named one are computed as arrays, so that is the quick order to give them in.
+    """
+    if not any(over.section == "tier" and over.key == "id" for over in overs) and (tiers := _compared(layers)[0]):
+        overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
     if total > MOST_ROWS:
         raise InputError(f"{total:,} rows are more than {MOST_ROWS:,}", where="--over", remedy="take fewer or shorter axes")
@@ -218,23 +231,38 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
     named = [over for over in overs if not over.numeric]
     numeric = [over for over in overs if over.numeric]
     # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
-    prepared = [
-        (words, resolve(catalog, _under_flags(layers, _over_layer(catalog, named, words, numeric))))
-        for words in product(*(over.values for over in named))
-    ]
-    axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in numeric]
-    return _pieces(overs, named, numeric, prepared, axes, rows)
+    prepared: dict[tuple[Any, ...], Resolved] = {}
+    for words in product(*(over.values for over in named)):
+        prepared[words] = resolve(catalog, _under_flags(layers, _over_layer(catalog, named, words, numeric)))
+        _has_optimum(prepared[words], numeric)
+    return Sweep(tuple(overs), _pieces(overs, prepared, rows))
 
 
-def _pieces(
-    overs: Sequence[Over], named: list[Over], numeric: list[Over], prepared: list[Any], axes: list[Axis], rows: int
-) -> Iterator[Piece]:
-    for words, resolved in prepared:
-        for chunk in chunks(resolved.scenario, axes, rows):
-            values = dict(zip((over.name for over in named), words, strict=True))
-            values |= {over.name: chunk.axes[axis.path] for over, axis in zip(numeric, axes, strict=True)}
+def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:
+    """An axis that reaches a job without failures has no best interval there."""
+    if resolved.scenario.policy.cadence != "optimal":
+        return
+    scenario = resolved.scenario
+    for over in numeric:
+        if over.section == "failures":
+            scenario = replace_at(scenario, _field(over), min(over.values))
+    _computable(resolved._replace(scenario=scenario), evaluate(scenario))
+
+
+def _pieces(overs: Sequence[Over], prepared: dict[tuple[Any, ...], Resolved], rows: int) -> Iterator[Piece]:
+    first_array = max((i + 1 for i, over in enumerate(overs) if not over.numeric), default=0)
+    outer, inner = overs[:first_array], overs[first_array:]
+    axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in inner]
+    for values in product(*(over.values for over in outer)):
+        resolved = prepared[tuple(value for over, value in zip(outer, values, strict=True) if not over.numeric)]
+        scenario = resolved.scenario
+        for over, value in zip(outer, values, strict=True):
+            scenario = replace_at(scenario, _field(over), value) if over.numeric else scenario
+        fixed = {over.name: value for over, value in zip(outer, values, strict=True)}
+        for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
-            yield Piece(size, {over.name: values[over.name] for over in overs}, resolved, chunk.scenario, chunk.outcome)
+            moving = {over.name: chunk.axes[axis.path] for over, axis in zip(inner, axes, strict=True)}
+            yield Piece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
 def _over_layer(catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:
@@ -242,7 +270,7 @@ def _over_layer(catalog: Catalog, named: list[Over], words: tuple[Any, ...], num
     raw: dict[str, Any] = {}
     for over, word in [*zip(named, words, strict=True), *((over, over.values[0]) for over in numeric)]:
         raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
-    return read_layer(catalog, raw, "--over", "flag")
+    return read_layer(catalog, raw, "--over", "--over")
 
 
 def _distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
@@ -256,7 +284,7 @@ def _distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
 
 def one_cadence(keys: set[str], layers: Sequence[Layer], where: str) -> None:
     """The cadences that flags give must not contradict each other."""
-    flags = {key for layer in layers if layer.label == "flag" for key in layer.sections.get("policy", {})}
+    flags = {key for layer in layers if layer.is_flag for key in layer.sections.get("policy", {})}
     schema.exclusive_cadence(keys | (flags if keys & {*CADENCES, "optimal"} else set()), where)
 
 

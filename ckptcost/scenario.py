@@ -31,8 +31,14 @@ class Layer(NamedTuple):
     label: str
     sections: dict[str, dict[str, Any]]
     name: str = ""
+    file: str = ""
+    """the user's file it was read from"""
     compare_tiers: tuple[str, ...] = ()
     compare_saves: tuple[float, ...] = ()
+
+    @property
+    def is_flag(self) -> bool:
+        return self.label.startswith("--")
 
 
 class Input(NamedTuple):
@@ -72,45 +78,38 @@ def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "
         if section == "policy":
             schema.exclusive_cadence(set(values), where)
         sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
-    return Layer(label or where, sections, document.name, document.compare_tiers, document.compare_saves)
+    return Layer(label or where, sections, document.name, "", document.compare_tiers, document.compare_saves)
 
 
 def layers_of(catalog: Catalog, name: str) -> list[Layer]:
     """The layers of a scenario file or preset, the one it extends first; `extends` in a circle is an error."""
     layers: list[Layer] = []
     chain: list[str] = []
-    here: Path | None = None
-    wanted: str | None = name
+    here = Path()
+    wanted = name
     while wanted:
-        looks_like_file = wanted.endswith(".toml") or "/" in wanted
-        if looks_like_file:
-            path = Path(wanted) if here is None or Path(wanted).is_absolute() else here / wanted
+        if "\0" in wanted:
+            raise InputError(f"{brief(wanted)} is no name of a file", where="--scenario")
+        is_file = wanted.endswith(".toml") or "/" in wanted
+        if is_file:
+            path = here / wanted
             file, shown, identity = path, str(path), str(path.resolve())
         else:
-            found, shown = catalog.file_of("scenario", wanted)
-            file, identity = found, "preset " + wanted  # type: ignore[assignment]
-        if identity in chain or len(chain) >= _DEEPEST:
-            raise InputError(
-                "extends itself: " + " -> ".join([*(Path(c).name for c in chain), Path(identity).name]),
-                where=shown,
-                key="extends",
-                remedy="break the circle",
-            )
+            file, shown = catalog.file_of("scenario", wanted)  # type: ignore[assignment]
+            identity = "preset " + wanted
+        if identity in chain:
+            circle = " -> ".join(Path(link).name for link in [*chain, identity])
+            raise InputError(f"extends itself: {circle[:200]}", where=shown, key="extends", remedy="break the circle")
+        if len(chain) >= _DEEPEST:
+            raise InputError(f"extends more than {_DEEPEST} others in a row", where=shown, key="extends", remedy="join some of them")
         chain.append(identity)
         raw = files.toml_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
-        preset = not looks_like_file
-        layers.append(
-            read_layer(
-                catalog,
-                raw,
-                shown,
-                f"scenario {wanted}" if preset else f"file {path.name}",
-                *(("assumed", "house") if preset else ("user", "")),
-            )
-        )
-        here = path.parent if looks_like_file else None
+        owner = ("user", "") if is_file else ("assumed", "house")
+        layer = read_layer(catalog, raw, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner)
+        layers.append(layer._replace(file=str(path) if is_file else ""))
+        here = path.parent if is_file else Path()
         extends = raw.get("extends")
-        wanted = extends if isinstance(extends, str) else None
+        wanted = extends if isinstance(extends, str) else ""
     return layers[::-1]
 
 
@@ -131,7 +130,7 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
         if WORDS[section].get(key) == (bool,):
             text = {"true": True, "false": False}.get(text.lower(), text)
         raw.setdefault(section, {})[key] = text
-    layer = read_layer(catalog, raw, "--set", "flag")
+    layer = read_layer(catalog, raw, "--set", "--set")
     if interval is None:
         return layer
     try:
@@ -152,7 +151,7 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
     for layer in layers:
         for section, said in layer.sections.items():
             reference = REFERENCES.get(section)
-            if reference in said and values[section].get(reference) not in (None, said[reference]):
+            if reference in said and values[section].get(reference) != said[reference]:
                 dropped = [key for key in values[section] if said_by[section][key] != "defaults"]
                 for key in dropped:
                     del values[section][key], said_by[section][key]
@@ -287,7 +286,7 @@ class _Builder:
         if reference and (name := said.get(reference)):
             entity = self._get(section, str(name), f"{section}.{reference}")
             found.append(entity)
-            self.names[section] = entity.name
+            self.names[section] = str(said.get("name") or entity.name)
         if section == "cluster":
             accelerator = said.get("accelerator") or (found[0].words.get("accelerator") if found else None)
             if accelerator:

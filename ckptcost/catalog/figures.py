@@ -71,6 +71,8 @@ def figure_of(raw: Any, unit: str) -> Figure:
     for key, word in words.items():
         if not isinstance(word, str):
             raise InputError(f"{key} must be text")
+        if len(word) > 4000 or any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in word):
+            raise InputError(f"{key} must be one line of at most 4,000 characters")
     if words["basis"] and words["basis"] not in BASES:
         raise UnknownName("basis", words["basis"], BASES)
     return Figure(value, low, high, text=str(raw["value"]), **words)

@@ -5,6 +5,7 @@ Plain checks, because they run at every start: pydantic, which judges reports, t
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.figures import BASES, Figure, figure_of
@@ -37,7 +38,7 @@ def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
     if allowed in ((str,), (bool,)):
         if not isinstance(raw, allowed[0]):
             raise InputError(f"{brief(raw)} is not {'text' if allowed == (str,) else 'true or false'}")
-        return raw
+        return printable(raw) if isinstance(raw, str) else raw
     if raw not in allowed:
         raise UnknownName("choice", str(raw), allowed)
     return raw
@@ -48,8 +49,22 @@ def _text(raw: dict[str, Any], key: str, needed: bool = False) -> str:
     value = raw.get(key, "")
     if not isinstance(value, str) or (needed and not value):
         raise InputError(f"expected text, got {type(value).__name__}" if key in raw else "is missing", key=key)
+    try:
+        return value if key == "note" and value.isascii() else printable(value)
+    except InputError as error:
+        raise error.at(key=key) from None
+
+
+def printable(value: str) -> str:
+    """A text that can be shown on a terminal and written to a file."""
     if len(value) > MOST_LETTERS:
-        raise InputError(f"is longer than {MOST_LETTERS:,} characters", key=key)
+        raise InputError(f"is longer than {MOST_LETTERS:,} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{brief(value)} is not text in UTF-8") from None
+    if any(unicodedata.category(letter) == "Cc" for letter in value):
+        raise InputError(f"{brief(value)} holds a control character", remedy="write it on one line, without escape sequences")
     return value
 
 

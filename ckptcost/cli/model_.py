@@ -33,9 +33,10 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.report.build import build, plain
 
     catalog = Catalog()
-    answer = api.answer(catalog, options.scenario, options.tier, options.saves, options.interval, options.set, options.against)
+    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
+    answer = api.answer(catalog, layers, options.tier, options.saves, options.against)
     if options.format == "json":
-        report = build(answer, catalog, options.command_line, scenario_flags.files_of(options.scenario))
+        report = build(answer, catalog, scenario_flags.spoken(options), api.files_of(layers))
         output.write([report.to_json()], options.output)
     else:
         output.write([_view(plain(answer, catalog), options.format)], options.output)
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _view(report: Any, form: str) -> str:
     if form == "csv":
-        from ckptcost.report.tables_csv import of_report
+        from ckptcost.report.to_csv import of_report
 
         return of_report(report)
     from ckptcost.report.text import text, to_markdown

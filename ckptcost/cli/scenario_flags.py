@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +24,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout; the file appears whole or not at all")
 
 
-def files_of(scenario: str | None) -> list[tuple[str, bytes]]:
-    """The user's own file, for the report's list of inputs."""
-    if scenario and (scenario.endswith(".toml") or "/" in scenario):
-        path = Path(scenario)
-        return [(path.name, path.read_bytes())]
-    return []
+def spoken(options: argparse.Namespace) -> list[str]:
+    """The command as given, files without their folders: a report must not tell where its author keeps things."""
+    words = list(options.command_line)
+    for path in filter(None, (options.scenario, options.output)):
+        words = [word.replace(path, os.path.basename(path)) if word.endswith(path) else word for word in words]
+    return words

@@ -83,7 +83,7 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
     moved_bytes = size_bytes * checkpoint.replicas_writing
     written_bytes = moved_bytes / checkpoint.compression_ratio
     rate = write_rate_bytes_per_s(tier, cluster)
-    fixed_s = drain_s(0.0 * written_bytes, rate, 1.0, tier.setup_s, checkpoint.files, tier.files_per_s)
+    fixed_s = tier.setup_s + ratio(checkpoint.files, tier.files_per_s)
     moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
     write_s = fixed_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+LEAST = 8
+"""a text column is not cut below this"""
 
-def columns(
-    header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, indent: str = "", gap: str = "  ", widest: int | None = None
-) -> list[str]:
-    """Lines of a table whose first `left` columns are text; the first is cut with ".." when the line would pass `widest`.
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ", widest: int | None = None) -> list[str]:
+    """Lines of a table whose first `left` columns are text, cut with ".." where the line would pass `widest`.
 
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
     ['tier    kWh', 'nas   1,830', 'nvme     12']
@@ -16,19 +17,21 @@ def columns(
     cells = [list(header), *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     if widest is not None:
-        over = len(indent) + sum(widths) + len(gap) * (len(widths) - 1) - widest
-        if over > 0:
-            widths[0] = max(8, widths[0] - over)
-            cells = [[row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 2] + "..", *row[1:]] for row in cells]
-    return [
-        (
-            indent
-            + gap.join(
-                cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        ).rstrip()
-        for row in cells
-    ]
+        over = sum(widths) + len(gap) * (len(widths) - 1) - widest
+        for i in range(left):
+            taken = min(max(over, 0), max(0, widths[i] - LEAST))
+            widths[i] -= taken
+            over -= taken
+        cells = [[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+    return [_line(row, widths, left, gap) for row in cells]
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 2] + ".."
+
+
+def _line(row: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str:
+    return gap.join(cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

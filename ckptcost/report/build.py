@@ -14,6 +14,8 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from ckptcost.catalog.figures import softest
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
@@ -23,6 +25,7 @@ from ckptcost.core.failures import mtbf_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh
+from ckptcost.errors import InputError, brief
 from ckptcost.jobs import Answer, Case
 from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.canonical import sha256, tidy
@@ -33,6 +36,7 @@ from ckptcost.version import __version__
 Part = dict[str, Any]
 
 SCHEMA_NAME, SCHEMA_VERSION, METHOD_VERSION = "ckptcost.report", "1.0", "2026.1"
+FACTOR_SET = "ckptcost catalogue"
 DRAWN = "latin hypercube of triangles (low, value, high), logarithmic where low > 0, one stratum a draw, inputs independent, plan fixed"
 
 
@@ -159,7 +163,7 @@ def _factor(i: Input, catalog: Catalog) -> Part:
 
 def case_id(case: Case) -> str:
     """Tier and number of saves."""
-    return f"{case.tier_id}@{case.outcome.saves:.6g}"
+    return f"{case.tier_id}@{case.outcome.saves:.12g}"
 
 
 def _row(case: Case, base: Case, catalog: Catalog) -> Part:
@@ -238,7 +242,8 @@ def _boundary(case: Case) -> Part:
     unknown = [(line_label(line.id), "energy unknown") for line in lines if line.energy_j != line.energy_j]
     return {
         "included": [line_label(line.id) for line in lines if line.energy_j == line.energy_j],
-        "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)], "pue": case.scenario.site.pue, "pue_included_in_energy": True, "embodied_included": False,
+        "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)],
+        "pue": case.scenario.site.pue, "pue_included_in_energy": True, "embodied_included": False,
         "counterfactual": "the same work with no checkpoints and no failures", "inventory_treatment": "memo_item",
     }  # fmt: skip
 
@@ -284,6 +289,7 @@ def _assumptions(factors: list[Part]) -> list[Part]:
     ]
 
 
+@np.errstate(over="ignore")
 def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Part:
     """The document's content: the first case in full, all cases as rows. The result's hash is still empty."""
     case = answer.cases[0]
@@ -297,7 +303,7 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
     everything = [*factors, *(f for row in rows for f in row["factors"])]
     return {
         "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "report_id": f"urn:sha256:{digest[:32]}", "generated_at": _now(),
-        "tool": {"name": "ckptcost", "version": __version__, "command": [_base_name(word) for word in command],
+        "tool": {"name": "ckptcost", "version": __version__, "command": list(command),
         "method_version": METHOD_VERSION},
         "kind": "modelled", "simulated": False, "currency": "USD", "period_start": None, "period_end": None,
         "subject": _subject(case), "boundary": _boundary(case), "schedule": _schedule(case),
@@ -311,10 +317,14 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
         "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"}, "warnings": _warnings(answer),
         "reproducibility": {
             "inputs_sha256": digest, "seed": SEED, "result_sha256": "",
-            "inputs": [{"path": _base_name(name), "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files],
-            "factor_set": {"name": "ckptcost catalogue", "version": __version__, "sha256": sha256([_plain(f) for f in everything])},
+            "inputs": [_file(name, raw) for name, raw in files],
+            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([_plain(f) for f in everything])},
         },
     }  # fmt: skip
+
+
+def _file(name: str, raw: bytes) -> Part:
+    return {"path": os.path.basename(name), "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
 def plain(answer: Answer, catalog: Catalog) -> Any:
@@ -353,11 +363,6 @@ def _plain(factor: Part) -> Part:
     return {key: factor[key] for key in ("id", "value", "unit", "low", "high", "origin")}
 
 
-def _base_name(word: str) -> str:
-    """Without the folders: a report must not tell where its author keeps things."""
-    return word.replace("\\", "/").rsplit("/", 1)[-1] if word.startswith(("/", "~", "./", "../", "\\")) or word.count("/") > 1 else word
-
-
 NOT_HASHED = {"schema_name", "schema_version", "report_id", "generated_at", "tool", "reproducibility"}
 
 
@@ -368,5 +373,10 @@ def result_hash(report: Any) -> str:
 
 def _now() -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    when = datetime.fromtimestamp(int(epoch), UTC) if epoch and epoch.isdigit() else datetime.now(UTC)
+    try:
+        when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"{brief(epoch)} is no time in seconds", where="SOURCE_DATE_EPOCH", remedy="unset it, or e.g. SOURCE_DATE_EPOCH=0"
+        ) from None
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

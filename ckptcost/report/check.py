@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.files import text_of
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs import Answer, Case, case_of
-from ckptcost.report.build import FIELDS, SCHEMA_NAME, Part, inputs_hash, parts_of, result_hash
+from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, Part, inputs_hash, parts_of, result_hash
 from ckptcost.report.document import Report
 from ckptcost.scenario import Input, Resolved
 
@@ -37,9 +38,10 @@ REBUILT = (
     "cases",
     "boundary",
     "subject",
+    "assumptions",
 )
-_SAID = {"label", "tier_name", "claims", "factors", "dropped", "choices", "included", "excluded", "run_name", "checkpoint", "tier", "second_tier", "cluster",
-         "accelerator", "site", "grid"}  # fmt: skip
+_SAID = {"label", "tier_name", "claims", "factors", "dropped", "choices", "included", "excluded", "run_name", "checkpoint", "tier",
+         "second_tier", "cluster", "accelerator", "site", "grid"}  # fmt: skip
 
 
 class Difference(NamedTuple):
@@ -87,7 +89,17 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         target = KEYS.get(section, {}).get(key)
         if not target:
             raise InputError("is not an input this version knows", key=f["id"])
-        parts[section][target] = float("inf") if f["value"] is None else f["value"]
+        if f["value"] is None and not key.endswith("keep_last"):
+            raise InputError("has no value, and may not be unlimited", key=f"factors.{f['id']}")
+        value = float("inf") if f["value"] is None else f["value"]
+        if value < float("inf"):
+            for bound in (value, f["low"], f["high"]):
+                if bound is not None:
+                    try:
+                        schema.within_limits(section, key, bound, f"{bound:g}")
+                    except InputError as error:
+                        raise error.at(key=f"factors.{f['id']}") from None
+        parts[section][target] = value
     allowed = {section: {field.name for field in fields(cls)} for section, cls in TYPES.items()}
     for path, value in choices.items():
         section, _, word = path.partition(".")
@@ -162,6 +174,13 @@ def differences(report: Report) -> list[Difference]:
             found.append(Difference(f"reproducibility.{name}", said["reproducibility"][name], digest))
     if report.report_id != f"urn:sha256:{said['reproducibility']['inputs_sha256'][:32]}":
         found.append(Difference("report_id", report.report_id, "the inputs' hash"))
+    if report.tool.method_version != METHOD_VERSION:
+        found.append(Difference("tool.method_version", report.tool.method_version, METHOD_VERSION))
+    everything = [*said["factors"], *(f for row in said["cases"] for f in row["factors"])]
+    ranged = [f for f in everything if None not in (f["low"], f["high"], f["value"])]
+    outside = [f for f in ranged if not f["low"] <= f["value"] <= f["high"]]
+    if outside:
+        return [*found, *(Difference(f"factors.{f['id']}", f["value"], f"between {f['low']} and {f['high']}") for f in outside)]
     again = rebuilt(report)
     for key in REBUILT:
         found += _compare(key, said[key], again[key])

@@ -24,7 +24,7 @@ class Quantity(_Part):
     unit: Unit
     basis: Basis = "modelled"
     low: float | None = None
-    high: float | None = None
+    high: float | None = Field(None, description="null beside a low end: without bound")
     interval: Literal["p5-p95"] | None = Field(None, description="what low and high are; widened where needed to contain the value")
     factors: list[str] = Field([], description="ids of the factors this figure rests on")
     excludes: list[str] = Field([], description="ids of components that are unknown and therefore not in this sum")
@@ -131,8 +131,8 @@ class Row(_Part):
     tier: str
     tier_name: str
     values: dict[str, float | None]
-    low: dict[str, float] = Field({}, description="p5 of those columns that depend on uncertain inputs")
-    high: dict[str, float] = {}
+    low: dict[str, float | None] = Field({}, description="p5 of those columns that depend on uncertain inputs")
+    high: dict[str, float | None] = Field({}, description="p95; null = without bound")
     claims: list[dict[str, Any]] = Field([], description="what a vendor says of one checkpoint, scaled to this size; never an input")
     cautions: list[str] = []
     factors: list[Factor] = Field([], description="factors that differ from the first case's")

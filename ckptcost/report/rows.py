@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
@@ -24,19 +24,20 @@ COLUMNS = {
 }  # fmt: skip
 
 
+@np.errstate(over="ignore")
 def columns_of(outcome: Outcome) -> dict[str, Number]:
     """The columns, in people's units; NaN where unknown."""
     one, run, n = outcome.one_save, outcome.run, outcome.saves
 
-    def people(bill: Bill, prefix: str, cause: Any = None) -> dict[str, Number]:
+    def people(bill: Bill, prefix: str) -> dict[str, Number]:
         return {
-            f"{prefix}_gpu_hours": to_hours(bill.total("gpu_s", cause=cause)),
-            f"{prefix}_energy_kwh": to_kwh(bill.total("energy_j", cause=cause)),
-            f"{prefix}_cost_usd": bill.total("cost_usd", cause=cause),
-            f"{prefix}_location_kgco2e": bill.total("location_kgco2e", cause=cause),
+            f"{prefix}_gpu_hours": to_hours(bill.total("gpu_s")),
+            f"{prefix}_energy_kwh": to_kwh(bill.total("energy_j")),
+            f"{prefix}_cost_usd": bill.total("cost_usd"),
+            f"{prefix}_location_kgco2e": bill.total("location_kgco2e"),
         }
 
-    save = people(one, "save", "save")
+    save = people(one, "save")
     save["save_storage_kwh"] = to_kwh(one.line("storage_write").energy_j)
     saves = {key.replace("save_", "saves_", 1): value * n for key, value in save.items() if key != "save_storage_kwh"}
     return {

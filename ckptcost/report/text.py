@@ -24,6 +24,8 @@ Table = tuple[str, list[str], list[list[str]], str]
 
 
 def _ranged(q: Quantity) -> str:
+    if q.interval and q.high is None:
+        return f">{number(q.low)}"
     return between(q.low, q.high) or DASH
 
 
@@ -186,6 +188,12 @@ def avoidable_lines(report: Report) -> list[str]:
         f"{number(v['run_cost_usd'])} USD",
         f"{number(v['run_location_kgco2e'])} kgCO2e",
     ]
+    if (v["run_energy_kwh"] or 0.0) < 0:
+        return [
+            f"Nothing was avoidable with {report.avoidable.tier_name}: it would add "
+            + ", ".join(part.lstrip("-") for part in what)
+            + " a run."
+        ]
     return [f"Avoidable with {report.avoidable.tier_name}: " + ", ".join(what) + " a run."]
 
 

@@ -52,7 +52,7 @@ KEYS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 HEADS: dict[str, set[str]] = {
     "checkpoints": {"id", "name", "kind", "note", "basis", "source", "about"},
-    "tiers": {"id", "name", "kind", "note", "basis", "source", "survives", "boundary", "claim"},
+    "tiers": {"id", "name", "kind", "note", "basis", "source", "survives", "boundary", "in_memory", "claim"},
     "clusters": {"id", "name", "note", "basis", "source", "accelerator", "price_includes_electricity"},
     "sites": {"id", "name", "note", "basis", "source", "grid"},
 }
@@ -152,7 +152,7 @@ def test_entity(path: Path) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", path.stem), "ids are lower case ASCII with hyphens"
     unknown = content.keys() - HEADS[kind] - KEYS[kind].keys()
     assert not unknown, f"unknown keys {sorted(unknown)}"
-    missing = HEADS[kind] - {"about", "claim", "grid", "price_includes_electricity"} - content.keys()
+    missing = HEADS[kind] - {"about", "claim", "grid", "in_memory", "price_includes_electricity"} - content.keys()
     assert not missing, f"missing keys {sorted(missing)}"
     for (where, key), allowed in ENUMS.items():
         assert where != kind or content[key] in allowed, f"{key} = {content[key]!r}"

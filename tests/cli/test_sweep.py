@@ -158,7 +158,7 @@ def test_ends_of_a_range_belong_to_it(cli):
 
     assert values("10:200:10") == list(range(10, 201, 10))
     assert values("1:1024:*2") == [2.0**n for n in range(11)]
-    assert values("0.1:1:0.1") == pytest.approx([n / 10 for n in range(1, 11)])
+    assert values("1:2:0.1") == pytest.approx([1 + n / 10 for n in range(11)])
     assert values("5:5:1") == [5.0]
     assert values("1:10:4") == [1.0, 5.0, 9.0]
     assert values("1,7:9:1,100") == [1.0, 7.0, 8.0, 9.0, 100.0]
@@ -168,7 +168,9 @@ def test_an_axis_with_units_says_them(cli):
     """A column without a unit in its name holds what? Base units: so the name must say so, or the head of the file."""
     done = json.loads(cli("sweep", "--over", "tier=nas-hdd", "--over", "interval=30 min,1 h", "-f", "json").out)
     assert [row["interval_s"] for row in done["rows"]] == [1800.0, 3600.0]
-    assert "interval" not in done["rows"][0] or "interval" in done["columns"], "an axis column that the document does not explain"
+    axes = {axis["name"]: axis for axis in done["axes"]}
+    assert set(done["rows"][0]) <= {*axes, *done["columns"]}, "an axis column that the document does not explain"
+    assert axes["interval"] == {"name": "interval", "input": "policy.interval", "unit": "s", "meaning": "training time between saves"}
 
 
 def test_the_default_sweep_needs_no_tier(cli):
@@ -255,7 +257,7 @@ def test_json_is_json_without_rows_too(cli, tmp_path):
     assert cli("sweep", "--over", "tier=nas-hdd", "--over", "saves=1:3:1", "-f", "json", "-o", str(target)).code == 0
     document = json.loads(target.read_text())
     assert document["schema_name"] == "ckptcost.sweep"
-    assert document["over"] == ["tier=nas-hdd", "saves=1:3:1"]
+    assert [axis["name"] for axis in document["axes"]] == ["tier", "saves"]
     assert set(document["rows"][0]) - {"tier"} <= set(document["columns"])
 
 

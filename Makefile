@@ -1,0 +1,61 @@
+# Two commands set everything up on a machine with python3 (3.11 or newer) and a C compiler:
+#   make demo    a virtual environment, the package, and the report of a built-in scenario
+#   make test    the same environment with the test tools, and every test
+# make check is what has to pass before a commit: lint, types, import contracts, tests.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test check lint types contracts tests fmt golden bench schema clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/ckptcost model
+	@if [ -t 1 ]; then printf '\nNext: %s model --help, and docs/quickstart.md. The full-screen view is not part of this version.\n' '$(BIN)/ckptcost'; fi
+
+test: $(VENV)/.tested
+	@$(MAKE) --no-print-directory tests
+
+check: $(VENV)/.tested lint types contracts tests
+
+# two workers: the suite is bound by the processor, and CI has two
+tests:
+	$(BIN)/python -m pytest -n 2 -q
+
+lint:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types:
+	$(BIN)/mypy
+
+contracts:
+	$(BIN)/lint-imports
+
+fmt: $(VENV)/.tested
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+golden: $(VENV)/.tested
+	$(BIN)/python -m pytest tests/test_golden.py -q --update-golden
+
+schema: $(VENV)/.tested
+	$(BIN)/python -m ckptcost.report.schema_file
+
+bench: $(VENV)/.tested
+	$(BIN)/python benchmarks/run.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# constraints.txt pins what was tested; it holds names and versions only
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

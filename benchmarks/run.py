@@ -1,0 +1,50 @@
+"""Run every benchmark and write the results into docs/benchmarks.md; with --quick, fewer rounds and only to the screen."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import cold_start
+import million
+import one_bill
+import whole_report
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
+SECTIONS = {"Start": cold_start, "One bill": one_bill, "A million bills": million, "A report": whole_report}
+QUICK_ROUNDS = 4
+
+
+def machine() -> str:
+    """What was measured on: enough to compare, nothing to recognise."""
+    info = Path("/proc/cpuinfo")
+    models = (
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pydantic", "scipy"))
+    return f"{cores} cores, {models[0] if models else platform.machine()}; Python {platform.python_version()}, {libraries}."
+
+
+def main() -> None:
+    quick = sys.argv[1:] == ["--quick"]
+    said = [f"Measured on {machine()}\n"]
+    for title, module in SECTIONS.items():
+        said.append(f"### {title}\n\n{module.measure(QUICK_ROUNDS) if quick else module.measure()}")
+        print(said[-1], flush=True)
+    if quick:
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"docs/{PAGE.name} lacks its two marker comments")
+    PAGE.write_text("".join([before, BEGIN, "\n\n", "\n".join(said), "\n", END, after]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A sweep as CSV, JSON or a table: one row a grid point, its axes first, then the columns of a case. Written a chunk at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ckptcost.catalog.keys import meaning_of, unit_of
+from ckptcost.errors import InputError
+from ckptcost.jobs import Over, Piece, Sweep
+from ckptcost.present.amounts import count, duration, number, quantity, share
+from ckptcost.present.table import columns, markdown
+from ckptcost.report.canonical import tidy
+from ckptcost.report.rows import COLUMNS, columns_of
+from ckptcost.report.to_csv import line, safe
+
+MOST_TEXT_ROWS = 2000
+WIDTH = 80
+
+_SHOWN = {"stall": "stall_s", "goodput": "goodput", "GPU-h lost": "run_gpu_hours", "kWh": "run_energy_kwh", "USD": "run_cost_usd",
+          "kgCO2e": "run_location_kgco2e"}  # fmt: skip
+
+
+def _cells(piece: Piece) -> tuple[list[str], Iterator[list[Any]]]:
+    """Header and rows; an axis called like a column (saves) takes its place."""
+    named = {**piece.axes, **{name: value for name, value in columns_of(piece.outcome).items() if name not in piece.axes}}
+    spread = [value if isinstance(value, str) else np.broadcast_to(value, (piece.rows,)).tolist() for value in named.values()]
+    rows = ([safe(column) if isinstance(column, str) else tidy(column[i]) for column in spread] for i in range(piece.rows))
+    return list(named), rows
+
+
+def to_csv(sweep: Sweep) -> Iterator[str]:
+    """Numbers in the unit their column's name ends in; axes in base units, as `axes_of` says."""
+    first = True
+    for piece in sweep.pieces:
+        header, rows = _cells(piece)
+        if first:
+            yield line(header)
+            first = False
+        yield "".join(map(line, rows))
+
+
+def records(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
+    """One dictionary a row."""
+    for piece in pieces:
+        header, rows = _cells(piece)
+        for row in rows:
+            yield dict(zip(header, row, strict=True))
+
+
+def axes_of(sweep: Sweep) -> list[dict[str, str]]:
+    """What each axis is and the base unit its numbers are in."""
+    return [
+        {
+            "name": over.name,
+            "input": f"{over.section}.{over.key}",
+            "unit": unit_of(over.section, over.key),
+            "meaning": meaning_of(over.section, over.key),
+        }
+        if _is_quantity(over)
+        else {"name": over.name, "input": f"{over.section}.{over.key}", "unit": "", "meaning": "catalogue entry or choice"}
+        for over in sweep.overs
+    ]
+
+
+def _is_quantity(over: Over) -> bool:
+    return not isinstance(over.values[0], str)
+
+
+def to_json(sweep: Sweep) -> Iterator[str]:
+    """The document ckptcost.sweep 1.0."""
+    head = {"schema_name": "ckptcost.sweep", "schema_version": "1.0", "axes": axes_of(sweep), "columns": COLUMNS}
+    yield json.dumps(head, indent=1)[:-2] + ',\n "rows": ['
+    for i, row in enumerate(records(sweep.pieces)):
+        yield (",\n  " if i else "\n  ") + json.dumps(row, allow_nan=False)
+    yield "\n ]\n}\n"
+
+
+def to_table(sweep: Sweep, form: str) -> str:
+    """Text of 80 columns, or Markdown."""
+    cells: list[list[str]] = []
+    for row in records(sweep.pieces):
+        if len(cells) == MOST_TEXT_ROWS:
+            raise InputError(f"more than {MOST_TEXT_ROWS:,} rows make no readable table", where="--format", remedy="use -f csv or -f json")
+        named = [_value(over, row[over.name]) for over in sweep.overs]
+        results = [number(row[name]) for name in list(_SHOWN.values())[2:]]
+        cells.append([*named, duration(row["stall_s"]), share(row["goodput"]), *results])
+    header = [*(over.name for over in sweep.overs), *_SHOWN]
+    if form == "md":
+        return "\n".join(markdown(header, cells, left=len(sweep.overs))) + "\n"
+    return "\n".join(columns(header, cells, left=len(sweep.overs), widest=WIDTH)) + "\n"
+
+
+def _value(over: Over, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    unit = unit_of(over.section, over.key)
+    return quantity(value, unit) if unit else count(value)

@@ -1,0 +1,148 @@
+"""The documentation is run, not believed: its commands, the lines it shows of them, its links, and what it refers to.
+
+In a ```console block, each `$ ckptcost ...` line is run in a folder of the page's own, in order; `# exits N` states an exit code
+other than 0, a backslash continues the line, `$ export NAME=VALUE` sets a variable. Lines shown below must occur in what the command
+prints; a line with "..." stands for what is left out. A ```toml block that starts with `# file: NAME` becomes that file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+SHARED = {"sweep": "outcome"}
+"""core modules that share another one's page"""
+NO_FORMULAS = {"__init__", "domain", "numeric"}
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks_of(page: Path, *languages: str) -> Iterator[tuple[str, str]]:
+    for found in _FENCE.finditer(page.read_text("utf-8")):
+        if found[1] in languages:
+            yield found[1], found[2]
+
+
+def prose_of(page: Path) -> str:
+    return _FENCE.sub("", page.read_text("utf-8"))
+
+
+class Shown(NamedTuple):
+    """A command as a page shows it."""
+
+    line: str
+    code: int
+    output: list[str]
+
+
+def commands_in(block: str) -> Iterator[Shown]:
+    shown: Shown | None = None
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            if shown:
+                yield shown
+            said, _, comment = line[2:].partition("  # ")
+            code = re.search(r"exits (\d+)", comment)
+            shown = Shown(said.strip(), int(code[1]) if code else 0, [])
+        elif shown and line.strip() and "..." not in line:
+            shown.output.append(line.rstrip())
+    if shown:
+        yield shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands(page, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for language, block in blocks_of(page, "console", "toml"):
+        if language == "toml":
+            if found := re.match(r"# file: (\S+)\n", block):
+                file = tmp_path / found[1]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block, "utf-8")
+            continue
+        for shown in commands_in(block):
+            words = shlex.split(shown.line)
+            if words[0] == "export":
+                monkeypatch.setenv(*words[1].split("=", 1))
+            if words[0] != "ckptcost":
+                continue
+            assert not {"|", ">", "<", "&&"} & set(words), shown.line
+            done = cli(*words[1:])
+            assert done.code == shown.code, f"{shown.line}: {done}"
+            printed = [line.rstrip() for line in (done.out + done.err).splitlines()]
+            missing = [line for line in shown.output if line not in printed]
+            assert missing == [], f"`{shown.line}` does not print this any more"
+
+
+def targets(page: Path) -> Iterator[str]:
+    for target in _LINK.findall(prose_of(page)):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page):
+    for target in targets(page):
+        file, _, anchor = target.partition("#")
+        there = (page.parent / file).resolve() if file else page
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", prose_of(there), re.M)
+            assert anchor in {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}, target
+
+
+def test_every_page_is_reachable_from_the_index():
+    seen, ahead = set(), [DOCS / "index.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        ahead += [there for target in targets(page) if (there := (page.parent / target.partition("#")[0]).resolve()).suffix == ".md"]
+    assert [name_of(page) for page in sorted(set(DOCS.rglob("*.md")) - seen)] == []
+
+
+def test_every_formula_has_its_page():
+    modules = {path.stem for path in (ROOT / "ckptcost" / "core").glob("*.py")} - NO_FORMULAS
+    pages = {path.stem for path in (DOCS / "method").glob("*.md")} - {"index"}
+    assert pages == {SHARED.get(module, module) for module in modules}
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "method").glob("*.md")), ids=name_of)
+def test_a_page_shows_its_formulas_at_work(page):
+    if page.stem != "index":
+        assert ">>> " in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_proofs_it_names_exist(page):
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page.read_text("utf-8")):
+        tree = ast.parse((ROOT / file).read_text("utf-8"))
+        assert not test or test in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, f"{file}::{test}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_sources_it_names_exist(page):
+    sources = tomllib.loads((ROOT / "data" / "sources.toml").read_text("utf-8"))
+    assert set(re.findall(r"\[`([\w-]+)`\](?!\()", page.read_text("utf-8"))) <= set(sources)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_nothing_of_the_authors_machine(page):
+    found = re.findall(r"/(?:home|work|root|tmp|Users)/\S*|https?://(?:pypi|files\.pythonhosted|registry)\S*", page.read_text("utf-8"))
+    assert found == []
