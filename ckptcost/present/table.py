@@ -9,7 +9,7 @@ LEAST = 8
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ", widest: int | None = None) -> list[str]:
-    """Lines of a table whose first `left` columns are text, cut with ".." where the line would pass `widest`.
+    """Lines of a table whose first `left` columns are text; past `widest`, gaps narrow to one and then text is cut with "..".
 
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
     ['tier    kWh', 'nas   1,830', 'nvme     12']
@@ -18,6 +18,9 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1,
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     if widest is not None:
         over = sum(widths) + len(gap) * (len(widths) - 1) - widest
+        if over > 0:  # narrower gaps before shorter names
+            over -= (len(gap) - 1) * (len(widths) - 1)
+            gap = " "
         for i in range(left):
             taken = min(max(over, 0), max(0, widths[i] - LEAST))
             widths[i] -= taken
@@ -31,7 +34,9 @@ def _cut(cell: str, width: int) -> str:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str:
-    return gap.join(cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+    return gap.join(
+        cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ).rstrip()
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

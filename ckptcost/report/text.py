@@ -36,22 +36,14 @@ def one_save(report: Report) -> Table:
         v = row.values
         claim = next((c for c in row.claims if c["what"] == "energy"), None)
         said = between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
-        rows.append(
-            [
-                row.tier,
-                duration(v["stall_s"]),
-                number(v["save_gpu_hours"]),
-                number(v["save_energy_kwh"]),
-                number(v["save_storage_kwh"]),
-                number(v["save_cost_usd"]),
-                number(v["save_location_kgco2e"]),
-                said,
-            ]
-        )
-    header = ["one save", "stall", "GPU-h", "kWh", "at storage", "USD", "kgCO2e", "claimed"]
+        amounts = [number(v[f"save_{what}"]) for what in ("gpu_hours", "energy_kwh", "storage_kwh", "cost_usd", "location_kgco2e")]
+        rows.append([row.tier, rate(v["rate_bytes_per_s"]), duration(v["stall_s"]), *amounts, said])
+    header = ["one save", "rate", "stall", "GPU-h", "kWh", "storage", "USD", "kgCO2e", "claimed"]
     if not any(row[-1] for row in rows):
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    note = "claimed: kWh a vendor states for a save of this size; boundary not stated" if len(header) == 8 else ""
+        return "What one save costs", header[:-1], [row[:-1] for row in rows], "storage: the part of the kWh spent at the storage"
+    note = (
+        "storage: the part of the kWh spent at the storage; claimed: kWh that a vendor states for a save of this size, boundary not stated"
+    )
     return "What one save costs", header, rows, note
 
 

@@ -512,7 +512,7 @@ def test_the_texts_numbers_are_the_jsons(reports, name):
     tiers = {row.tier: row for row in report.cases}
     assert {line.split()[0] for line in lines[start + 1 : start + 1 + len(tiers)]} == set(tiers)
     for line in lines[start + 1 : start + 1 + len(tiers)]:
-        tier, stall, unit, gpu_hours, kwh, *_ = line.split()
+        tier, _, _, stall, unit, gpu_hours, kwh, *_ = line.split()
         v = tiers[tier].values
         assert _read(stall) == pytest.approx(v["stall_s"] / {"s": 1, "h": 3600, "d": 86400}[unit], rel=6e-3)
         assert (_read(gpu_hours), _read(kwh)) == (
