@@ -13,6 +13,8 @@ import million
 import one_bill
 import whole_report
 
+import ckptcost
+
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
 SECTIONS = {"Start": cold_start, "One bill": one_bill, "A million bills": million, "A report": whole_report}
@@ -30,14 +32,21 @@ def machine() -> str:
     return f"{cores} cores, {models[0] if models else platform.machine()}; Python {platform.python_version()}, {libraries}."
 
 
+def edited() -> dict[str, float]:
+    """When each file of the package was last written: half of this is measured in other processes, which must load the same code."""
+    return {str(path): path.stat().st_mtime for path in Path(ckptcost.__file__).parent.rglob("*.py")}
+
+
 def main() -> None:
-    quick = sys.argv[1:] == ["--quick"]
+    quick, before_all = sys.argv[1:] == ["--quick"], edited()
     said = [f"Measured on {machine()}\n"]
     for title, module in SECTIONS.items():
         said.append(f"### {title}\n\n{module.measure(QUICK_ROUNDS) if quick else module.measure()}")
         print(said[-1], flush=True)
     if quick:
         return
+    if edited() != before_all:
+        raise SystemExit("the package changed while it was measured: run again")
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, found, after = rest.partition(END)

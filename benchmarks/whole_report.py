@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from measure import COMMAND, Row, figures, interleaved, process
+from measure import COMMAND, Row, figures, interleaved, process, said_by
 from scenarios import PRESET
 
 import ckptcost
@@ -14,7 +14,7 @@ import ckptcost
 def measure(rounds: int = 15) -> str:
     """Milliseconds of a report in process, its size, and `ckptcost check` on it."""
     report = ckptcost.model(PRESET)
-    text = report.to_json()
+    text = said_by(COMMAND, "model", "-s", PRESET, "-f", "json")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.json"
         file.write_text(text, encoding="utf-8")

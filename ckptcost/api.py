@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ckptcost import jobs
+from ckptcost.axes import over_of
 from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
+from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, set_layer
 from ckptcost.report.build import build
-from ckptcost.scenario import DEFAULT_SCENARIO, Layer, layers_of, set_layer
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Report
@@ -87,7 +88,7 @@ def grid(
 ) -> jobs.Sweep:
     """The sweep in chunks of arrays."""
     catalog = Catalog()
-    overs = [jobs.over_of(text) for text in ([over] if isinstance(over, str) else over)]
+    overs = [over_of(text) for text in ([over] if isinstance(over, str) else over)]
     return jobs.sweep(catalog, layers_for(catalog, scenario, interval, _settings(changes)), overs)
 
 

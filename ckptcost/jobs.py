@@ -9,21 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckptcost.catalog import schema
+from ckptcost.axes import MOST_ROWS, Over, distinct, field_of, one_cadence
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, unit_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import drawn, replace_at
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
-from ckptcost.core.units import parse
-from ckptcost.errors import InputError, UnknownName, brief
-from ckptcost.scenario import Layer, Resolved, ranges_of, read_layer, resolve
+from ckptcost.errors import InputError
+from ckptcost.layers import Layer, read_layer
+from ckptcost.scenario import Resolved, ranges_of, resolve
 
 OBJECTIVES = ("time", "energy", "usd", "carbon")
-MOST_ROWS = 5_000_000
 
 
 class Case(NamedTuple):
@@ -135,24 +133,6 @@ def _under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
 
 # ---- sweep
 
-ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid",
-"accelerator": "cluster.accelerator",
-           "saves": "policy.saves", "interval": "policy.interval", "gpus": "cluster.gpus", "mode": "policy.mode"}  # fmt: skip
-# other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
-_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction",
-"cluster.host_train",
-             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"}  # fmt: skip
-
-
-class Over(NamedTuple):
-    """One axis of a sweep as the user said it."""
-
-    name: str
-    section: str
-    key: str
-    values: tuple[Any, ...]
-    numeric: bool
-
 
 class Piece(NamedTuple):
     """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or constants."""
@@ -171,52 +151,6 @@ class Sweep(NamedTuple):
     pieces: Iterator[Piece]
 
 
-def over_of(text: str) -> Over:
-    """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1 PB,2 PB"."""
-    name, equals, said = text.partition("=")
-    path = ALIASES.get(name.strip(), name.strip())
-    section, _, key = path.partition(".")
-    if not equals or not said.strip():
-        raise InputError(f"{brief(text)} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
-    if section not in SECTIONS or not key:
-        raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
-    if key in WORDS[section] or key == "optimal":
-        words = tuple(part.strip() for part in said.split(","))
-        if not all(words):
-            raise InputError("an empty value", where="--over", key=name, remedy="write e.g. --over tier=nas-hdd,generic-pfs")
-        return Over(name, section, key, words, False)
-    if key not in KEYS[section]:
-        raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
-    try:
-        values = _values(said, unit_of(section, key))
-        for value in values:
-            schema.within_limits(section, key, value, f"{value:g}")
-    except InputError as error:
-        raise error.at("--over", name) from None
-    return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
-
-
-def _values(said: str, unit: str) -> tuple[float, ...]:
-    found: list[float] = []
-    for part in said.split(","):
-        ends = part.split(":")
-        if len(ends) == 1:
-            found.append(parse(part, unit))
-            continue
-        if len(ends) != 3:
-            raise InputError(f"{brief(part)} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
-        start, stop = parse(ends[0], unit), parse(ends[1], unit)
-        geometric = ends[2].strip().startswith("*")
-        step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
-        if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
-            raise InputError(f"{brief(part)} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
-        count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
-        if count > MOST_ROWS:
-            raise InputError(f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step")
-        found += [float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)]
-    return tuple(found)
-
-
 def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK) -> Sweep:
     """The grid of all axes, in the order given, the last running fastest. Without a tier, the scenario's own comparison is the first axis.
 
@@ -227,7 +161,7 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
     if total > MOST_ROWS:
         raise InputError(f"{total:,} rows are more than {MOST_ROWS:,}", where="--over", remedy="take fewer or shorter axes")
-    _distinct(overs, layers)
+    distinct(overs, layers)
     named = [over for over in overs if not over.numeric]
     numeric = [over for over in overs if over.numeric]
     # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
@@ -245,19 +179,19 @@ def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:
     scenario = resolved.scenario
     for over in numeric:
         if over.section == "failures":
-            scenario = replace_at(scenario, _field(over), min(over.values))
+            scenario = replace_at(scenario, field_of(over), min(over.values))
     _computable(resolved._replace(scenario=scenario), evaluate(scenario))
 
 
 def _pieces(overs: Sequence[Over], prepared: dict[tuple[Any, ...], Resolved], rows: int) -> Iterator[Piece]:
     first_array = max((i + 1 for i, over in enumerate(overs) if not over.numeric), default=0)
     outer, inner = overs[:first_array], overs[first_array:]
-    axes = [Axis(_field(over), np.array(over.values, dtype=float)) for over in inner]
+    axes = [Axis(field_of(over), np.array(over.values, dtype=float)) for over in inner]
     for values in product(*(over.values for over in outer)):
         resolved = prepared[tuple(value for over, value in zip(outer, values, strict=True) if not over.numeric)]
         scenario = resolved.scenario
         for over, value in zip(outer, values, strict=True):
-            scenario = replace_at(scenario, _field(over), value) if over.numeric else scenario
+            scenario = replace_at(scenario, field_of(over), value) if over.numeric else scenario
         fixed = {over.name: value for over, value in zip(outer, values, strict=True)}
         for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
@@ -271,23 +205,3 @@ def _over_layer(catalog: Catalog, named: list[Over], words: tuple[Any, ...], num
     for over, word in [*zip(named, words, strict=True), *((over, over.values[0]) for over in numeric)]:
         raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
     return read_layer(catalog, raw, "--over", "--over")
-
-
-def _distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
-    """No axis twice, and one cadence at a time."""
-    keys = [f"{over.section}.{over.key}" for over in overs]
-    for over, key in zip(overs, keys, strict=True):
-        if keys.count(key) > 1:
-            raise InputError(f"{over.name} is an axis twice", where="--over", remedy="join its values with commas")
-    one_cadence({over.key for over in overs if over.section == "policy"}, layers, "--over")
-
-
-def one_cadence(keys: set[str], layers: Sequence[Layer], where: str) -> None:
-    """The cadences that flags give must not contradict each other."""
-    flags = {key for layer in layers if layer.is_flag for key in layer.sections.get("policy", {})}
-    schema.exclusive_cadence(keys | (flags if keys & {*CADENCES, "optimal"} else set()), where)
-
-
-def _field(over: Over) -> str:
-    target = KEYS[over.section][over.key]
-    return target if over.section == "run" else f"{over.section}.{target}"

@@ -1,44 +1,22 @@
-"""What the user said, over what the catalogue knows, over what is assumed: a Scenario and the list of its inputs.
-
-Layers, each over the one before: models/defaults.toml, the presets and files a scenario extends, the file itself, flags. Naming
-another catalogue entry (tier.id, cluster.id ...) in a later layer forgets what earlier layers said of that section.
-"""
+"""What the layers mean: the core's Scenario, and the list of its inputs with who said each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.catalog import files, schema
+from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, unit_of
+from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, unit_of
 from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.size import full_bytes
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.layers import Layer, merged, read_layer
 
-DEFAULT_SCENARIO = "gpt4-scale-2tb"
-_DEEPEST = 20
 DEFAULTS = "models/defaults.toml"
-
-
-class Layer(NamedTuple):
-    """One document's say: figures and words by section."""
-
-    label: str
-    sections: dict[str, dict[str, Any]]
-    name: str = ""
-    file: str = ""
-    """the user's file it was read from"""
-    compare_tiers: tuple[str, ...] = ()
-    compare_saves: tuple[float, ...] = ()
-
-    @property
-    def is_flag(self) -> bool:
-        return self.label.startswith("--")
 
 
 class Input(NamedTuple):
@@ -67,101 +45,6 @@ class Resolved(NamedTuple):
     claims: tuple[schema.Claim, ...]
     unknown: dict[str, str]
     """why a quantity that a bill would like is not known, with the key that would supply it"""
-
-
-def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
-    """A validated document as a layer."""
-    document = schema.read_scenario(raw, where)
-    basis, source = document.basis or basis, document.source or source
-    sections: dict[str, dict[str, Any]] = {}
-    for section, values in document.sections.items():
-        if section == "policy":
-            schema.exclusive_cadence(set(values), where)
-        sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
-    return Layer(label or where, sections, document.name, "", document.compare_tiers, document.compare_saves)
-
-
-def layers_of(catalog: Catalog, name: str) -> list[Layer]:
-    """The layers of a scenario file or preset, the one it extends first; `extends` in a circle is an error."""
-    layers: list[Layer] = []
-    chain: list[str] = []
-    here = Path()
-    wanted = name
-    while wanted:
-        if "\0" in wanted:
-            raise InputError(f"{brief(wanted)} is no name of a file", where="--scenario")
-        is_file = wanted.endswith(".toml") or "/" in wanted
-        if is_file:
-            path = here / wanted
-            file, shown, identity = path, str(path), str(path.resolve())
-        else:
-            file, shown = catalog.file_of("scenario", wanted)  # type: ignore[assignment]
-            identity = "preset " + wanted
-        if identity in chain:
-            circle = " -> ".join(Path(link).name for link in [*chain, identity])
-            raise InputError(f"extends itself: {circle[:200]}", where=shown, key="extends", remedy="break the circle")
-        if len(chain) >= _DEEPEST:
-            raise InputError(f"extends more than {_DEEPEST} others in a row", where=shown, key="extends", remedy="join some of them")
-        chain.append(identity)
-        raw = files.toml_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
-        owner = ("user", "") if is_file else ("assumed", "house")
-        layer = read_layer(catalog, raw, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner)
-        layers.append(layer._replace(file=str(path) if is_file else ""))
-        here = path.parent if is_file else Path()
-        extends = raw.get("extends")
-        wanted = extends if isinstance(extends, str) else ""
-    return layers[::-1]
-
-
-def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = None) -> Layer:
-    """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers, true/false or words."""
-    raw: dict[str, Any] = {}
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        section, dot, key = path.strip().partition(".")
-        if not equals or not dot or not key:
-            raise InputError(f"{brief(setting)} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
-        if section not in SECTIONS:
-            raise UnknownName("section", section, SECTIONS, where="--set")
-        known = (*KEYS[section], *WORDS[section])
-        if key not in known:
-            raise UnknownName(f"key in {section}", key, known, where="--set")
-        text: Any = value.strip()
-        if WORDS[section].get(key) == (bool,):
-            text = {"true": True, "false": False}.get(text.lower(), text)
-        raw.setdefault(section, {})[key] = text
-    layer = read_layer(catalog, raw, "--set", "--set")
-    if interval is None:
-        return layer
-    try:
-        said = schema.section_values("policy", {"interval": interval})
-    except InputError as error:
-        error.key = ""
-        raise error.at("--interval") from None
-    policy = layer.sections.setdefault("policy", {})
-    schema.exclusive_cadence({*policy, *said}, "--interval")
-    policy.update({key: value.or_else("user", "") for key, value in said.items()})
-    return layer
-
-
-def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
-    """Values by section, later layers over earlier ones, and the label of the layer each comes from."""
-    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-    said_by: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
-    for layer in layers:
-        for section, said in layer.sections.items():
-            reference = REFERENCES.get(section)
-            if reference in said and values[section].get(reference) != said[reference]:
-                dropped = [key for key in values[section] if said_by[section][key] != "defaults"]
-                for key in dropped:
-                    del values[section][key], said_by[section][key]
-            if section == "policy" and said.keys() & {*CADENCES, "optimal"}:
-                for cadence in (*CADENCES, "optimal"):
-                    values[section].pop(cadence, None)
-            for key, value in said.items():
-                values[section][key] = value
-                said_by[section][key] = layer.label
-    return values, said_by
 
 
 @lru_cache(maxsize=4)

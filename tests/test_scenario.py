@@ -12,7 +12,8 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import template
 from ckptcost.errors import InputError
 from ckptcost.jobs import model
-from ckptcost.scenario import layers_of, merged, ranges_of, read_layer, resolve, set_layer
+from ckptcost.layers import layers_of, merged, read_layer, set_layer
+from ckptcost.scenario import ranges_of, resolve
 
 SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
 JOB = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 EPILOG = """\
@@ -14,13 +15,18 @@ An existing file is never overwritten; "-" prints to stdout.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="scenario.toml", help="default: scenario.toml")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a scenario file instead, for editors")
 
 
 def run(options: argparse.Namespace) -> int:
+    from ckptcost.catalog.schema import scenario_json_schema
     from ckptcost.catalog.template import template
     from ckptcost.cli import output
     from ckptcost.errors import InputError
 
+    if options.schema:
+        output.write([json.dumps(scenario_json_schema(), indent=1) + "\n"], None)
+        return 0
     if not options.file:
         raise InputError("names no file", key="FILE", remedy="e.g. ckptcost init scenario.toml")
     if options.file != "-" and os.path.lexists(options.file):

@@ -10,14 +10,12 @@ import hashlib
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ckptcost.catalog.figures import softest
-from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import Bill, Line
 from ckptcost.core.draws import SAMPLES, SEED, p5_p95
@@ -29,11 +27,9 @@ from ckptcost.errors import InputError, brief
 from ckptcost.jobs import Answer, Case
 from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.canonical import sha256, tidy
+from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of, inputs_hash, plain_factor
 from ckptcost.report.rows import columns_of
-from ckptcost.scenario import Input
 from ckptcost.version import __version__
-
-Part = dict[str, Any]
 
 SCHEMA_NAME, SCHEMA_VERSION, METHOD_VERSION = "ckptcost.report", "1.0", "2026.1"
 FACTOR_SET = "ckptcost catalogue"
@@ -50,44 +46,6 @@ FIELDS: tuple[tuple[str, Any, str, Any], ...] = (
     ("embodied", "embodied_kgco2e", "kgCO2e", _same), ("gpu_time_lost", "gpu_s", "GPU-h", to_hours), ("cost", "cost_usd", "USD", _same),
 )  # fmt: skip
 """quantity of the document, attribute of a line, unit, and how one becomes the other"""
-
-_SAVING = (
-    "checkpoint.*",
-    "tier.*",
-    "cluster.gpus",
-    "cluster.gpus_per_node",
-    "cluster.gpu_d2h",
-    "cluster.node_nic",
-    "policy.*",
-    "run.work",
-    "failures.*",
-)
-_POWER = {
-    "gpu_wait": ("cluster.gpu_stall",), "host_wait": ("cluster.host_stall",), "slowdown": ("cluster.gpu_train", "cluster.host_train"),
-    "redone_work": ("cluster.gpu_train", "cluster.host_train"), "loading": ("cluster.gpu_stall", "cluster.host_stall"),
-    "restart": ("cluster.gpu_stall", "cluster.gpu_idle", "cluster.gpu_train", "cluster.host_stall", "cluster.host_idle",
-    "cluster.host_train"),
-}  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Which inputs a figure of a line rests on."""
-    second = line_id.startswith("second_")
-    plain = line_id.removeprefix("second_")
-    timed = plain in _POWER
-    wanted = [pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING]
-    if timed and field in ("energy", "emissions_location", "emissions_market", "cost"):
-        wanted += _POWER[plain]
-    if field in ("energy", "emissions_location", "emissions_market"):
-        wanted.append("site.pue")
-    wanted += {
-        "emissions_location": ["site.grid_location"], "emissions_market": ["site.grid_market"], "embodied": ["cluster.gpu_embodied"],
-        "cost": ["site.tariff", "cluster.gpu_price"] if timed else ["site.tariff"],
-    }.get(field, [])  # fmt: skip
-    sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
-    single = set(wanted)
-    return tuple(name for name in known if name in single or name.startswith(sections))
 
 
 def _quantity(value: Any, drawn: Any, unit: str, people: Any, factors: Sequence[str] = (), excludes: Sequence[str] = ()) -> Part:
@@ -138,29 +96,6 @@ def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Pa
     }  # fmt: skip
 
 
-_SOURCE = ("title", "publisher", "url", "version", "retrieved", "licence")
-
-
-def _sources(catalog: Catalog, said: str) -> list[Part]:
-    found: list[Part] = []
-    for name in filter(None, (part.strip() for part in said.split(";"))):
-        entry = catalog.sources.get(name, {"title": name})
-        found.append({key: str(entry[key]) if key in entry else None for key in _SOURCE} | {"id": name})
-    return found
-
-
-def _factor(i: Input, catalog: Catalog) -> Part:
-    section, key = i.path.split(".")
-    f = i.figure
-    return {
-        "id": i.path, "name": meaning_of(section, key), "value": None if f.value == float("inf") else f.value, "unit": i.unit,
-        "text": f.text,
-        "low": f.low, "high": f.high, "origin": "default" if f.basis in ("", "assumed") else f.basis, "set_by": i.origin,
-        "boundary": f.boundary or None,
-        "note": f.note or None, "sources": _sources(catalog, f.source),
-    }  # fmt: skip
-
-
 def case_id(case: Case) -> str:
     """Tier and number of saves."""
     return f"{case.tier_id}@{case.outcome.saves:.12g}"
@@ -182,7 +117,7 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
         "id": case_id(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
         "values": {name: tidy(float(value)) for name, value in values.items()},
         "low": low, "high": high, "claims": _claims(case), "cautions": [caution.code for caution in case.cautions],
-        "factors": [_factor(i, catalog) for path, i in mine.items() if theirs.get(path) != i],
+        "factors": [factor_of(i, catalog) for path, i in mine.items() if theirs.get(path) != i],
         "dropped": [path for path in theirs if path not in mine],
         "choices": {key: words.get(key) for key in sorted({*words, *base_words}) if words.get(key) != base_words.get(key)},
     }  # fmt: skip
@@ -276,25 +211,12 @@ def _subject(case: Case) -> Part:
     }  # fmt: skip
 
 
-def _assumptions(factors: list[Part]) -> list[Part]:
-    assumed = [f for f in factors if f["origin"] == "default"]
-    return [
-        {
-            "id": f"A{n}",
-            "text": f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else ""),
-            **{key: f[key] for key in ("value", "unit", "low", "high")},
-            "sensitivity": None,
-        }
-        for n, f in enumerate(assumed, start=1)
-    ]
-
-
 @np.errstate(over="ignore")
 def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Part:
     """The document's content: the first case in full, all cases as rows. The result's hash is still empty."""
     case = answer.cases[0]
     o, spread = case.outcome, case.spread
-    factors = [_factor(i, catalog) for i in case.resolved.inputs]
+    factors = [factor_of(i, catalog) for i in case.resolved.inputs]
     known = tuple(f["id"] for f in factors)
     bases = {i.path: i.figure.basis or "assumed" for i in case.resolved.inputs}
     rows = [_row(each, case, catalog) for each in answer.cases]
@@ -313,12 +235,12 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
         "one_save": {"totals": _totals(o.one_save, spread.one_save, "marginal", known), "components": _components(o.one_save,
         spread.one_save, known, bases, case)},
         "avoidable": _difference(rows[0], _row(answer.reference, case, catalog)) if answer.reference else None,
-        "cases": rows, "factors": factors, "choices": choices, "assumptions": _assumptions(factors), "measurements": [],
+        "cases": rows, "factors": factors, "choices": choices, "assumptions": assumptions_of(factors), "measurements": [],
         "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"}, "warnings": _warnings(answer),
         "reproducibility": {
             "inputs_sha256": digest, "seed": SEED, "result_sha256": "",
             "inputs": [_file(name, raw) for name, raw in files],
-            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([_plain(f) for f in everything])},
+            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([plain_factor(f) for f in everything])},
         },
     }  # fmt: skip
 
@@ -350,17 +272,6 @@ def build(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: 
 
     report = Report.model_validate(parts_of(answer, catalog, command, files))
     return report.model_copy(update={"reproducibility": report.reproducibility.model_copy(update={"result_sha256": result_hash(report)})})
-
-
-def inputs_hash(factors: list[Part], choices: Part, rows: list[Part]) -> str:
-    """Over the factors and choices of all cases."""
-    first = {"factors": [_plain(f) for f in factors], "choices": choices}
-    others = [{"factors": [_plain(f) for f in row["factors"]], "dropped": row["dropped"], "choices": row["choices"]} for row in rows[1:]]
-    return sha256([first, *others])
-
-
-def _plain(factor: Part) -> Part:
-    return {key: factor[key] for key in ("id", "value", "unit", "low", "high", "origin")}
 
 
 NOT_HASHED = {"schema_name", "schema_version", "report_id", "generated_at", "tool", "reproducibility"}

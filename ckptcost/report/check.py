@@ -18,8 +18,9 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs import Answer, Case, case_of
-from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, Part, inputs_hash, parts_of, result_hash
+from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
 from ckptcost.report.document import Report
+from ckptcost.report.factors import Part, inputs_hash
 from ckptcost.scenario import Input, Resolved
 
 MOST_BYTES = 50_000_000

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ckptcost.axes import Over
 from ckptcost.catalog.keys import meaning_of, unit_of
 from ckptcost.errors import InputError
-from ckptcost.jobs import Over, Piece, Sweep
+from ckptcost.jobs import Piece, Sweep
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
 from ckptcost.report.canonical import tidy

@@ -35,7 +35,8 @@ KEYS: dict[str, dict[str, str]] = {
     "tiers": {
         "write": "bytes_per_s", "read": "bytes_per_s", "node_write": "bytes_per_s", "node_read": "bytes_per_s", "gpu_write": "bytes_per_s",
         "gpu_read": "bytes_per_s", "write_per_capacity": "per_s", "read_per_capacity": "per_s", "capacity": "bytes", "setup": "s",
-        "files_rate": "files_per_s", "write_energy": "j_per_byte", "active_power": "w", "idle_power": "w", "network_energy": "j_per_byte",
+        "files_rate": "files_per_s", "rate_spread": "",
+        "write_energy": "j_per_byte", "active_power": "w", "idle_power": "w", "network_energy": "j_per_byte",
         "storage_price": "usd_per_byte_s", "request_price": "usd_per_request", "request_size": "bytes", "standing_price": "usd_per_s",
         "drive_writes": "per_s",
     },

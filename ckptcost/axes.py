@@ -1,0 +1,99 @@
+"""What the user said of a sweep's axes: "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckptcost.catalog import schema
+from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, unit_of
+from ckptcost.core.units import parse
+from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.layers import Layer
+
+MOST_ROWS = 5_000_000
+ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid",
+"accelerator": "cluster.accelerator",
+           "saves": "policy.saves", "interval": "policy.interval", "gpus": "cluster.gpus", "mode": "policy.mode"}  # fmt: skip
+# other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
+_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction",
+"cluster.host_train",
+             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"}  # fmt: skip
+
+
+class Over(NamedTuple):
+    """One axis of a sweep as the user said it."""
+
+    name: str
+    section: str
+    key: str
+    values: tuple[Any, ...]
+    numeric: bool
+
+
+def over_of(text: str) -> Over:
+    """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1 PB,2 PB"."""
+    name, equals, said = text.partition("=")
+    path = ALIASES.get(name.strip(), name.strip())
+    section, _, key = path.partition(".")
+    if not equals or not said.strip():
+        raise InputError(f"{brief(text)} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
+    if section not in SECTIONS or not key:
+        raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
+    if key in WORDS[section] or key == "optimal":
+        words = tuple(part.strip() for part in said.split(","))
+        if not all(words):
+            raise InputError("an empty value", where="--over", key=name, remedy="write e.g. --over tier=nas-hdd,generic-pfs")
+        return Over(name, section, key, words, False)
+    if key not in KEYS[section]:
+        raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
+    try:
+        values = _values(said, unit_of(section, key))
+        for value in values:
+            schema.within_limits(section, key, value, f"{value:g}")
+    except InputError as error:
+        raise error.at("--over", name) from None
+    return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
+
+
+def _values(said: str, unit: str) -> tuple[float, ...]:
+    found: list[float] = []
+    for part in said.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            found.append(parse(part, unit))
+            continue
+        if len(ends) != 3:
+            raise InputError(f"{brief(part)} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
+        start, stop = parse(ends[0], unit), parse(ends[1], unit)
+        geometric = ends[2].strip().startswith("*")
+        step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
+        if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
+            raise InputError(f"{brief(part)} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
+        count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
+        if count > MOST_ROWS:
+            raise InputError(f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step")
+        found += [float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)]
+    return tuple(found)
+
+
+def distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
+    """No axis twice, and one cadence at a time."""
+    keys = [f"{over.section}.{over.key}" for over in overs]
+    for over, key in zip(overs, keys, strict=True):
+        if keys.count(key) > 1:
+            raise InputError(f"{over.name} is an axis twice", where="--over", remedy="join its values with commas")
+    one_cadence({over.key for over in overs if over.section == "policy"}, layers, "--over")
+
+
+def one_cadence(keys: set[str], layers: Sequence[Layer], where: str) -> None:
+    """The cadences that flags give must not contradict each other."""
+    flags = {key for layer in layers if layer.is_flag for key in layer.sections.get("policy", {})}
+    schema.exclusive_cadence(keys | (flags if keys & {*CADENCES, "optimal"} else set()), where)
+
+
+def field_of(over: Over) -> str:
+    target = KEYS[over.section][over.key]
+    return target if over.section == "run" else f"{over.section}.{target}"

@@ -1,0 +1,101 @@
+"""The inputs as the report tells them: factors with their sources, which figure rests on which, and the assumptions among them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ckptcost.catalog.keys import meaning_of
+from ckptcost.catalog.store import Catalog
+from ckptcost.report.canonical import sha256
+from ckptcost.scenario import Input
+
+Part = dict[str, Any]
+"""a piece of the document"""
+
+_SAVING = (
+    "checkpoint.*",
+    "tier.*",
+    "cluster.gpus",
+    "cluster.gpus_per_node",
+    "cluster.gpu_d2h",
+    "cluster.node_nic",
+    "policy.*",
+    "run.work",
+    "failures.*",
+)
+_POWER = {
+    "gpu_wait": ("cluster.gpu_stall",), "host_wait": ("cluster.host_stall",), "slowdown": ("cluster.gpu_train", "cluster.host_train"),
+    "redone_work": ("cluster.gpu_train", "cluster.host_train"), "loading": ("cluster.gpu_stall", "cluster.host_stall"),
+    "restart": ("cluster.gpu_stall", "cluster.gpu_idle", "cluster.gpu_train", "cluster.host_stall", "cluster.host_idle",
+    "cluster.host_train"),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Which inputs a figure of a line rests on."""
+    second = line_id.startswith("second_")
+    plain = line_id.removeprefix("second_")
+    timed = plain in _POWER
+    wanted = [pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING]
+    if timed and field in ("energy", "emissions_location", "emissions_market", "cost"):
+        wanted += _POWER[plain]
+    if field in ("energy", "emissions_location", "emissions_market"):
+        wanted.append("site.pue")
+    wanted += {
+        "emissions_location": ["site.grid_location"], "emissions_market": ["site.grid_market"], "embodied": ["cluster.gpu_embodied"],
+        "cost": ["site.tariff", "cluster.gpu_price"] if timed else ["site.tariff"],
+    }.get(field, [])  # fmt: skip
+    sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
+    single = set(wanted)
+    return tuple(name for name in known if name in single or name.startswith(sections))
+
+
+_SOURCE = ("title", "publisher", "url", "version", "retrieved", "licence")
+
+
+def sources_of(catalog: Catalog, said: str) -> list[Part]:
+    found: list[Part] = []
+    for name in filter(None, (part.strip() for part in said.split(";"))):
+        entry = catalog.sources.get(name, {"title": name})
+        found.append({key: str(entry[key]) if key in entry else None for key in _SOURCE} | {"id": name})
+    return found
+
+
+def factor_of(i: Input, catalog: Catalog) -> Part:
+    section, key = i.path.split(".")
+    f = i.figure
+    return {
+        "id": i.path, "name": meaning_of(section, key), "value": None if f.value == float("inf") else f.value, "unit": i.unit,
+        "text": f.text,
+        "low": f.low, "high": f.high, "origin": "default" if f.basis in ("", "assumed") else f.basis, "set_by": i.origin,
+        "boundary": f.boundary or None,
+        "note": f.note or None, "sources": sources_of(catalog, f.source),
+    }  # fmt: skip
+
+
+def assumptions_of(factors: list[Part]) -> list[Part]:
+    assumed = [f for f in factors if f["origin"] == "default"]
+    return [
+        {
+            "id": f"A{n}",
+            "text": f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else ""),
+            **{key: f[key] for key in ("value", "unit", "low", "high")},
+            "sensitivity": None,
+        }
+        for n, f in enumerate(assumed, start=1)
+    ]
+
+
+def inputs_hash(factors: list[Part], choices: Part, rows: list[Part]) -> str:
+    """Over the factors and choices of all cases."""
+    first = {"factors": [plain_factor(f) for f in factors], "choices": choices}
+    others = [
+        {"factors": [plain_factor(f) for f in row["factors"]], "dropped": row["dropped"], "choices": row["choices"]} for row in rows[1:]
+    ]
+    return sha256([first, *others])
+
+
+def plain_factor(factor: Part) -> Part:
+    return {key: factor[key] for key in ("id", "value", "unit", "low", "high", "origin")}
