@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,10 +13,21 @@ from ckptcost.report.rows import columns_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ckptcost.report.document import Row
+
+class CaseRow(Protocol):
+    """A row of a report, as the document or a view holds it."""
+
+    @property
+    def tier(self) -> str: ...
+    @property
+    def values(self) -> Mapping[str, float | None]: ...
+    @property
+    def low(self) -> Mapping[str, float | None]: ...
+    @property
+    def high(self) -> Mapping[str, float | None]: ...
 
 
-def frame_of_rows(rows: Sequence[Row]) -> pd.DataFrame:
+def frame_of_rows(rows: Sequence[CaseRow]) -> pd.DataFrame:
     """One row a case; ranges as _low and _high columns where there are any."""
     import pandas as pd
 
