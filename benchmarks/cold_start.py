@@ -8,7 +8,8 @@ from measure import COMMAND, Row, differences, figures, interleaved, process, ra
 from scenarios import PRESET
 
 HEAVY = ("numpy", "pydantic", "pandas", "rich", "textual")
-COMMANDS = {"--help": ["--help"], "--version": ["--version"], "model": ["model"], f"model -s {PRESET}": ["model", "-s", PRESET]}
+MODELS = {"model": ["model"], f"model -s {PRESET}": ["model", "-s", PRESET], "model -f json": ["model", "-f", "json"]}
+COMMANDS = {"--help": ["--help"], "--version": ["--version"], **MODELS}
 # the command's own output goes to stderr, which leaves stdout for the answer
 LOADED = """
 import sys
@@ -34,7 +35,6 @@ def measure(rounds: int = 21) -> str:
             "numpy": process(python, "-c", "import numpy"),
             "BaseModel": process(python, "-c", "import numpy; from pydantic import BaseModel"),
             **{name: process(COMMAND, *words) for name, words in COMMANDS.items()},
-            "json": process(COMMAND, "model", "-f", "json"),
         },
         rounds,
     )
@@ -43,14 +43,13 @@ def measure(rounds: int = 21) -> str:
         Row("`ckptcost --version`", t["--version"], "ms", 80),
         Row("`import ckptcost`, less a bare `python -c pass`", differences(t["import"], t["bare"]), "ms", 40),
     ]
-    for name in ("model", f"model -s {PRESET}"):
+    for name in MODELS:
         rows += [
             Row(f"`ckptcost {name}` over `import numpy, pydantic`", ratios(t[name], t["floor"]), "x", 2),
             Row(f"`ckptcost {name}` over `import numpy; from pydantic import BaseModel`", ratios(t[name], t["BaseModel"]), "x"),
             Row(f"`ckptcost {name}`", t[name], "ms"),
         ]
     rows += [
-        Row("`ckptcost model -f json`", t["json"], "ms"),
         Row("`python -c pass`", t["bare"], "ms"),
         Row("`python -c 'import numpy'`", t["numpy"], "ms"),
         Row("`python -c 'import numpy, pydantic'`", t["floor"], "ms"),

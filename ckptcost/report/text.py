@@ -143,6 +143,21 @@ def interval_lines(report: Report) -> list[str]:
     return lines
 
 
+def carbon_lines(report: Report) -> list[str]:
+    """What the kgCO2e column is, and what it is not."""
+    t, where = report.totals, report.subject.grid or report.subject.site
+    market = f"{number(t.emissions_market.value)} kgCO2e" if t.emissions_market.value is not None else "not known (site.grid_market)"
+    embodied = f"{number(t.embodied.value)} kgCO2e" if t.embodied.value is not None else "not known"
+    return [f"kgCO2e is location-based ({where}). Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."]
+
+
+def allocated_lines(report: Report) -> list[str]:
+    """The second ledger, where anything of it is known."""
+    energy, cost = report.allocated.energy.value, report.allocated.cost.value
+    said = [f"{number(energy)} kWh of idle storage"] * bool(energy) + [f"{number(cost)} USD of standing price"] * bool(cost)
+    return [f"Allocated, in no total: {' and '.join(said)}."] if said else []
+
+
 def basis_line(report: Report) -> str:
     """Of so many inputs, so many measured ..."""
     counts: dict[str, int] = {}
@@ -163,6 +178,7 @@ def tables(report: Report) -> list[Table]:
 def heading(report: Report) -> list[str]:
     s, b = report.subject, report.schedule
     gpus = f"{count(s.accelerator_count)} x {s.accelerator or 'GPU'}"
+    second = f", every {count(report.choices_second)}th save also on {s.second_tier}" if s.second_tier else ""
     return [
         s.run_name,
         f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}, "
@@ -198,7 +214,7 @@ def text(report: Report) -> str:
         out += ["", _wrapped(name), *columns(header, rows, widest=WIDTH)]
         if note:
             out.append(_wrapped(note))
-    out += ["", *(_wrapped(line) for line in [*interval_lines(report), *avoidable_lines(report), _rate_line(report)])]
+    out += ["", *(_wrapped(line) for line in _remarks(report))]
     if report.warnings:
         out += ["", "Take care"]
         out += [_wrapped(f"{w.message} ({w.code})", "- ", "  ") for w in report.warnings]
@@ -206,6 +222,10 @@ def text(report: Report) -> str:
     out += [_wrapped(_assumed(f.id, f.text, f.value, f.unit, f.low, f.high), "- ", "  ") for f in report.factors if f.origin == "default"]
     out += ["", _wrapped(_READING)]
     return "\n".join(out) + "\n"
+
+
+def _remarks(report: Report) -> list[str]:
+    return [*interval_lines(report), *avoidable_lines(report), *allocated_lines(report), *carbon_lines(report), _rate_line(report)]
 
 
 def _rate_line(report: Report) -> str:
@@ -231,7 +251,7 @@ def to_markdown(report: Report) -> str:
     for name, header, rows, note in tables(report):
         out += ["", f"## {name}", "", *markdown(header, rows)]
         out += ["", f"_{note}_"] if note else []
-    out += ["", "## Interval", "", *(f"- {line}" for line in [*interval_lines(report), *avoidable_lines(report), _rate_line(report)])]
+    out += ["", "## Interval", "", *(f"- {line}" for line in _remarks(report))]
     if report.warnings:
         out += ["", "## Take care", "", *(f"- `{w.code}` {w.message}" for w in report.warnings)]
     out += ["", "## Inputs", "", basis_line(report), ""]
