@@ -92,37 +92,42 @@ def model(
     if saves:
         one_cadence({"saves"}, [layer for layer in layers if "saves" not in layer.sections.get("policy", {})], "--saves")
     asked = _compared(layers)
+    counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
-        case_of(resolve(catalog, _with(catalog, layers, tier, count)))
+        case_of(resolve(catalog, _with(catalog, layers, tier, count, counted_by)))
         for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
     )
     reference = None
     if against is not None:
-        reference = case_of(resolve(catalog, _with(catalog, layers, against, saves[0] if saves else None)))
+        reference = case_of(resolve(catalog, _with(catalog, layers, against, saves[0] if saves else None, counted_by)))
     return Answer(cases, reference)
 
 
-def _compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float]]:
-    """What the scenario itself compares, unless a later layer (a flag) says one tier or one cadence."""
+def _compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:
+    """What the scenario itself compares and which layer counts, unless a later one (a flag) says one tier or one cadence."""
     tiers: Sequence[str] = ()
     saves: Sequence[float] = ()
+    counted_by = None
     for layer in layers:
         if "id" in layer.sections.get("tier", {}):
             tiers = ()
         if {"interval", "steps", "per_day", "saves", "optimal"} & layer.sections.get("policy", {}).keys():
             saves = ()
         tiers, saves = layer.compare_tiers or tiers, layer.compare_saves or saves
-    return tiers, saves
+        counted_by = layer if layer.compare_saves else counted_by
+    return tiers, saves, counted_by
 
 
-def _with(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: float | None) -> list[Layer]:
+def _with(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: float | None, counted_by: Layer | None) -> list[Layer]:
     """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
     chosen = []
     if tier is not None:
         chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "--tier"))
     if saves is not None:
-        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, "--saves", "--saves"))
+        label = counted_by.label if counted_by is not None else "--saves"
+        owner = ("assumed", "house") if label.startswith("scenario ") else ("user", "")
+        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, label, label, *owner))
     return _under_flags(layers, *chosen)
 
 

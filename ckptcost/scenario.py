@@ -217,6 +217,8 @@ class _Builder:
             self.unknown[f"{section}.write_energy"] = "no joules per byte and no power is published for it"
         if shared and "network_energy" not in figures:
             self.unknown[f"{section}.network_energy"] = "no sourced figure for the energy of carrying a byte to storage"
+        if ("standing_price" in figures or "idle_power" in figures) and "capacity" not in figures:
+            self.unknown[f"{section}.capacity"] = "without it no share of the standing price or idle power can be told"
         if shared and "storage_price" not in figures and "standing_price" not in figures:
             self.unknown[f"{section}.storage_price"] = "no price is known for it"
 

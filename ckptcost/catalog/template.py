@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, meaning_of, unit_of
-from ckptcost.core.units import UNITS
+from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, meaning_of
 
 _HEAD = """\
 # A ckptcost scenario: one training job and where its checkpoints go.
@@ -20,28 +19,31 @@ _GIVEN = {
     "policy": {"interval": '"30 min"', "keep_last": "3"},
     "site": {"id": '"usa"'}, "run": {"work": '"30 days"'},
 }  # fmt: skip
-_EXAMPLES = {"model": '"llama31-70b"', "id": '"object-store"', "accelerator": '"h100-sxm"', "grid": '"SWE"', "name": '"our storage"'}
-_PLAIN = {
-    "params": '"70B"', "files": "512", "full_every": "1", "delta_fraction": "0.1", "compression_ratio": "1.0", "gpus": "1024",
-    "gpus_per_node": "8", "steps": "100",
-    "per_day": "48", "saves": "100", "slowdown": '"2 %"', "in_flight": "1", "keep_last": "3", "second_keep_last": "10",
-    "second_every": "10", "pue": "1.15",
-    "node_loss_fraction": '"78 %"', "rate_spread": '"10 %"', "straggler_factor": "1.0", "replicas_writing": "1",
-    "readers_per_byte": "1", "train_fraction": '"90 %"', "stall_fraction": '"49 %"',
+_WORDS = {"model": '"llama31-70b"', "id": '"object-store"', "accelerator": '"h100-sxm"', "grid": '"SWE"', "name": '"our storage"'}
+_EXAMPLES = {
+    "params": "70B", "bytes_per_param": "14 B", "extra": "2 GB", "size": "2 TB", "files": "512", "replicas_writing": "1",
+    "straggler_factor": "1.0", "full_every": "1", "delta_fraction": "0.1", "compression_ratio": "1.0", "compress_rate": "400 GB/s",
+    "write": "30 GB/s", "read": "30 GB/s", "node_write": "11 GB/s", "node_read": "27 GB/s", "gpu_write": "50 GB/s",
+    "gpu_read": "50 GB/s", "write_per_capacity": "125 MB/s/TiB", "read_per_capacity": "125 MB/s/TiB", "capacity": "6 PB",
+    "rate_spread": "10 %", "setup": "4 s", "files_rate": "5000 files/s", "write_energy": "139 J/GB", "active_power": "14 kW",
+    "idle_power": "9.5 kW", "network_energy": "5 J/GB", "storage_price": "0.023 USD/GB-month",
+    "request_price": "0.005 USD/1000 requests", "request_size": "8 MB", "standing_price": "12 USD/h", "drive_writes": "1 /day",
+    "gpus": "1024", "gpus_per_node": "8", "gpu_train": "630 W", "gpu_stall": "309 W", "gpu_idle": "70 W", "host_train": "2800 W",
+    "host_stall": "2800 W", "host_idle": "1200 W", "gpu_d2h": "55 GB/s", "node_nic": "50 GB/s", "node_ram": "2 TB",
+    "gpu_price": "2.50 USD/GPU-h", "gpu_embodied": "33 g/GPU-h", "readers_per_byte": "1", "train_fraction": "90 %",
+    "stall_fraction": "49 %", "gpu_tdp": "700 W", "interval": "30 min", "steps": "100", "per_day": "48", "saves": "100", "step": "12 s",
+    "snapshot": "0.5 s", "slowdown": "2 %", "in_flight": "1", "keep_last": "3", "second_keep_last": "10", "second_every": "10",
+    "rate": "3.8 /1000 node-days", "shared_rate": "0.1 /day", "node_loss_fraction": "78 %", "detect": "2 min", "reschedule": "3 min",
+    "init": "3 min", "warmup": "1 min", "pue": "1.15", "tariff": "0.09 USD/kWh", "grid_location": "384 g/kWh",
+    "grid_market": "50 g/kWh", "work": "30 days",
 }  # fmt: skip
-_EXTRA = {
-    "interval": '"30 min"',
-    "bytes_per_param": '"14 B"',
-    "drive_writes": '"1 /day"',
-    "write_per_capacity": '"125 MB/s/TiB"',
-    "read_per_capacity": '"125 MB/s/TiB"',
-    "gpu_train": '"630 W"',
-    "gpu_tdp": '"700 W"',
-}
+"""a plausible value of each key; a test parses them all"""
 
 
-def _example(section: str, key: str) -> str:
-    return _PLAIN.get(key) or _EXTRA.get(key) or f'"{UNITS[unit_of(section, key)][1]}"'
+def example_of(key: str) -> str:
+    """The example as TOML: a bare number, else text."""
+    text = _EXAMPLES[key]
+    return text if text.replace(".", "", 1).isdigit() else f'"{text}"'
 
 
 def template() -> str:
@@ -52,12 +54,12 @@ def template() -> str:
         shown = [
             (
                 word,
-                _EXAMPLES.get(word) or ("true" if allowed == (bool,) else f'"{allowed[0]}"'),
+                _WORDS.get(word) or ("true" if allowed == (bool,) else f'"{allowed[0]}"'),
                 "one of " + ", ".join(map(str, allowed)) if allowed not in ((str,), (bool,)) else "",
             )
             for word, allowed in WORDS[section].items()
         ]
-        shown += [(key, _example(section, key), meaning_of(section, key)) for key in KEYS[section]]
+        shown += [(key, example_of(key), meaning_of(section, key)) for key in KEYS[section]]
         whole = bool(given)
         out.append(
             f"\n{'' if whole else '# '}[{section}]"

@@ -175,13 +175,14 @@ def _storage(
     asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
+    standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
     return [
         line(prefix + "storage_write", "save", "marginal", tier.boundary, writing_j, 0.0, money.electricity_usd(writing_j, usd_per_j)),
         line(prefix + "network", "save", "marginal", "cluster", carried_j, 0.0, money.electricity_usd(carried_j, usd_per_j)),
         line(prefix + "requests", "save", "marginal", tier.boundary, 0.0, 0.0, asking_usd),
         line(prefix + "retention", "keep", "marginal", tier.boundary, 0.0, 0.0, keeping_usd),
-        line(prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, tier.usd_per_s * wall_s),
+        line(prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, standing_usd),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
-from ckptcost.core.numeric import minimum, ratio
+from ckptcost.core.numeric import isnan, minimum, ratio
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, nodes_of
@@ -57,6 +57,12 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         held_at_once_bytes(s, saved), s.tier.capacity_bytes),
         Caution("DRIVE_WEAR", _ok(drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s),
         drive_writes_per_s(s.tier, saved.written_bytes, cycle_s), s.tier.drive_writes_per_s),
+        Caution(
+            "NAMEPLATE_POWER",
+            _ok(isnan(s.tier.write_j_per_byte)) & _ok(isnan(s.tier.idle_w)) & _ok(s.tier.active_w > 0),
+            s.tier.active_w,
+            0.0,
+        ),
         Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
     ]  # fmt: skip
     if p.mode == "async":

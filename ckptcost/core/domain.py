@@ -67,7 +67,7 @@ class Tier:
     usd_per_byte_s: Number = _is("price of keeping bytes", UNKNOWN)
     usd_per_request: Number = _is("price of one write request", UNKNOWN)
     request_bytes: Number = _is("bytes in one write request", UNKNOWN)
-    usd_per_s: Number = _is("standing price of the tier, used or not", UNKNOWN)
+    usd_per_s: Number = _is("standing price of the whole tier, used or not", UNKNOWN)
     drive_writes_per_s: Number = _is("rated full-drive writes, e.g. 1 /day", UNKNOWN)
     in_memory: bool = False
     survives: Survives = "site"
@@ -104,8 +104,8 @@ class Policy:
     snapshot_s: Number = _is("async: time training is held up by the copy; unknown = size over the copy rate", UNKNOWN)
     slowdown_fraction: Number = _is("async: share of training speed lost while a save drains", 0.0)
     in_flight: Number = _is("async: saves that may drain at the same time", 1.0)
-    keep_last: Number = _is("checkpoints kept; inf = all", UNLIMITED)
-    second_keep_last: Number = _is("checkpoints kept on the second tier; inf = all", UNLIMITED)
+    keep_last: Number = _is("newest checkpoints kept, or all", UNLIMITED)
+    second_keep_last: Number = _is("newest checkpoints kept on the second tier, or all", UNLIMITED)
     second_every: Number = _is("every n-th save also goes to the second tier", 1.0)
     cadence: Literal["interval", "steps", "per_day", "saves", "optimal"] = "interval"
     objective: Literal["time", "energy", "usd", "carbon"] = "time"

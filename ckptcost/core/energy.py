@@ -18,7 +18,7 @@ def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
 def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:
     """Facility energy of `time_s` at `power_w` of IT power.
 
-    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0)      # 1,422 kWh: DDN's NAS row, 1,024 GPUs held at 500 W [audit]
+    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0)      # 1,422 kWh: DDN's NAS row, 1,024 GPUs held at 500 W
     5120000000.0
     """
     return time_s * power_w * pue
@@ -42,7 +42,11 @@ def carried_j(written_bytes: Number, network_j_per_byte: Number, pue: Number) ->
 
 
 def standing_j(idle_w: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number, pue: Number) -> Number:
-    """The share of a tier's idle energy that its checkpoints occupy (allocated ledger)."""
+    """The share of a tier's idle energy that its checkpoints occupy (allocated ledger).
+
+    >>> standing_j(idle_w=1000.0, held_bytes=1e12, capacity_bytes=1e14, time_s=3600.0, pue=1.0)
+    36000.0
+    """
     return times(idle_w * pue, times(held_bytes / capacity_bytes, time_s))
 
 

@@ -130,7 +130,7 @@ def first_order_goodput(interval_s: Number, stall_s: Number, lost_s: Number, fai
 def replicas_lost_probability(nodes: int, group: int, lost: int) -> float:
     """Chance that `lost` random nodes hold every copy of some state kept in groups of `group` nodes (union bound).
 
-    m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))                                         [gemini]
+    m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))                                         (Gemini, SOSP 2023)
 
     >>> replicas_lost_probability(nodes=16, group=2, lost=1), round(replicas_lost_probability(16, 2, 2), 4)
     (0.0, 0.0667)

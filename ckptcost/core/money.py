@@ -23,10 +23,19 @@ def electricity_usd(energy_j: Number, usd_per_j: Number) -> Number:
 def keeping_usd(held_bytes: Number, time_s: Number, usd_per_byte_s: Number) -> Number:
     """Price of keeping bytes.
 
-    >>> round(keeping_usd(held_bytes=14e12, time_s=730 * 3600, usd_per_byte_s=0.023 / 1e9 / (730 * 3600)), 6)  # 14 TB-months on S3 [costs]
+    >>> round(keeping_usd(held_bytes=14e12, time_s=730 * 3600, usd_per_byte_s=0.023 / 1e9 / (730 * 3600)), 6)  # 14 TB-months on S3
     322.0
     """
     return times(times(held_bytes, time_s), usd_per_byte_s)
+
+
+def standing_usd(usd_per_s: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number) -> Number:
+    """The share of a tier's standing price that its checkpoints occupy (allocated ledger).
+
+    >>> standing_usd(usd_per_s=0.01, held_bytes=1e12, capacity_bytes=1e14, time_s=1e6)
+    100.0
+    """
+    return times(usd_per_s, times(held_bytes / capacity_bytes, time_s))
 
 
 def request_usd(written_bytes: Number, request_bytes: Number, usd_per_request: Number) -> Number:

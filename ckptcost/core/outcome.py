@@ -125,13 +125,13 @@ def writes_per_save(s: Scenario, plan: Plan) -> Number:
 
 def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Number:
     """What the run costs at an interval, in the objective's unit, from its own bill: the judge of every optimum."""
-    outcome = outcome_at(s, plan, interval_s)
+    run = run_at(s, plan, interval_s)
     if objective == "time":
-        return outcome.wall_s
-    run = outcome.run
+        return run.spent.wall_s
+    bill = bill_of(s, run.spent, plan.saved, plan.second)
     if objective == "carbon":
-        return run.total("location_kgco2e") + known(run.total("embodied_kgco2e"), 0.0)
-    return run.total("energy_j" if objective == "energy" else "cost_usd")
+        return bill.total("location_kgco2e") + known(bill.total("embodied_kgco2e"), 0.0)
+    return bill.total("energy_j" if objective == "energy" else "cost_usd")
 
 
 def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
@@ -183,12 +183,22 @@ def evaluate(s: Scenario) -> Outcome:
         return outcome_at(s, plan, interval_of(s, plan))
 
 
-def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
-    """Everything a scenario costs at one interval."""
+class Run(NamedTuple):
+    """A run at one interval, before anything has a price."""
+
+    interval_s: Number
+    cycle: Cycle
+    states: States
+    drag_s: Number
+    saves: Number
+    spent: Spent
+
+
+def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
+    """What a run spends at one interval."""
     # an infinite interval is the best one of a job that never fails: no save, and nothing but work
     never = asked_s == float("inf")
     cycle, states, drag_s = states_at(s, plan, where(never, s.work_s, asked_s))
-    interval_s = where(never, asked_s, cycle.interval_s)
     saves = where(never, 0.0, ratio(s.work_s, cycle.interval_s))
     wall_s = where(never, s.work_s, times(saves, states.total_s))
     # how often a save is written for each that completes: failures cut some short
@@ -203,13 +213,20 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
         saves * states.detect_s, saves * states.reschedule_s, saves * states.init_s, saves * states.load_s, saves * states.warmup_s,
         saves * repeats, saves * repeats / every if plan.second else 0.0, held, second_held, wall_s,
     )  # fmt: skip
+    return Run(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
+
+
+def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
+    """Everything a scenario costs at one interval."""
+    interval_s, cycle, states, drag_s, saves, spent = run_at(s, plan, asked_s)
+    every = s.policy.second_every
     second_stall_s = plan.second.stall_s / every if plan.second and s.policy.mode == "sync" else 0.0
     once = Spent(
         cycle.stall_s + second_stall_s, drag_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-        1.0, 1.0 / every if plan.second else 0.0, held, second_held, ratio(wall_s, saves),
+        1.0, 1.0 / every if plan.second else 0.0, spent.held_bytes, spent.second_held_bytes, ratio(spent.wall_s, saves),
     )  # fmt: skip
     return Outcome(
-        plan, asked_s, interval_s, cycle, states, saves, wall_s, ratio(s.work_s, wall_s), saves * states.failures,
+        plan, asked_s, interval_s, cycle, states, saves, spent.wall_s, ratio(s.work_s, spent.wall_s), saves * states.failures,
         bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
     )  # fmt: skip
 
@@ -225,13 +242,22 @@ class Classic(NamedTuple):
 
 
 def classic_of(s: Scenario, outcome: Outcome) -> Classic:
-    plan = outcome.plan
-    mtbf_s = fail.mtbf_s(plan.failures_per_s)
+    """Young's and Daly's rules on what they would be told: the mean stall and drag of a save, and with a second tier the rate
+    l1 + n*l2, because a failure that the first tier does not survive loses half a period of n intervals instead of half of one."""
+    plan, p = outcome.plan, s.policy
+    drag_s = p.slowdown_fraction * plan.saved.lag_s
+    stall_s = outcome.cycle.stall_s + drag_s
+    rate = plan.failures_per_s
+    if plan.second is not None:
+        rate = rate + plan.lost_per_s * (p.second_every - 1.0)
+        stall_s = stall_s + (plan.second.stall_s if p.mode == "sync" else p.slowdown_fraction * plan.second.lag_s) / p.second_every
     lost_s = plan.recovery.down_s + plan.recovery.exposed_s + plan.saved.lag_s
+    first_order = 1.0 - ratio(stall_s, outcome.interval_s) - rate * outcome.interval_s / 2.0 - plan.failures_per_s * lost_s
+    mtbf_s = fail.mtbf_s(rate)
     return Classic(
-        optimum.young_interval_s(outcome.cycle.stall_s, mtbf_s),
-        optimum.daly_interval_s(outcome.cycle.stall_s, mtbf_s),
-        best_interval_s(replace(s, policy=replace(s.policy, objective="time")), plan, "time"),
-        fail.first_order_goodput(outcome.interval_s, outcome.cycle.stall_s, lost_s, plan.failures_per_s),
-        optimum.validity(outcome.cycle.stall_s, plan.recovery.exposed_s, outcome.interval_s, plan.failures_per_s),
+        optimum.young_interval_s(stall_s, mtbf_s),
+        optimum.daly_interval_s(stall_s, mtbf_s),
+        best_interval_s(replace(s, policy=replace(p, objective="time")), plan, "time"),
+        first_order,
+        optimum.validity(stall_s, plan.recovery.exposed_s + plan.saved.lag_s, outcome.interval_s, rate),
     )

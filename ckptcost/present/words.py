@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.cautions import Caution
-from ckptcost.present.amounts import count, duration, number, share, size
+from ckptcost.present.amounts import count, duration, number, quantity, share, size
 
 LINES = {
     "gpu_wait": "GPUs waiting for saves",
@@ -67,6 +67,11 @@ def caution_text(caution: Caution) -> str:
             return (
                 f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower "
                 "(about 1/(1+spread^2)). Use durations."
+            )
+        case "NAMEPLATE_POWER":
+            return (
+                f"Writing is charged the whole {quantity(value, 'w')} of the tier, because its idle power is not known: "
+                "an upper bound. Give tier.idle_power or tier.write_energy."
             )
         case "PERSIST_OVER_INTERVAL":
             return (

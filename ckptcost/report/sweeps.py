@@ -16,7 +16,7 @@ from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
 from ckptcost.report.canonical import tidy
 from ckptcost.report.rows import COLUMNS, columns_of
-from ckptcost.report.to_csv import line, safe
+from ckptcost.report.to_csv import lines, safe
 
 MOST_TEXT_ROWS = 2000
 WIDTH = 80
@@ -25,12 +25,16 @@ _SHOWN = {"stall": "stall_s", "goodput": "goodput", "GPU-h lost": "run_gpu_hours
           "kgCO2e": "run_location_kgco2e"}  # fmt: skip
 
 
-def _cells(piece: Piece) -> tuple[list[str], Iterator[list[Any]]]:
+def _cells(piece: Piece) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Header and rows; an axis called like a column (saves) takes its place."""
     named = {**piece.axes, **{name: value for name, value in columns_of(piece.outcome).items() if name not in piece.axes}}
-    spread = [value if isinstance(value, str) else np.broadcast_to(value, (piece.rows,)).tolist() for value in named.values()]
-    rows = ([safe(column) if isinstance(column, str) else tidy(column[i]) for column in spread] for i in range(piece.rows))
-    return list(named), rows
+    return list(named), zip(*(_column(value, piece.rows) for value in named.values()), strict=True)
+
+
+def _column(value: Any, rows: int) -> list[Any]:
+    if isinstance(value, str):
+        return [safe(value)] * rows
+    return [tidy(each) for each in np.broadcast_to(value, (rows,)).tolist()]
 
 
 def to_csv(sweep: Sweep) -> Iterator[str]:
@@ -38,10 +42,8 @@ def to_csv(sweep: Sweep) -> Iterator[str]:
     first = True
     for piece in sweep.pieces:
         header, rows = _cells(piece)
-        if first:
-            yield line(header)
-            first = False
-        yield "".join(map(line, rows))
+        yield lines([header, *rows] if first else rows)
+        first = False
 
 
 def records(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:

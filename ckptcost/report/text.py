@@ -178,10 +178,11 @@ def tables(report: Report) -> list[Table]:
 def heading(report: Report) -> list[str]:
     s, b = report.subject, report.schedule
     gpus = f"{count(s.accelerator_count)} x {s.accelerator or 'GPU'}"
-    second = f", every {count(report.choices_second)}th save also on {s.second_tier}" if s.second_tier else ""
+    every = next((f.value for f in report.factors if f.id == "policy.second_every"), 1.0)
+    second = f", one save in {count(every)} also to {s.second_tier}" if s.second_tier else ""
     return [
         s.run_name,
-        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}, "
+        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}{second}, "
         f"PUE {number(report.boundary.pue)}, {s.grid or s.site}",
     ]
 

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from ckptcost.report.document import Report
 
 
-def line(cells: Iterable[Any]) -> str:
+def lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV text; None is an empty cell."""
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerow(["" if cell is None else cell for cell in cells])
+    csv.writer(stream, lineterminator="\n").writerows(rows)
     return stream.getvalue()
 
 
@@ -30,10 +31,10 @@ def of_report(report: Report) -> str:
     header = ["tier"]
     for name in COLUMNS:
         header += [name, name + "_low", name + "_high"] if name in ranged else [name]
-    out = [line([*header, "cautions"])]
+    rows: list[list[Any]] = [[*header, "cautions"]]
     for row in report.cases:
         cells: list[Any] = [safe(row.tier)]
         for name in COLUMNS:
             cells += [row.values[name], row.low.get(name), row.high.get(name)] if name in ranged else [row.values[name]]
-        out.append(line([*cells, " ".join(row.cautions)]))
-    return "".join(out)
+        rows.append([*cells, " ".join(row.cautions)])
+    return lines(rows)

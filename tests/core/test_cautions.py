@@ -32,6 +32,7 @@ FIRES = {
     "CAPACITY": changed(tier__capacity_bytes=2e12),
     "DRIVE_WEAR": changed(tier__capacity_bytes=10e12, tier__drive_writes_per_s=1 / DAY),
     "MEAN_OF_RATES": changed(tier__rate_spread_fraction=0.3),
+    "NAMEPLATE_POWER": changed(tier__write_j_per_byte=nan, tier__active_w=8000.0, tier__idle_w=nan),
     "PERSIST_OVER_INTERVAL": changed(ASYNC, policy__every=10.0),
     "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
     "COPY_DIES_WITH_NODE": replace(BASE, tier=RAM),
