@@ -20,7 +20,7 @@ ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.i
 # other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
 _DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction",
 "cluster.host_train",
-             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"}  # fmt: skip
+             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity", "tier.capacity"}  # fmt: skip
 
 
 class Over(NamedTuple):

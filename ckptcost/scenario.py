@@ -70,6 +70,9 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
         raise InputError("how long the run trains is not said", key="run.work", remedy='e.g. --set run.work="54 days"')
     if values["policy"].get("second_every") is not None and "second_tier" not in parts:
         raise InputError("there is no second tier", key="policy.second_every", remedy="give second_tier.id as well")
+    in_memory = parts["tier"].get("in_memory", False)
+    if (parts["policy"].get("mode") == "async" or in_memory) and "node_ram_bytes" not in parts["cluster"]:
+        builder.unknown["cluster.node_ram"] = "whether the copies in host memory fit is not checked"
     parts["policy"].update(cadence=cadence, objective=policy.get("optimal", "time"))
     parts["policy"].setdefault("every", 0.0)
     for word in ("optimal",):
@@ -207,15 +210,20 @@ class _Builder:
         for key in [key for key in figures if key.startswith("assumed:")]:
             figures[key.removeprefix("assumed:")] = figures.pop(key)
         shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
-        if section == "tier":
-            own = "write_energy" in figures and figures["write_energy"][1] != DEFAULTS
-            if not own and ("active_power" in figures or not shared):
-                figures.pop("write_energy", None)
-        elif shared and "active_power" not in figures and "write_energy" not in figures:
-            figures["write_energy"] = (self.values["tier"]["write_energy"], DEFAULTS)
+        own = "write_energy" in figures and figures["write_energy"][1] != DEFAULTS
+        if not own:
+            figures.pop("write_energy", None)
+            if shared and "active_power" not in figures and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY:
+                figures["write_energy"] = (self.values["tier"]["write_energy"], self.said_by["tier"].get("write_energy", DEFAULTS))
+                if figures["write_energy"][1] == "defaults":
+                    figures["write_energy"] = (figures["write_energy"][0], DEFAULTS)
         if "write_energy" not in figures and "active_power" not in figures:
-            self.unknown[f"{section}.write_energy"] = "no joules per byte and no power is published for it"
-        if shared and "network_energy" not in figures:
+            self.unknown[f"{section}.write_energy"] = (
+                "no joules per byte and no power is published for it, and the default comes from systems of 48-953 GB/s"
+            )
+        if "request_price" in figures and "request_size" not in figures:
+            self.unknown[f"{section}.request_size"] = "the price is for a request, and how many bytes one carries is not said"
+        if (shared or words.get("survives") != "process") and "network_energy" not in figures:
             self.unknown[f"{section}.network_energy"] = "no sourced figure for the energy of carrying a byte to storage"
         if ("standing_price" in figures or "idle_power" in figures) and "capacity" not in figures:
             self.unknown[f"{section}.capacity"] = "without it no share of the standing price or idle power can be told"
@@ -267,6 +275,19 @@ class _Builder:
         if section == "cluster" and "gpus" not in figures:
             raise InputError("how many GPUs is not said", key="cluster.gpus", remedy="e.g. --set cluster.gpus=1024, or name a cluster")
         return fields_
+
+
+LEAST_RATE_OF_DEFAULT_ENERGY = 10e9
+"""the default joules per byte are those of systems of 48-953 GB/s; a filer of 0.2 GB/s that drew 28 W would be a marvel"""
+
+
+def _rate_of(figures: dict[str, tuple[Figure, str]]) -> float:
+    """Write rate of a system as its figures say it, in bytes per second."""
+    if "write" in figures:
+        return figures["write"][0].value
+    if "write_per_capacity" in figures and "capacity" in figures:
+        return figures["write_per_capacity"][0].value * figures["capacity"][0].value
+    return 0.0
 
 
 def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:

@@ -114,7 +114,7 @@ def test_the_same_layer_may_name_and_change(catalog):
 
 def test_forgetting_keeps_the_defaults_and_the_other_sections(catalog):
     found = scenario(catalog, {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s"}}, {"tier": {"id": "generic-pfs"}})
-    assert inputs(found)["tier.write_energy"].origin == "models/defaults.toml"
+    assert inputs(found)["tier.setup"].origin == "models/defaults.toml"
     assert found.scenario.checkpoint.size_bytes == 2e12
 
 
@@ -232,10 +232,19 @@ def test_reading_is_assumed_as_fast_as_writing_only_where_nothing_is_known(catal
 
 
 def test_a_local_tier_does_not_borrow_a_shared_systems_energy(catalog):
-    shared, local = scenario(catalog, JOB), scenario(catalog, {**JOB, "tier": {"id": "node-ram"}})
+    shared, local = (scenario(catalog, {**JOB, "tier": {"id": name}}) for name in ("ddn-exascaler-20", "node-ram"))
     assert shared.scenario.tier.write_j_per_byte == pytest.approx(139e-9)
     assert local.scenario.tier.write_j_per_byte != local.scenario.tier.write_j_per_byte
     assert "tier.write_energy" in local.unknown
+
+
+def test_a_slow_filer_does_not_borrow_the_energy_of_fast_systems(catalog):
+    """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives."""
+    assert "tier.write_energy" in scenario(catalog, JOB).unknown
+    provisioned = {**JOB, "tier": {"id": "aws-fsx-p2-125", "capacity": "10 TiB"}}
+    assert "tier.write_energy" in scenario(catalog, provisioned).unknown
+    provisioned["tier"]["capacity"] = "1000 TiB"
+    assert scenario(catalog, provisioned).scenario.tier.write_j_per_byte == pytest.approx(139e-9)
 
 
 def test_own_energy_beats_the_default(catalog):

@@ -77,6 +77,7 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
         "survives": get_args(domain.Survives),
         "boundary": get_args(domain.Boundary),
         "in_memory": (bool,),
+        "billed_on": ("held", "provisioned"),
     },
     "second_tier": {
         "id": (str,),
@@ -84,6 +85,7 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
         "survives": get_args(domain.Survives),
         "boundary": get_args(domain.Boundary),
         "in_memory": (bool,),
+        "billed_on": ("held", "provisioned"),
     },
     "cluster": {"id": (str,), "accelerator": (str,), "price_includes_electricity": (bool,)},
     "policy": {

@@ -6,7 +6,9 @@ import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             options = parser_for(words[0]).parse_args(words[1:])
             options.command_line = ["ckptcost", *words]
-            return int(options.run(options) or 0)
+            return _run(options)
     except CkptcostError as error:
         print(f"ckptcost: {error}", file=sys.stderr)
         return error.exit_code
@@ -91,6 +93,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return OutputError.exit_code
     return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    if threading.current_thread() is not threading.main_thread():
+        return int(options.run(options) or 0)
+    before = signal.signal(signal.SIGTERM, _ended)
+    try:
+        return int(options.run(options) or 0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _ended(number: int, frame: object) -> NoReturn:
+    """SIGTERM unwinds, so that a half-written file is taken away."""
+    raise SystemExit(128 + number)
 
 
 def _say(text: str) -> None:

@@ -20,6 +20,10 @@ Quantity = Literal["energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_k
 QUANTITIES: tuple[Quantity, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e")
 
 
+OF_THE_JOB = frozenset({"gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"})
+"""lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as the cheapest"""
+
+
 class Line(NamedTuple):
     """One cause. A tuple because a million-row sweep and the 100 us bill make a dozen of them each."""
 
@@ -42,14 +46,18 @@ class Bill(NamedTuple):
         return (line for line in self.lines if line.ledger == ledger and cause in (None, line.cause))
 
     def total(self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None) -> Number:
-        """Sum of the lines that are known, NaN where none is; `unknown` names the lines left out."""
-        values = [getattr(line, quantity) for line in self.of(ledger, cause)]
+        """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and hosts do there is no sum: NaN."""
         total: Number = 0.0
         nothing: Any = True
-        for value in values:
+        lacking: Any = False
+        for line in self.of(ledger, cause):
+            value = getattr(line, quantity)
+            missing = isnan(value)
             total = total + known(value, 0.0)
-            nothing = nothing & isnan(value)
-        return where(nothing, float("nan"), total)
+            nothing = nothing & missing
+            if line.id in OF_THE_JOB:
+                lacking = lacking | missing
+        return where(nothing | lacking, float("nan"), total)
 
     def unknown(self, quantity: Quantity, ledger: Ledger = "marginal") -> tuple[str, ...]:
         return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
@@ -113,6 +121,16 @@ def storage_usd_per_j(s: Scenario, tier: Tier) -> Number:
     return where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_s), s.site.usd_per_j, 0.0)
 
 
+def crosses_network(tier: Tier) -> bool:
+    """Whether a save leaves its node: to shared storage, or to a peer's memory."""
+    return not is_local(tier) or tier.survives != "process"
+
+
+def billed_bytes(tier: Tier, held_bytes: Number) -> Number:
+    """Bytes that the tier's price is paid for: those held, or all that were provisioned."""
+    return tier.capacity_bytes if tier.billed_on == "provisioned" else held_bytes
+
+
 def rent_usd_per_byte_s(tier: Tier) -> Number:
     """Price of keeping a byte; 0 where the tier is paid for as a whole."""
     return where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s)
@@ -169,9 +187,9 @@ def _storage(
     local = is_local(tier)
     bytes_ = saves * saved.written_bytes
     writing_j = times(saves, stored_j(tier, saved, pue))
-    carried_j = 0.0 * saved.written_bytes if local else energy.carried_j(bytes_, tier.network_j_per_byte, pue)
+    carried_j = energy.carried_j(bytes_, tier.network_j_per_byte, pue) if crosses_network(tier) else 0.0 * saved.written_bytes
     usd_per_j = storage_usd_per_j(s, tier)
-    keeping_usd = 0.0 if local else money.keeping_usd(held_bytes, wall_s, rent_usd_per_byte_s(tier))
+    keeping_usd = 0.0 if local else money.keeping_usd(billed_bytes(tier, held_bytes), wall_s, rent_usd_per_byte_s(tier))
     asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)

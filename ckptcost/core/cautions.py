@@ -11,7 +11,7 @@ import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
 from ckptcost.core.numeric import isnan, minimum, ratio
-from ckptcost.core.outcome import Outcome
+from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, nodes_of
 
@@ -48,7 +48,8 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     nodes = nodes_of(c)
     size_bytes = full_bytes(s.checkpoint)
     found = [
-        Caution("NEVER_FINISHES", ~_ok(o.goodput > 1e-6), o.goodput, 1e-6),
+        Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
+        Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
         Caution("BELOW_4000_GPUS", _ok(c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0), c.gpus, LINEAR_LAW_GPUS),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution("RECOVERY_NEAR_MTBF", _ok(rate * o.plan.recovery.exposed_s > 0.2), rate * o.plan.recovery.exposed_s, 0.2),
@@ -65,6 +66,8 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         ),
         Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
     ]  # fmt: skip
+    if p.mode == "sync":
+        found.append(Caution("NO_FIXED_TIME", _ok(o.cycle.stall_s < 1.0) & _ok(s.tier.setup_s == 0), o.cycle.stall_s, 1.0))
     if p.mode == "async":
         asked_cycle_s = o.asked_s + saved.stall_s
         copies_bytes = minimum(p.in_flight, o.saves) * size_bytes / nodes

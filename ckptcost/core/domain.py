@@ -70,6 +70,7 @@ class Tier:
     usd_per_s: Number = _is("standing price of the whole tier, used or not", UNKNOWN)
     drive_writes_per_s: Number = _is("rated full-drive writes, e.g. 1 /day", UNKNOWN)
     in_memory: bool = False
+    billed_on: Literal["held", "provisioned"] = "held"
     survives: Survives = "site"
     boundary: Boundary = "storage-system"
 

@@ -52,6 +52,8 @@ class States(NamedTuple):
     warmup_s: Number
     failures: Number
     """failures per completed segment, those during recovery included"""
+    second_stall_s: Number = 0.0
+    """the part of the stall that is spent on a second tier"""
 
     @property
     def total_s(self) -> Number:
@@ -110,7 +112,7 @@ def segment(work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, 
     working_s = again * exp(failures_per_s * stall_s) * work_s * exprel(failures_per_s * work_s)
     stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
     entries = again * expm1(failures_per_s * (work_s + stall_s))
-    return States(working_s, stalling_s, *recovered(recovery, failures_per_s, entries))
+    return States(working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s)
 
 
 def goodput(work_s: Number, states: States) -> Number:

@@ -32,7 +32,7 @@ def period(
         worse = lost + spared * recovery_lost
         odds = times(worse, expm1(rate * length_s))
         hopeless = odds == float("inf")
-        attempts = where(hopeless, ratio(1.0, worse), exp(rate * length_s) / (1.0 + odds))
+        attempts = where(hopeless, ratio(1.0, worse), where(hopeless, 1.0, exp(rate * length_s)) / (1.0 + where(hopeless, 0.0, odds)))
         log_through = where(hopeless, -rate * length_s, -log1p(odds))  # within log(worse) of it, and finite
         return attempts, log_through, times(attempts, -expm1(-rate * length_s)) * spared
 
@@ -47,15 +47,17 @@ def period(
     stretch = times(again * tries * segments / every, attempts)
     ending = times(again * tries / every, times(reach, last_attempts))
     working_s = times(stretch, work_s * exprel(-rate * work_s))
-    stalling_s = times(stretch, exp(-rate * work_s) * stall_s * exprel(-rate * stall_s)) + times(
-        ending, second_stall_s * exprel(-rate * second_stall_s)
-    )
+    stalling_s = times(stretch, exp(-rate * work_s) * stall_s * exprel(-rate * stall_s))
+    second_stalling_s = times(ending, second_stall_s * exprel(-rate * second_stall_s))
     first = times(again * tries / every, times(segments, spared_entries) + times(reach, last_entries))
     # a recovery from the first tier runs until it is through, or until a worse failure ends it
     one = recovered(recovery, rate, first / (1.0 + recovery_odds))
     # every try but the last ends in a failure that needs the second tier
-    second = recovered(second_recovery, rate, again * (tries - 1.0) / every)
-    return States(working_s, stalling_s, *(a + b for a, b in zip(one, second, strict=True)))
+    second = recovered(second_recovery, rate, times(again / every, tries - 1.0))
+    detect_s, reschedule_s, init_s, load_s, warmup_s, starts = (a + b for a, b in zip(one, second, strict=True))
+    return States(
+        working_s, stalling_s + second_stalling_s, detect_s, reschedule_s, init_s, load_s, warmup_s, starts, second_stalling_s
+    )  # fmt: skip
 
 
 def _chance(odds: Number) -> Number:

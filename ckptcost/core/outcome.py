@@ -9,8 +9,8 @@ import numpy as np
 
 from ckptcost.core import failures as fail
 from ckptcost.core import levels, optimum, timing
-from ckptcost.core.bill import Bill, Spent, bill_of, is_local, rent_usd_per_byte_s, states_w, storage_usd_per_j, stored_j
-from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.bill import Bill, Spent, bill_of, billed_bytes, is_local, rent_usd_per_byte_s, states_w, storage_usd_per_j, stored_j
+from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
 from ckptcost.core.money import kept_saves, request_usd
@@ -66,11 +66,18 @@ def _recovery(s: Scenario, load_s: Number) -> Recovery:
     return Recovery(f.detect_s, f.reschedule_s, f.init_s, load_s, f.warmup_s)
 
 
+def busiest_s(plan: Plan, policy: Policy) -> Number:
+    """Drain time that each save must make room for: its own, or its part of a slower second tier's."""
+    if plan.second is None or policy.mode == "sync":
+        return plan.saved.lag_s
+    return maximum(plan.saved.lag_s, plan.second.lag_s / policy.second_every)
+
+
 def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, States, Number]:
     """(rhythm, expected seconds per completed save, work time lost to draining) at a given interval."""
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
-    cycle = timing.backpressure(interval_s, plan.saved, p, drag_s)
+    cycle = timing.backpressure(interval_s, plan.saved._replace(lag_s=busiest_s(plan, p)), p, drag_s)
     kept_s = cycle.interval_s
     if plan.second is None or plan.second_recovery is None:
         return cycle, fail.segment(kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s), drag_s
@@ -105,7 +112,9 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         save_cost = save_j * per_j
     else:
         per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
-        kept_bytes = times(where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last), plan.saved.stored_bytes)
+        kept_bytes = billed_bytes(
+            s.tier, times(where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last), plan.saved.stored_bytes)
+        )
         per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0)))
         request = 0.0 if local else known(request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request), 0.0)
         save_cost = times(save_j, known(storage_usd_per_j(s, s.tier), 0.0)) + request
@@ -144,7 +153,13 @@ def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
     stall_s = plan.saved.stall_s
-    rented = objective == "usd" and not is_local(s.tier) and _some(rent_usd_per_byte_s(s.tier) > 0) and _some(p.keep_last == float("inf"))
+    rented = (
+        objective == "usd"
+        and not is_local(s.tier)
+        and _some(rent_usd_per_byte_s(s.tier) > 0)
+        and _some(p.keep_last == float("inf"))
+        and s.tier.billed_on == "held"
+    )
     if plan.second is None and not rented:
         best_s = optimum.best_interval_s(stall_s, plan.recovery, plan.failures_per_s, rates, drag_s)
     else:
@@ -153,7 +168,7 @@ def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
         near_s = where(near_s == float("inf"), s.work_s, near_s)
         best_s = optimum.golden_interval_s(lambda interval_s: cost_at(s, plan, objective, interval_s), near_s / 300.0, near_s * 100.0)
         best_s = where(plan.failures_per_s == 0, float("inf"), best_s)
-    return maximum(best_s, plan.saved.lag_s / p.in_flight - stall_s - drag_s)
+    return maximum(best_s, busiest_s(plan, p) / p.in_flight - stall_s - drag_s)
 
 
 def _some(flag: Any) -> bool:
@@ -196,29 +211,49 @@ class Run(NamedTuple):
 
 def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
     """What a run spends at one interval."""
-    # an infinite interval is the best one of a job that never fails: no save, and nothing but work
-    never = asked_s == float("inf")
+    never = asked_s > s.work_s
     cycle, states, drag_s = states_at(s, plan, where(never, s.work_s, asked_s))
     saves = where(never, 0.0, ratio(s.work_s, cycle.interval_s))
-    wall_s = where(never, s.work_s, times(saves, states.total_s))
-    # how often a save is written for each that completes: failures cut some short
-    repeats = writes_per_save(s, plan)
-    if plan.second is not None and s.policy.mode == "sync":
-        repeats = ratio(states.stall_s, cycle.stall_s + plan.second.stall_s / s.policy.second_every)
+    writes, second_writes = _writes(s, plan, cycle, states)
+    if _some(never):
+        states, drag_s = _without_saves(s, plan, never, states), where(never, 0.0, drag_s)
+    segments = where(never, 1.0, saves)
+    length_s = where(never, s.work_s, cycle.interval_s)
     every = s.policy.second_every
     held = kept_saves(saves, s.policy.keep_last) * plan.saved.stored_bytes
     second_held = kept_saves(saves / every, s.policy.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
     spent = Spent(
-        saves * states.stall_s, saves * drag_s, saves * (states.work_s - cycle.interval_s - drag_s),
-        saves * states.detect_s, saves * states.reschedule_s, saves * states.init_s, saves * states.load_s, saves * states.warmup_s,
-        saves * repeats, saves * repeats / every if plan.second else 0.0, held, second_held, wall_s,
+        times(segments, states.stall_s), times(segments, drag_s), times(segments, states.work_s - length_s - drag_s),
+        times(segments, states.detect_s), times(segments, states.reschedule_s), times(segments, states.init_s),
+        times(segments, states.load_s), times(segments, states.warmup_s),
+        times(saves, writes), times(saves, second_writes), held, second_held, times(segments, states.total_s),
     )  # fmt: skip
     return Run(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
+
+
+def _writes(s: Scenario, plan: Plan, cycle: Cycle, states: States) -> tuple[Number, Number]:
+    """Writes to each tier for each completed save: failures cut some short, and a lost period repeats those that were whole."""
+    if plan.second is None:
+        return writes_per_save(s, plan), 0.0
+    if s.policy.mode == "async":
+        return writes_per_save(s, plan), exprel(plan.failures_per_s * plan.second.lag_s) / s.policy.second_every
+    return ratio(states.stall_s - states.second_stall_s, cycle.stall_s), ratio(states.second_stall_s, plan.second.stall_s)
+
+
+def _without_saves(s: Scenario, plan: Plan, never: Any, states: States) -> States:
+    """A run too short for its interval is one segment with nothing to load: every failure begins it again."""
+    bare = fail.segment(s.work_s, 0.0, 0.0, plan.recovery._replace(load_s=0.0 * plan.recovery.load_s), plan.failures_per_s)
+    return States(*(where(never, one, other) for one, other in zip(bare, states, strict=True)))
 
 
 def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     """Everything a scenario costs at one interval."""
     interval_s, cycle, states, drag_s, saves, spent = run_at(s, plan, asked_s)
+    goodput = ratio(s.work_s, spent.wall_s)
+    # a run that keeps less than a millionth of its time does not end: its amounts are infinite, not merely absurd
+    hopeless = goodput < HOPELESS_GOODPUT
+    if _some(hopeless):
+        spent = Spent(*(where(hopeless & (amount > 0), float("inf"), amount) for amount in spent))
     every = s.policy.second_every
     second_stall_s = plan.second.stall_s / every if plan.second and s.policy.mode == "sync" else 0.0
     once = Spent(
@@ -226,9 +261,12 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
         1.0, 1.0 / every if plan.second else 0.0, spent.held_bytes, spent.second_held_bytes, ratio(spent.wall_s, saves),
     )  # fmt: skip
     return Outcome(
-        plan, asked_s, interval_s, cycle, states, saves, spent.wall_s, ratio(s.work_s, spent.wall_s), saves * states.failures,
+        plan, asked_s, interval_s, cycle, states, saves, spent.wall_s, goodput, times(where(saves > 0, saves, 1.0), states.failures),
         bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
     )  # fmt: skip
+
+
+HOPELESS_GOODPUT = 1e-6
 
 
 class Classic(NamedTuple):

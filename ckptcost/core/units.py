@@ -166,7 +166,7 @@ def parse(text: str | float | int, unit: str) -> float:
             raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")
         return number
     try:
-        factor, dims = _unit(("usd" if money else "") + rest)
+        factor, dims = _unit(("usd " if money and rest.startswith("per") else "usd" if money else "") + rest)
     except UnitError as error:
         raise UnitError(f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}") from None
     if tuple(sorted(dims.items())) != wanted:

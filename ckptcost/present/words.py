@@ -37,6 +37,16 @@ def caution_text(caution: Caution) -> str:
     match caution.code:
         case "NEVER_FINISHES":
             return "The run would all but never finish: too much is lost between two saves. Save more often, or on a faster tier."
+        case "NO_SAVE_IN_RUN":
+            return (
+                f"The interval of {duration(value)} is longer than the run of {duration(limit)}: nothing is saved, "
+                "and every failure starts it over."
+            )
+        case "NO_FIXED_TIME":
+            return (
+                f"A save of {duration(value)} counts nothing for planning, barrier, fsync and commit (tier.setup = 0 s): "
+                "measure that time and give it."
+            )
         case "BELOW_4000_GPUS":
             return (
                 f"With {count(value)} GPUs, counting failures per node is optimistic: clusters this size failed up to 4 "

@@ -28,7 +28,7 @@ from ckptcost.jobs import Answer, Case
 from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of, inputs_hash, plain_factor
-from ckptcost.report.rows import columns_of
+from ckptcost.report.rows import columns_of, excludes_of
 from ckptcost.version import __version__
 
 SCHEMA_NAME, SCHEMA_VERSION, METHOD_VERSION = "ckptcost.report", "1.0", "2026.1"
@@ -117,6 +117,7 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
         "id": case_id(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
         "values": {name: tidy(float(value)) for name, value in values.items()},
         "low": low, "high": high, "claims": _claims(case), "cautions": [caution.code for caution in case.cautions],
+        "excludes": excludes_of(case.outcome),
         "factors": [factor_of(i, catalog) for path, i in mine.items() if theirs.get(path) != i],
         "dropped": [path for path in theirs if path not in mine],
         "choices": {key: words.get(key) for key in sorted({*words, *base_words}) if words.get(key) != base_words.get(key)},
@@ -124,21 +125,18 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
 
 
 def _claims(case: Case) -> list[Part]:
-    """What vendors say of one checkpoint, scaled to this one's size."""
+    """What vendors say of one checkpoint, as they say it, and whether it is of this size."""
     size = float(full_bytes(case.scenario.checkpoint))
     found = []
     for claim in case.resolved.claims:
-        unit, people = {"energy": ("j", "kWh"), "time": ("s", "s")}[claim.what]
-        scale = size / parse(claim.size, "bytes")
-        scaled = {part: parse(text, unit) * scale for part in ("value", "low", "high") if (text := getattr(claim, part)) is not None}
-        found.append(
-            {
-                "what": claim.what,
-                "unit": people,
-                **{part: tidy(to_kwh(value) if unit == "j" else value) for part, value in scaled.items()},
-                "source": claim.source,
-            }
-        )
+        unit, people, convert = {"energy": ("j", "kWh", to_kwh), "time": ("s", "s", _same)}[claim.what]
+        texts = {part: getattr(claim, part) for part in ("value", "low", "high")}
+        stated = {part: None if text is None else tidy(convert(parse(text, unit))) for part, text in texts.items()}
+        of_bytes = parse(claim.size, "bytes")
+        found.append({
+            "what": claim.what, "unit": people, **stated, "size_bytes": of_bytes, "this_size": abs(of_bytes - size) <= 0.01 * size,
+            "source": claim.source,
+        })  # fmt: skip
     return found
 
 
@@ -254,7 +252,7 @@ def plain(answer: Answer, catalog: Catalog) -> Any:
     return _spaced(parts_of(answer, catalog))
 
 
-_FREE = {"values", "low", "high", "claims", "choices", "best_interval_s"}
+_FREE = {"excludes", "values", "low", "high", "claims", "choices", "best_interval_s"}
 """keys whose content is a mapping or list of the document's own, not a part with attributes"""
 
 

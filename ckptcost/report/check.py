@@ -15,11 +15,12 @@ from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.files import text_of
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
+from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs import Answer, Case, case_of
 from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
-from ckptcost.report.document import Report
+from ckptcost.report.document import Component, Report
 from ckptcost.report.factors import Part, inputs_hash
 from ckptcost.scenario import Input, Resolved
 
@@ -190,8 +191,7 @@ def differences(report: Report) -> list[Difference]:
         ("one_save.totals", report.one_save.totals, report.one_save.components, "marginal"),
     ):  # fmt: skip
         for field, *_ in FIELDS:
-            values = [value for c in components if c.ledger == ledger and (value := getattr(c, field).value) is not None]
-            found += _compare(f"{name}.{field} as a sum", getattr(totals, field).value, sum(values) if values else None)
+            found += _compare(f"{name}.{field} as a sum", getattr(totals, field).value, _sum(components, ledger, field))
     return found
 
 
@@ -208,6 +208,13 @@ def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]
             yield Difference(where, reported, recomputed)
     elif reported != recomputed:
         yield Difference(where, reported, recomputed)
+
+
+def _sum(components: list[Component], ledger: str, field: str) -> float | None:
+    """As core's Bill.total sums: nothing without what GPUs and hosts do."""
+    values = {c.id: getattr(c, field).value for c in components if c.ledger == ledger}
+    known = [value for value in values.values() if value is not None]
+    return None if not known or any(values[line] is None for line in values.keys() & OF_THE_JOB) else sum(known)
 
 
 def _number(value: Any) -> bool:

@@ -133,8 +133,11 @@ class Row(_Part):
     values: dict[str, float | None]
     low: dict[str, float | None] = Field({}, description="p5 of those columns that depend on uncertain inputs")
     high: dict[str, float | None] = Field({}, description="p95; null = without bound")
-    claims: list[dict[str, Any]] = Field([], description="what a vendor says of one checkpoint, scaled to this size; never an input")
+    claims: list[dict[str, Any]] = Field(
+        [], description="what a vendor says of one checkpoint, as stated, for the size it states; never an input"
+    )
     cautions: list[str] = []
+    excludes: dict[str, list[str]] = Field({}, description="lines that are unknown and therefore not in the sums, by quantity")
     factors: list[Factor] = Field([], description="factors that differ from the first case's")
     dropped: list[str] = Field([], description="ids of the first case's factors that this case does not have")
     choices: dict[str, Any] = Field({}, description="choices that differ from the first case's")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ckptcost.jobs import Piece
-from ckptcost.report.rows import columns_of
+from ckptcost.report.rows import NOTES, columns_of, excludes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,8 @@ class CaseRow(Protocol):
     def low(self) -> Mapping[str, float | None]: ...
     @property
     def high(self) -> Mapping[str, float | None]: ...
+    @property
+    def excludes(self) -> Mapping[str, Sequence[str]]: ...
 
 
 def frame_of_rows(rows: Sequence[CaseRow]) -> pd.DataFrame:
@@ -38,8 +40,14 @@ def frame_of_rows(rows: Sequence[CaseRow]) -> pd.DataFrame:
             record[name] = np.nan if value is None else value
             if name in row.low:
                 record[name + "_low"], record[name + "_high"] = row.low[name], row.high[name]
+        record |= {name: " ".join(row.excludes.get(name.removesuffix("_without"), ())) for name in NOTES}
         records.append(record)
     return pd.DataFrame.from_records(records)
+
+
+def _finite(value: Any) -> Any:
+    """Infinite and unknown are one empty cell here, as in CSV and JSON."""
+    return value if isinstance(value, str) else np.where(np.isfinite(value), value, np.nan)
 
 
 def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
@@ -50,7 +58,9 @@ def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
     for piece in pieces:
         values = columns_of(piece.outcome)
         # an axis called like a column would be there twice: the axis wins
-        parts.append(pd.DataFrame({name: np.broadcast_to(value, (piece.rows,)) for name, value in {**values, **piece.axes}.items()}))
+        part = pd.DataFrame({name: np.broadcast_to(_finite(value), (piece.rows,)) for name, value in {**values, **piece.axes}.items()})
+        lacking = excludes_of(piece.outcome)
+        parts.append(part.assign(**{name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}))
     frame = pd.concat(parts, ignore_index=True)
     axes = list(piece.axes)
     return frame[[*axes, *(name for name in frame.columns if name not in axes)]]

@@ -23,6 +23,11 @@ COLUMNS = {
     "goodput": "useful training time over wall time", "wall_s": "expected duration of the run", "failures": "expected failures",
 }  # fmt: skip
 
+NOTES = {
+    "energy_without": "lines that are unknown and so not in the energies and emissions",
+    "cost_without": "lines that are unknown and so not in the costs",
+}
+
 
 @np.errstate(over="ignore")
 def columns_of(outcome: Outcome) -> dict[str, Number]:
@@ -47,3 +52,13 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
         "run_market_kgco2e": run.total("market_kgco2e"), "run_embodied_kgco2e": run.total("embodied_kgco2e"),
         "goodput": outcome.goodput, "wall_s": outcome.wall_s, "failures": outcome.failures,
     }  # fmt: skip
+
+
+def excludes_of(outcome: Outcome) -> dict[str, list[str]]:
+    """Unknown lines of the run's marginal ledger, by what they are left out of."""
+    unknown = {
+        "energy": outcome.run.unknown("energy_j"),
+        "cost": outcome.run.unknown("cost_usd"),
+        "emissions": outcome.run.unknown("location_kgco2e"),
+    }
+    return {what: list(lines) for what, lines in unknown.items() if lines}

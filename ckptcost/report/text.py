@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, rate, share, size
 from ckptcost.present.table import columns, markdown
+from ckptcost.present.words import line_label
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
@@ -34,7 +35,7 @@ def one_save(report: Report) -> Table:
     rows = []
     for row in _by_tier(report.cases):
         v = row.values
-        claim = next((c for c in row.claims if c["what"] == "energy"), None)
+        claim = next((c for c in row.claims if c["what"] == "energy" and c["this_size"]), None)
         said = between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
         amounts = [number(v[f"save_{what}"]) for what in ("gpu_hours", "energy_kwh", "storage_kwh", "cost_usd", "location_kgco2e")]
         rows.append([row.tier, rate(v["rate_bytes_per_s"]), duration(v["stall_s"]), *amounts, said])
@@ -84,7 +85,21 @@ def whole_run(report: Report) -> Table:
         name = "" if last == row.tier else row.tier
         last = row.tier
         rows.append([name, count(v["saves"]), share(v["goodput"]), "never" if hopeless else duration(v["wall_s"]), *lost])
-    return "The whole run, failures and recovery included", header, rows, ""
+    return "The whole run, failures and recovery included", header, rows, _left_out(report)
+
+
+def _left_out(report: Report) -> str:
+    """Which lines are missing in which rows of the tables."""
+    said: dict[str, list[str]] = {}
+    for row in _by_tier(report.cases):
+        lacking = "; ".join(
+            f"{what}: {', '.join(line_label(line) for line in lines)}" for what, lines in row.excludes.items() if what != "emissions"
+        )
+        if lacking:
+            said.setdefault(lacking, []).append(row.tier)
+    whole = len(_by_tier(report.cases))
+    parts = [lacking + ("" if len(tiers) == whole else f" [{', '.join(tiers)}]") for lacking, tiers in said.items()]
+    return "left out because unknown: " + " | ".join(parts) if parts else ""
 
 
 def bill(report: Report) -> Table:
@@ -225,8 +240,26 @@ def text(report: Report) -> str:
     return "\n".join(out) + "\n"
 
 
+def price_lines(report: Report) -> list[str]:
+    """The range of the dollars, and the price that drives it."""
+    total = report.totals.cost
+    price = next((f for f in report.factors if f.id == "cluster.gpu_price"), None)
+    if price is None or total.value is None:
+        return []
+    ranged = quantities(price.low, price.high, price.unit)
+    said = f"A GPU-hour is priced at {quantity(price.value, price.unit)}" + (f" ({ranged})" if ranged else "")
+    return [f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars range over {_ranged(total)} (p5-p95)."]
+
+
 def _remarks(report: Report) -> list[str]:
-    return [*interval_lines(report), *avoidable_lines(report), *allocated_lines(report), *carbon_lines(report), _rate_line(report)]
+    return [
+        *interval_lines(report),
+        *avoidable_lines(report),
+        *allocated_lines(report),
+        *price_lines(report),
+        *carbon_lines(report),
+        _rate_line(report),
+    ]
 
 
 def _rate_line(report: Report) -> str:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ckptcost.report.rows import COLUMNS
+from ckptcost.report.rows import COLUMNS, NOTES
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Report
@@ -31,10 +31,11 @@ def of_report(report: Report) -> str:
     header = ["tier"]
     for name in COLUMNS:
         header += [name, name + "_low", name + "_high"] if name in ranged else [name]
-    rows: list[list[Any]] = [[*header, "cautions"]]
+    rows: list[list[Any]] = [[*header, *NOTES, "cautions"]]
     for row in report.cases:
         cells: list[Any] = [safe(row.tier)]
         for name in COLUMNS:
             cells += [row.values[name], row.low.get(name), row.high.get(name)] if name in ranged else [row.values[name]]
+        cells += [" ".join(row.excludes.get(what, ())) for what in ("energy", "cost")]
         rows.append([*cells, " ".join(row.cautions)])
     return lines(rows)

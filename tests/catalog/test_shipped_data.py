@@ -53,7 +53,7 @@ KEYS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 HEADS: dict[str, set[str]] = {
     "checkpoints": {"id", "name", "kind", "note", "basis", "source", "about"},
-    "tiers": {"id", "name", "kind", "note", "basis", "source", "survives", "boundary", "in_memory", "claim"},
+    "tiers": {"id", "name", "kind", "note", "basis", "source", "survives", "boundary", "in_memory", "billed_on", "claim"},
     "clusters": {"id", "name", "note", "basis", "source", "accelerator", "price_includes_electricity"},
     "sites": {"id", "name", "note", "basis", "source", "grid"},
 }
@@ -153,7 +153,7 @@ def test_entity(path: Path) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", path.stem), "ids are lower case ASCII with hyphens"
     unknown = content.keys() - HEADS[kind] - KEYS[kind].keys()
     assert not unknown, f"unknown keys {sorted(unknown)}"
-    missing = HEADS[kind] - {"about", "claim", "grid", "in_memory", "price_includes_electricity"} - content.keys()
+    missing = HEADS[kind] - {"about", "claim", "grid", "in_memory", "billed_on", "price_includes_electricity"} - content.keys()
     assert not missing, f"missing keys {sorted(missing)}"
     for (where, key), allowed in ENUMS.items():
         assert where != kind or content[key] in allowed, f"{key} = {content[key]!r}"

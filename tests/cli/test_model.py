@@ -257,9 +257,9 @@ def test_csv_parses_and_has_a_unit_in_every_name(cli):
     assert len(rows) == 12
     for name in rows[0]:
         base = name.removesuffix("_low").removesuffix("_high")
-        assert base in ("tier", "saves", "goodput", "failures", "cautions") or base.endswith(("_s", "_hours", "_kwh", "_usd", "_kgco2e")), (
-            name
-        )
+        assert base in ("tier", "saves", "goodput", "failures", "cautions", "energy_without", "cost_without") or base.endswith(
+            ("_s", "_hours", "_kwh", "_usd", "_kgco2e")
+        ), name
     assert all(None not in row and None not in row.values() for row in rows)
 
 

@@ -32,6 +32,8 @@ FIRES = {
     "CAPACITY": changed(tier__capacity_bytes=2e12),
     "DRIVE_WEAR": changed(tier__capacity_bytes=10e12, tier__drive_writes_per_s=1 / DAY),
     "MEAN_OF_RATES": changed(tier__rate_spread_fraction=0.3),
+    "NO_SAVE_IN_RUN": changed(policy__every=60 * DAY),
+    "NO_FIXED_TIME": changed(tier__write_bytes_per_s=1e14, tier__setup_s=0.0),
     "NAMEPLATE_POWER": changed(tier__write_j_per_byte=nan, tier__active_w=8000.0, tier__idle_w=nan),
     "PERSIST_OVER_INTERVAL": changed(ASYNC, policy__every=10.0),
     "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
@@ -95,7 +97,7 @@ def test_fires_beyond_the_limit(code, beyond):
 def test_the_two_numbers_decided_it():
     for code, scenario in FIRES.items():
         found = next(c for c in cautions_of(scenario, evaluate(scenario)) if c.code == code and bool(c.holds))
-        below = code in ("NEVER_FINISHES", "BELOW_4000_GPUS")
+        below = code in ("NEVER_FINISHES", "BELOW_4000_GPUS", "NO_FIXED_TIME")
         assert (found.value < found.limit) if below else (found.value > found.limit), code
 
 
