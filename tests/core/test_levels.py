@@ -138,6 +138,18 @@ def test_a_segment_of_many_mtbfs_with_spared_failures_only(length):
     assert two == pytest.approx(alone(length, rate), rel=1e-6)
 
 
+@pytest.mark.parametrize("rate", [1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("every", [1.0, 5.0, 20.0])
+def test_the_stall_on_the_second_tier_is_kept_apart(rate, every):
+    """The last stretch of a period that any failure restarts: (exp(l*C2)-1)/l in it per period; the rest is on the first tier."""
+    near, far = Recovery(1.0, 2.0, 3.0, 4.0, 5.0), Recovery(6.0, 7.0, 8.0, 90.0, 10.0)
+    states = period(300.0, 10.0, 0.0, near, 0.0, every, 200.0, 0.0, far, rate)
+    assert states.second_stall_s * every == pytest.approx(math.expm1(rate * 200.0) / rate, rel=1e-9)
+    # each earlier stall is passed again whenever a later stretch of its period fails
+    first = sum(math.exp(rate * (200.0 + 310.0 * later)) * math.expm1(rate * 10.0) / rate for later in range(int(every)))
+    assert (states.stall_s - states.second_stall_s) * every == pytest.approx(first, rel=1e-9)
+
+
 def test_a_long_recovery_from_the_first_tier():
     """Recovery of 40 mean times between failures, all spared: as one level."""
     recovery = Recovery(1.0, 1.0, 100.0, 39_800.0, 100.0)
