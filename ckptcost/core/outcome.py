@@ -14,7 +14,7 @@ from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
 from ckptcost.core.money import kept_saves, request_usd
-from ckptcost.core.numeric import exp, exprel, known, maximum, ratio, times, where
+from ckptcost.core.numeric import exp, exprel, isnan, known, maximum, ratio, times, where
 from ckptcost.core.timing import Cycle, Save
 from ckptcost.core.units import DAY_S
 
@@ -251,9 +251,10 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     interval_s, cycle, states, drag_s, saves, spent = run_at(s, plan, asked_s)
     goodput = ratio(s.work_s, spent.wall_s)
     # a run that keeps less than a millionth of its time does not end: its amounts are infinite, not merely absurd
-    hopeless = goodput < HOPELESS_GOODPUT
+    hopeless = where(goodput >= HOPELESS_GOODPUT, False, True)  # NaN too: an infinity times nothing on the way
     if _some(hopeless):
-        spent = Spent(*(where(hopeless & (amount > 0), float("inf"), amount) for amount in spent))
+        goodput = where(isnan(goodput), 0.0, goodput)
+        spent = Spent(*(where(hopeless, where(amount == 0, 0.0, float("inf")), amount) for amount in spent))
     every = s.policy.second_every
     second_stall_s = plan.second.stall_s / every if plan.second and s.policy.mode == "sync" else 0.0
     once = Spent(

@@ -56,6 +56,8 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
 
 def excludes_of(outcome: Outcome) -> dict[str, list[str]]:
     """Unknown lines of the run's marginal ledger, by what they are left out of."""
+    if isinstance(outcome.wall_s, float) and outcome.wall_s == float("inf"):
+        return {}  # infinite is an answer, not an unknown
     unknown = {
         "energy": outcome.run.unknown("energy_j"),
         "cost": outcome.run.unknown("cost_usd"),
