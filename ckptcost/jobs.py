@@ -19,7 +19,7 @@ from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of,
 from ckptcost.core.sweep import CHUNK, Axis, chunks
 from ckptcost.errors import InputError
 from ckptcost.layers import Layer, read_layer
-from ckptcost.scenario import Resolved, ranges_of, resolve
+from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
 OBJECTIVES = ("time", "energy", "usd", "carbon")
 
@@ -59,7 +59,7 @@ def case_of(resolved: Resolved) -> Case:
     fixed = replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
-    spread = evaluate(drawn(fixed, ranges)) if ranges else outcome
+    spread = evaluate(drawn(fixed, ranges, ties_of(resolved))) if ranges else outcome
     best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
     held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
     return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic_of(s, outcome), best, held)

@@ -295,6 +295,26 @@ def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
     return power[1] if fraction[1] == DEFAULTS else fraction[1]
 
 
+_COPIES = {
+    "cluster.host_stall_w": "cluster.host_train_w", "cluster.host_idle_w": "cluster.host_train_w",
+    **{
+        f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
+        for tier in ("tier", "second_tier")
+        for read in ("read_bytes_per_s", "node_read_bytes_per_s", "gpu_read_bytes_per_s", "read_per_s")
+    },
+}  # fmt: skip
+"""figures that are taken from another where nobody gives them"""
+
+
+def ties_of(resolved: Resolved) -> dict[str, str]:
+    """Inputs that are another input once more: they are uncertain together, not each for itself."""
+    ranges = ranges_of(resolved)
+    assumed = {i.field for i in resolved.inputs if i.figure.basis == "assumed"}
+    return {
+        copy: original for copy, original in _COPIES.items() if copy in assumed & ranges.keys() and ranges[copy] == ranges.get(original)
+    }
+
+
 def ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:
     """(low, value, high) of every input that has a range, by core field."""
     return {

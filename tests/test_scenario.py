@@ -238,6 +238,19 @@ def test_a_local_tier_does_not_borrow_a_shared_systems_energy(catalog):
     assert "tier.write_energy" in local.unknown
 
 
+def test_copies_are_uncertain_together(catalog):
+    from ckptcost.scenario import ties_of
+
+    found = scenario(catalog, {**JOB, "tier": {"id": "ddn-exascaler"}})
+    assert ties_of(found) == {
+        "cluster.host_stall_w": "cluster.host_train_w",
+        "cluster.host_idle_w": "cluster.host_train_w",
+        "tier.read_bytes_per_s": "tier.write_bytes_per_s",
+    }
+    given = {**JOB["cluster"], "host_stall": {"value": "2800 W", "low": "1200 W", "high": "4600 W"}}
+    assert "cluster.host_stall_w" not in ties_of(scenario(catalog, {**JOB, "cluster": given}))
+
+
 def test_a_slow_filer_does_not_borrow_the_energy_of_fast_systems(catalog):
     """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives."""
     assert "tier.write_energy" in scenario(catalog, JOB).unknown

@@ -79,14 +79,6 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
         "in_memory": (bool,),
         "billed_on": ("held", "provisioned"),
     },
-    "second_tier": {
-        "id": (str,),
-        "name": (str,),
-        "survives": get_args(domain.Survives),
-        "boundary": get_args(domain.Boundary),
-        "in_memory": (bool,),
-        "billed_on": ("held", "provisioned"),
-    },
     "cluster": {"id": (str,), "accelerator": (str,), "price_includes_electricity": (bool,)},
     "policy": {
         "mode": ("sync", "async"),
@@ -98,6 +90,7 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "site": {"id": (str,), "grid": (str,)},
     "run": {},
 }
+WORDS["second_tier"] = WORDS["tier"]
 REFERENCES: Final = {"checkpoint": "model", "tier": "id", "second_tier": "id", "cluster": "id", "site": "id"}
 """the word that names a catalogue entry; naming another one forgets what earlier layers said of the section"""
 

@@ -60,11 +60,19 @@ def replace_at(scenario: Scenario, path: str, value: Any) -> Scenario:
     return replace(scenario, **{head: replace(getattr(scenario, head), **{tail: value})})
 
 
-def drawn(scenario: Scenario, ranges: dict[str, tuple[float, float, float]], samples: int = SAMPLES, seed: int = SEED) -> Scenario:
-    """The scenario with each path of `ranges` spread over its (low, mode, high)."""
+def drawn(
+    scenario: Scenario,
+    ranges: dict[str, tuple[float, float, float]],
+    ties: dict[str, str] | None = None,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> Scenario:
+    """The scenario with each path of `ranges` spread over its (low, mode, high); a path tied to another rises and falls with it."""
+    order = {path: figure for figure, path in enumerate(sorted(ranges))}
+    ties = ties or {}
     changed: dict[str, dict[str, Any]] = {}
-    for figure, (path, (low, mode, high)) in enumerate(sorted(ranges.items())):
-        share = strata(figure, samples, seed)
+    for path, (low, mode, high) in ranges.items():
+        share = strata(order[ties.get(path, path)], samples, seed)
         log = 0 < low < high
         values = np.exp(triangle(np.log(low), np.log(mode), np.log(high), share)) if log else triangle(low, mode, high, share)
         section, _, name = path.rpartition(".")

@@ -125,6 +125,15 @@ def test_draws_that_never_finish_count():
     assert p5_p95(values, 1.5)[1] == np.inf
 
 
+def test_what_is_tied_moves_together():
+    """A copy of a figure is as uncertain as the figure, not once more."""
+    ranges = {"cluster.host_train_w": (1200.0, 2800.0, 4600.0), "cluster.host_stall_w": (1200.0, 2800.0, 4600.0)}
+    tied = drawn(BASE, ranges, {"cluster.host_stall_w": "cluster.host_train_w"}).cluster
+    assert np.array_equal(tied.host_stall_w, tied.host_train_w)
+    free = drawn(BASE, ranges).cluster
+    assert abs(np.corrcoef(free.host_stall_w, free.host_train_w)[0, 1]) < 0.2
+
+
 def test_replace_at():
     assert replace_at(BASE, "tier.setup_s", 9.0).tier.setup_s == 9.0
     assert replace_at(BASE, "work_s", 9.0).work_s == 9.0
