@@ -33,7 +33,10 @@ from ckptcost.version import __version__
 
 SCHEMA_NAME, SCHEMA_VERSION, METHOD_VERSION = "ckptcost.report", "1.0", "2026.1"
 FACTOR_SET = "ckptcost catalogue"
-DRAWN = "latin hypercube of triangles (low, value, high), logarithmic where low > 0, one stratum a draw, inputs independent but for copies, plan fixed"
+DRAWN = (
+    "latin hypercube of triangles (low, value, high), "
+    "logarithmic where low > 0, one stratum a draw, inputs independent save copies, plan fixed"
+)
 
 
 def _same(value: Any) -> Any:
