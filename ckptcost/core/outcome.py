@@ -43,6 +43,8 @@ class Outcome(NamedTuple):
     wall_s: Number
     goodput: Number
     failures: Number
+    mean_stall_s: Number
+    """training held up per save, a second tier's share included"""
     run: Bill
     one_save: Bill
     spent: Spent
@@ -263,6 +265,7 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     )  # fmt: skip
     return Outcome(
         plan, asked_s, interval_s, cycle, states, saves, spent.wall_s, goodput, times(where(saves > 0, saves, 1.0), states.failures),
+        once.stall_s,
         bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
     )  # fmt: skip
 

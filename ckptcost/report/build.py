@@ -152,7 +152,7 @@ def _difference(first: Part, reference: Part) -> Part:
 def _schedule(case: Case) -> Part:
     o, s, classic = case.outcome, case.scenario, case.classic
     numbers = {
-        "interval_s": o.interval_s, "saves": o.saves, "stall_s": o.cycle.stall_s, "blocked_s": o.cycle.blocked_s,
+        "interval_s": o.interval_s, "saves": o.saves, "stall_s": o.mean_stall_s, "blocked_s": o.cycle.blocked_s,
         "lag_s": o.plan.saved.lag_s,
         "write_s": o.plan.saved.write_s, "load_s": o.plan.recovery.load_s, "size_bytes": full_bytes(s.checkpoint),
         "written_bytes": o.plan.saved.written_bytes,

@@ -104,7 +104,7 @@ class Schedule(_Part):
     cadence: str
     interval_s: float
     saves: float
-    stall_s: float = Field(description="training held up per save, waiting for earlier saves included")
+    stall_s: float = Field(description="training held up per save; waiting for earlier saves and a second tier's share included")
     blocked_s: float = Field(description="part of the stall that waits for an earlier save to drain")
     lag_s: float = Field(description="from the end of the stall until the save can be recovered from")
     write_s: float

@@ -10,7 +10,7 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.units import to_hours, to_kwh
 
 COLUMNS = {
-    "interval_s": "training time between saves", "saves": "saves in the run", "stall_s": "training held up per save",
+    "interval_s": "training time between saves", "saves": "saves in the run", "stall_s": "training held up per save, second tier included",
     "lag_s": "until the save is safe, after the stall", "rate_bytes_per_s": "narrowest place of a save, GPU memory to medium",
     "save_gpu_hours": "GPU-hours lost to one save", "save_energy_kwh": "energy of one save", "save_cost_usd": "cost of one save",
     "save_location_kgco2e": "emissions of one save, location-based", "save_storage_kwh": "energy of one save at the storage",
@@ -46,7 +46,7 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
     save["save_storage_kwh"] = to_kwh(one.line("storage_write").energy_j)
     saves = {key.replace("save_", "saves_", 1): value * n for key, value in save.items() if key != "save_storage_kwh"}
     return {
-        "interval_s": outcome.interval_s, "saves": n, "stall_s": outcome.cycle.stall_s, "lag_s": outcome.plan.saved.lag_s,
+        "interval_s": outcome.interval_s, "saves": n, "stall_s": outcome.mean_stall_s, "lag_s": outcome.plan.saved.lag_s,
         "rate_bytes_per_s": outcome.plan.saved.wire_bytes_per_s,
         **save, **saves, **people(run, "run"),
         "run_market_kgco2e": run.total("market_kgco2e"), "run_embodied_kgco2e": run.total("embodied_kgco2e"),
