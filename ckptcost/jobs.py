@@ -11,6 +11,7 @@ import numpy as np
 
 from ckptcost.axes import MOST_ROWS, Over, distinct, field_of, one_cadence
 from ckptcost.catalog.figures import Figure
+from ckptcost.catalog.keys import CADENCES
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import Number, Scenario
@@ -112,7 +113,7 @@ def _compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], 
     for layer in layers:
         if "id" in layer.sections.get("tier", {}):
             tiers = ()
-        if {"interval", "steps", "per_day", "saves", "optimal"} & layer.sections.get("policy", {}).keys():
+        if {*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys():
             saves = ()
         tiers, saves = layer.compare_tiers or tiers, layer.compare_saves or saves
         counted_by = layer if layer.compare_saves else counted_by

@@ -133,14 +133,17 @@ class _Builder:
         figures: dict[str, tuple[Figure, str]] = {}
         words: dict[str, Any] = {}
         mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
-        for key in said.keys() - mine:
-            self._take(key, said[key], DEFAULTS, figures, words)
+        defaults = {key: said[key] for key in said.keys() - mine}
+        if section == "second_tier":  # what is assumed of a tier is assumed of both; what is said of one is not
+            defaults = _defaults(self.catalog).sections["tier"]
+        for key, value in defaults.items():
+            self._take(key, value, DEFAULTS, figures, words)
         for entity in self._entities(section, said):
             for key, figure in entity.figures.items():
                 figures[key] = (figure, f"{entity.kind} {entity.id}")
             words |= entity.words
-            if section in ("tier", "second_tier"):
-                self.claims += entity.claims if section == "tier" else ()
+            if section == "tier":
+                self.claims += entity.claims
         for key in mine:
             self._take(key, said[key], self.said_by[section][key], figures, words)
         if section in ("tier", "second_tier"):
@@ -195,28 +198,15 @@ class _Builder:
 
     def _tier_rules(self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
         """Reading is assumed as fast as writing, and a shared tier's energy that of the systems that publish one."""
-        for write, read in (
-            ("write", "read"),
-            ("node_write", "node_read"),
-            ("gpu_write", "gpu_read"),
-            ("write_per_capacity", "read_per_capacity"),
-        ):
-            if write in figures and not any(key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")):
-                figure = figures[write][0]
-                figures["assumed:" + read] = (
-                    replace(figure, basis="assumed", note="reading assumed as fast as writing"),
-                    DEFAULTS,
-                )
-        for key in [key for key in figures if key.startswith("assumed:")]:
-            figures[key.removeprefix("assumed:")] = figures.pop(key)
+        if not any(key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")):
+            for write in ("write", "node_write", "gpu_write", "write_per_capacity"):
+                if write in figures:
+                    assumed = replace(figures[write][0], basis="assumed", note="reading assumed as fast as writing")
+                    figures[write.replace("write", "read")] = (assumed, DEFAULTS)
         shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
-        own = "write_energy" in figures and figures["write_energy"][1] != DEFAULTS
-        if not own:
-            figures.pop("write_energy", None)
-            if shared and "active_power" not in figures and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY:
-                figures["write_energy"] = (self.values["tier"]["write_energy"], self.said_by["tier"].get("write_energy", DEFAULTS))
-                if figures["write_energy"][1] == "defaults":
-                    figures["write_energy"] = (figures["write_energy"][0], DEFAULTS)
+        borrows = shared and "active_power" not in figures and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY
+        if "write_energy" in figures and figures["write_energy"][1] == DEFAULTS and not borrows:
+            del figures["write_energy"]
         if "write_energy" not in figures and "active_power" not in figures:
             self.unknown[f"{section}.write_energy"] = (
                 "no joules per byte and no power is published for it, and the default comes from systems of 48-953 GB/s"

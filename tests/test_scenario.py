@@ -238,6 +238,15 @@ def test_a_local_tier_does_not_borrow_a_shared_systems_energy(catalog):
     assert "tier.write_energy" in local.unknown
 
 
+def test_the_second_tier_borrows_nothing_that_was_said_of_the_first(catalog):
+    two = {**JOB, "tier": {"id": "ddn-exascaler", "write_energy": "7 J/GB", "setup": "9 s"}, "second_tier": {"id": "object-store"}}
+    found = scenario(catalog, two)
+    assert found.scenario.tier.write_j_per_byte == pytest.approx(7e-9)
+    assert found.scenario.second_tier.write_j_per_byte == pytest.approx(139e-9)
+    assert inputs(found)["second_tier.setup"].origin == "models/defaults.toml"
+    assert found.scenario.second_tier.setup_s == 0.0
+
+
 def test_copies_are_uncertain_together(catalog):
     from ckptcost.scenario import ties_of
 

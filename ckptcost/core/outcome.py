@@ -9,7 +9,18 @@ import numpy as np
 
 from ckptcost.core import failures as fail
 from ckptcost.core import levels, optimum, timing
-from ckptcost.core.bill import Bill, Spent, bill_of, billed_bytes, is_local, rent_usd_per_byte_s, states_w, storage_usd_per_j, stored_j
+from ckptcost.core.bill import (
+    Bill,
+    Spent,
+    bill_of,
+    billed_bytes,
+    crosses_network,
+    is_local,
+    rent_usd_per_byte_s,
+    states_w,
+    storage_usd_per_j,
+    stored_j,
+)
 from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
@@ -103,7 +114,7 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
     local = is_local(s.tier)
     save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
-    if not local:
+    if crosses_network(s.tier):
         save_j = save_j + known(carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0)
     per_j: Number
     per_s: Number

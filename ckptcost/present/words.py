@@ -101,10 +101,3 @@ def caution_text(caution: Caution) -> str:
         case "SECOND_TIER_TOO_SLOW":
             return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
     return caution.code
-
-
-VALIDITY = {
-    2: "green: first-order rules hold",
-    1: "amber: first-order rules are off by a few percent",
-    0: "red: first-order rules mislead here",
-}

@@ -360,6 +360,12 @@ def test_the_best_interval_knows_what_a_long_recovery_draws(objective, phase):
     expect_best(changed(**{f"failures__{phase}": 20_000.0}), objective)
 
 
+def test_the_best_interval_knows_what_reaching_a_peer_costs():
+    """A peer's memory is inside a node and yet across the network."""
+    peer = replace(RAM, survives="node", network_j_per_byte=1e-4)
+    expect_best(replace(BASE, tier=peer), "energy")
+
+
 def test_the_best_interval_when_every_save_is_kept():
     """More saves, more bytes kept: half a save's rent over the run for each."""
     expect_best(changed(policy__keep_last=UNLIMITED), "usd")
