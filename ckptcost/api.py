@@ -13,11 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ckptcost import jobs
 from ckptcost.axes import over_of
 from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
+from ckptcost.jobs.model import Answer
+from ckptcost.jobs.model import model as model_job
+from ckptcost.jobs.sweep import Sweep
+from ckptcost.jobs.sweep import sweep as sweep_job
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, set_layer
 from ckptcost.report.build import build
 
@@ -39,9 +42,9 @@ def layers_for(catalog: Catalog, scenario: str | os.PathLike[str] | None, interv
     return [*layers, set_layer(catalog, settings, interval)] if settings or interval is not None else layers
 
 
-def answer(catalog: Catalog, layers: Sequence[Layer], tier: Any = (), saves: Any = (), against: str | None = None) -> jobs.Answer:
+def answer(catalog: Catalog, layers: Sequence[Layer], tier: Any = (), saves: Any = (), against: str | None = None) -> Answer:
     """The domain's answer: what `model` puts into a report."""
-    return jobs.model(catalog, layers, _many(tier), [saves_of(count, "--saves") for count in _many(saves)], against)
+    return model_job(catalog, layers, _many(tier), [saves_of(count, "--saves") for count in _many(saves)], against)
 
 
 def files_of(layers: Sequence[Layer]) -> list[tuple[str, bytes]]:
@@ -85,11 +88,11 @@ def grid(
     scenario: str | os.PathLike[str] | None = None,
     interval: str | None = None,
     changes: Mapping[str, Any] | Sequence[str] = (),
-) -> jobs.Sweep:
+) -> Sweep:
     """The sweep in chunks of arrays."""
     catalog = Catalog()
     overs = [over_of(text) for text in ([over] if isinstance(over, str) else over)]
-    return jobs.sweep(catalog, layers_for(catalog, scenario, interval, _settings(changes)), overs)
+    return sweep_job(catalog, layers_for(catalog, scenario, interval, _settings(changes)), overs)
 
 
 def _settings(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:

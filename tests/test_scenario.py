@@ -11,7 +11,7 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import template
 from ckptcost.errors import InputError
-from ckptcost.jobs import model
+from ckptcost.jobs.model import model
 from ckptcost.layers import layers_of, merged, read_layer, set_layer
 from ckptcost.scenario import ranges_of, resolve
 

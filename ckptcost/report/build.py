@@ -24,7 +24,7 @@ from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs import Answer, Case
+from ckptcost.jobs.model import Answer, Case
 from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of, inputs_hash, plain_factor

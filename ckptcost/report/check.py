@@ -18,7 +18,7 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs import Answer, Case, case_of
+from ckptcost.jobs.model import Answer, Case, case_of
 from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
 from ckptcost.report.document import Component, Report
 from ckptcost.report.factors import Part, inputs_hash

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ckptcost.jobs import Piece
+from ckptcost.jobs.sweep import Piece
 from ckptcost.report.rows import NOTES, columns_of, excludes_of
 
 if TYPE_CHECKING:

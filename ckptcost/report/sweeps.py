@@ -12,7 +12,7 @@ import numpy as np
 from ckptcost.axes import Over
 from ckptcost.catalog.keys import meaning_of, unit_of
 from ckptcost.errors import InputError
-from ckptcost.jobs import Piece, Sweep
+from ckptcost.jobs.sweep import Piece, Sweep
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
 from ckptcost.report.canonical import tidy

@@ -1,0 +1,1 @@
+"""The verbs, shared by both front ends. They return domain results; documents are made of them elsewhere."""

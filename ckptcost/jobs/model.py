@@ -1,0 +1,135 @@
+"""Model: one scenario, on every tier and at every number of saves that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.axes import one_cadence
+from ckptcost.catalog.keys import CADENCES
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.cautions import Caution, cautions_of
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.draws import drawn
+from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
+from ckptcost.errors import InputError
+from ckptcost.layers import Layer, read_layer
+from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
+
+OBJECTIVES = ("time", "energy", "usd", "carbon")
+
+
+class Case(NamedTuple):
+    """One tier at one cadence: what went in and what came out."""
+
+    tier_id: str
+    resolved: Resolved
+    outcome: Outcome
+    spread: Outcome
+    """the same over draws from the inputs' ranges, each number an array"""
+    classic: Classic
+    best: dict[str, Number]
+    """best interval by objective"""
+    cautions: tuple[Caution, ...]
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.resolved.scenario
+
+
+class Answer(NamedTuple):
+    """All cases of one question, the first one in full; `reference` is the case that the avoidable ledger compares with."""
+
+    cases: tuple[Case, ...]
+    reference: Case | None = None
+
+
+@np.errstate(over="ignore")
+def case_of(resolved: Resolved) -> Case:
+    """Evaluate one resolved scenario."""
+    s = resolved.scenario
+    outcome = evaluate(s)
+    computable(resolved, outcome)
+    # the plan stays as chosen, only the world varies: an optimal interval is not re-chosen in every draw
+    fixed = replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
+    ranges = ranges_of(resolved)
+    ranges.pop("policy.every", None)
+    spread = evaluate(drawn(fixed, ranges, ties_of(resolved))) if ranges else outcome
+    best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
+    held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
+    return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic_of(s, outcome), best, held)
+
+
+def computable(resolved: Resolved, outcome: Outcome) -> None:
+    policy = resolved.scenario.policy
+    if outcome.interval_s == float("inf"):
+        raise InputError(
+            "without failures the best interval is never to save",
+            key="policy.optimal",
+            remedy='give failures.rate, or an interval such as --interval "1 h"',
+        )
+    if not outcome.interval_s > 0:
+        needs = {
+            "energy": "cluster.gpu_train, gpu_stall, host_train",
+            "usd": "cluster.gpu_price, site.tariff",
+            "carbon": "site.grid_location and the powers",
+        }
+        raise InputError(
+            f"the best interval for {policy.objective} cannot be computed", key="policy.optimal",
+            remedy=f"a figure it needs is unknown ({needs.get(policy.objective, 'the save time')})",
+        )  # fmt: skip
+
+
+def model(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None
+) -> Answer:
+    """Every tier at every number of saves; without either, the scenario as it stands."""
+    if saves:
+        one_cadence({"saves"}, [layer for layer in layers if "saves" not in layer.sections.get("policy", {})], "--saves")
+    asked = compared(layers)
+    counted_by = None if saves else asked[2]
+    tiers, saves = tiers or asked[0], saves or asked[1]
+    cases = tuple(
+        case_of(resolve(catalog, with_tier(catalog, layers, tier, count, counted_by)))
+        for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
+    )
+    reference = None
+    if against is not None:
+        reference = case_of(resolve(catalog, with_tier(catalog, layers, against, saves[0] if saves else None, counted_by)))
+    return Answer(cases, reference)
+
+
+def compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:
+    """What the scenario itself compares and which layer counts, unless a later one (a flag) says one tier or one cadence."""
+    tiers: Sequence[str] = ()
+    saves: Sequence[float] = ()
+    counted_by = None
+    for layer in layers:
+        if "id" in layer.sections.get("tier", {}):
+            tiers = ()
+        if {*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys():
+            saves = ()
+        tiers, saves = layer.compare_tiers or tiers, layer.compare_saves or saves
+        counted_by = layer if layer.compare_saves else counted_by
+    return tiers, saves, counted_by
+
+
+def with_tier(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: float | None, counted_by: Layer | None) -> list[Layer]:
+    """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
+    chosen = []
+    if tier is not None:
+        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "--tier"))
+    if saves is not None:
+        label = counted_by.label if counted_by is not None else "--saves"
+        owner = ("assumed", "house") if label.startswith("scenario ") else ("user", "")
+        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, label, label, *owner))
+    return under_flags(layers, *chosen)
+
+
+def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
+    """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
+    return [*(layer for layer in layers if not layer.is_flag), *chosen, *(layer for layer in layers if layer.is_flag)]
