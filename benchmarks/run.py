@@ -11,13 +11,14 @@ from pathlib import Path
 import cold_start
 import million
 import one_bill
+import simulation
 import whole_report
 
 import ckptcost
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
-SECTIONS = {"Start": cold_start, "One bill": one_bill, "A million bills": million, "A report": whole_report}
+SECTIONS = {"Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report}
 QUICK_ROUNDS = 4
 
 

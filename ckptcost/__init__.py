@@ -12,12 +12,12 @@ from typing import Any
 
 from ckptcost.version import __version__
 
-__all__ = ["__version__", "load_report", "model", "sweep"]
+__all__ = ["__version__", "audit", "compare", "load_report", "model", "optimize", "sensitivity", "simulate", "solve", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
     """Public names are fetched on first use: importing the package must not cost a training job anything."""
-    if name in ("model", "sweep", "load_report"):
+    if name in __all__:
         from ckptcost import api
 
         return getattr(api, name)

@@ -25,7 +25,14 @@ from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, set_layer
 from ckptcost.report.build import build
 
 if TYPE_CHECKING:
+    from ckptcost.jobs.gates import Gate
     from ckptcost.report.document import Report
+    from ckptcost.report.study import Study
+    from ckptcost.report.study_document import StudyDocument
+
+
+Changes = Mapping[str, Any] | Sequence[str]
+"""{"cluster.gpus": 4096}, or texts such as "cluster.gpus=4096" in a list"""
 
 
 def _many(value: Any) -> list[Any]:
@@ -58,7 +65,7 @@ def model(
     tier: str | Sequence[str] = (),
     saves: float | Sequence[float] = (),
     interval: str | None = None,
-    changes: Mapping[str, Any] | Sequence[str] = (),
+    changes: Changes = (),
     against: str | None = None,
     command: Sequence[str] = (),
     catalog: Catalog | None = None,
@@ -75,7 +82,7 @@ def sweep(
     scenario: str | os.PathLike[str] | None = None,
     *,
     interval: str | None = None,
-    changes: Mapping[str, Any] | Sequence[str] = (),
+    changes: Changes = (),
 ) -> Any:
     """A tidy pandas frame over the grid of axes such as "tier=a,b" and "saves=10:200:10"."""
     from ckptcost.report.frame import frame_of_pieces
@@ -87,7 +94,7 @@ def grid(
     over: Sequence[str],
     scenario: str | os.PathLike[str] | None = None,
     interval: str | None = None,
-    changes: Mapping[str, Any] | Sequence[str] = (),
+    changes: Changes = (),
 ) -> Sweep:
     """The sweep in chunks of arrays."""
     catalog = Catalog()
@@ -95,7 +102,101 @@ def grid(
     return sweep_job(catalog, layers_for(catalog, scenario, interval, _settings(changes)), overs)
 
 
-def _settings(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
+def simulate(
+    scenario: str | os.PathLike[str] | None = None, *, runs: int = 1000, seed: int = 1, failures: str = "exponential",
+    trace: str | None = None, trace_span: str | None = None, kinds: str | None = None, limit: str | None = None, inputs: str = "fixed",
+    workers: int = 1, tier: str | None = None, timeline: int | None = None, every_run: bool = False, interval: str | None = None,
+    changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """Whole runs with random failures; tables outcome, states, kinds, and timeline and runs where asked for."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    asked = answers.asked_of(runs, seed, failures, trace, trace_span, kinds, limit, inputs, workers)
+    study = answers.simulation(catalog, layers, asked, tier, _gates(require), timeline, every_run)
+    return _built(study, catalog, [*files_of(layers), *answers.read_files(trace, kinds)])
+
+
+def optimize(
+    scenario: str | os.PathLike[str] | None = None, *, tier: str | Sequence[str] = (), mode: str = "", objective: str = "",
+    check: int = 0, interval: str | None = None, changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """The best interval by objective, regrets, plateaus, several tiers, and the front."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    return _built(answers.optimum(catalog, layers, _many(tier), mode, objective, _gates(require), check), catalog, files_of(layers))
+
+
+def solve(
+    what: str, target: str | None = None, scenario: str | os.PathLike[str] | None = None, *, tier: str | None = None,
+    against: str | None = None, capex: str | None = None, keep_interval: bool = False, interval: str | None = None,
+    changes: Changes = (), catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """What is needed for a target such as "goodput>=0.95"; with "price", what the tier `against` may cost."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    if what == "price":
+        study = answers.price(catalog, layers, tier, against, capex, keep_interval)
+    else:
+        study = answers.solution(catalog, layers, what, target, tier, keep_interval)
+    return _built(study, catalog, files_of(layers))
+
+
+def compare(
+    scenarios: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None, *, variants: str | Sequence[str] = (),
+    interval: str | None = None, changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """Scenarios side by side, or one and its variants, such as "tier.id=nas-hdd, policy.mode=async"."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    alone = scenarios is None or isinstance(scenarios, str | os.PathLike)
+    names = [scenarios] if alone else list(scenarios)  # type: ignore[arg-type]
+    stacks = [(os.path.basename(str(n or DEFAULT_SCENARIO)), layers_for(catalog, n, interval, _settings(changes))) for n in names]  # type: ignore[arg-type]
+    study = answers.comparison(catalog, stacks, _many(variants), _gates(require))
+    return _built(study, catalog, [pair for _, layers in stacks for pair in files_of(layers)])
+
+
+def sensitivity(
+    scenario: str | os.PathLike[str] | None = None, *, of: str = "kwh", replan: bool = False, interval: str | None = None,
+    changes: Changes = (), catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """Which inputs decide a result, and which to measure next."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    return _built(answers.ranking(catalog, layers, of, replan), catalog, files_of(layers))
+
+
+def audit(claims: str, *, arithmetic: bool = False, catalog: Catalog | None = None) -> StudyDocument:
+    """The claims of a sheet, shipped or a TOML file of yours, held against each other."""
+    from ckptcost.jobs.audit import audit as audit_job
+    from ckptcost.report.studies.audit import study_of
+
+    catalog = catalog or Catalog()
+    audited, files = audit_job(catalog, claims)
+    return _built(study_of(audited, catalog.sources, arithmetic), catalog, files)
+
+
+def _built(study: Study, catalog: Catalog, files: Sequence[tuple[str, bytes]]) -> StudyDocument:
+    from ckptcost.report.study_document import build as build_study
+
+    return build_study(study, catalog, (), files)
+
+
+def _gates(texts: str | Sequence[str]) -> list[Gate]:
+    from ckptcost.jobs.gates import gate_of
+
+    return [gate_of(text, "require") for text in _many(texts)]
+
+
+def _settings(changes: Changes) -> list[str]:
     return [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
 
 

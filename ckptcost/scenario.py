@@ -56,7 +56,9 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
     """The Scenario these layers describe, every input with its pedigree."""
     values, said_by = merged([_defaults(catalog), *layers])
     builder = _Builder(catalog, values, said_by)
-    parts = {section: builder.section(section) for section in SECTIONS if section not in ("run", "second_tier") or values[section]}
+    parts = {
+        section: builder.section(section) for section in SECTIONS if section not in ("run", "second_tier", "third_tier") or values[section]
+    }
     name = next((layer.name for layer in reversed(layers) if layer.name), "")
     policy = values["policy"]
     cadence = next((key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None)
@@ -68,8 +70,11 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
         raise InputError("an interval in steps needs the time of one", key="policy.step", remedy='e.g. --set policy.step="12 s"')
     if "work" not in values["run"]:
         raise InputError("how long the run trains is not said", key="run.work", remedy='e.g. --set run.work="54 days"')
-    if values["policy"].get("second_every") is not None and "second_tier" not in parts:
-        raise InputError("there is no second tier", key="policy.second_every", remedy="give second_tier.id as well")
+    for which, needs in (("second", "second_tier"), ("third", "third_tier")):
+        if values["policy"].get(f"{which}_every") is not None and needs not in parts:
+            raise InputError(f"there is no {which} tier", key=f"policy.{which}_every", remedy=f"give {needs}.id as well")
+    if "third_tier" in parts and "second_tier" not in parts:
+        raise InputError("there is no second tier", key="third_tier", remedy="give second_tier.id as well")
     in_memory = parts["tier"].get("in_memory", False)
     if (parts["policy"].get("mode") == "async" or in_memory) and "node_ram_bytes" not in parts["cluster"]:
         builder.unknown["cluster.node_ram"] = "whether the copies in host memory fit is not checked"
@@ -81,6 +86,7 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
         Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
         Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"],
         Tier(**parts["second_tier"]) if "second_tier" in parts else None,
+        Tier(**parts["third_tier"]) if "third_tier" in parts else None,
     )  # fmt: skip
     _complete(scenario, values)
     return Resolved(
@@ -101,7 +107,7 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
         raise InputError(
             "the size of a checkpoint is not known", key="checkpoint", remedy="give checkpoint.model, checkpoint.params or checkpoint.size"
         )
-    for section, tier in (("tier", s.tier), ("second_tier", s.second_tier)):
+    for section, tier in (("tier", s.tier), ("second_tier", s.second_tier), ("third_tier", s.third_tier)):
         if tier is None:
             continue
         rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
@@ -109,7 +115,7 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
             tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes
         ):
             named = values[section].get("id") or values[section].get("name") or "this tier"
-            remedy = "give its capacity" if tier.write_per_s < float("inf") else 'e.g. --set tier.write="30 GB/s"'
+            remedy = "give its capacity" if tier.write_per_s < float("inf") else f'e.g. --set {section}.write="30 GB/s"'
             raise InputError(
                 f"the write rate of {named} is not known",
                 key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}",
@@ -134,7 +140,7 @@ class _Builder:
         words: dict[str, Any] = {}
         mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
         defaults = {key: said[key] for key in said.keys() - mine}
-        if section == "second_tier":  # what is assumed of a tier is assumed of both; what is said of one is not
+        if section in ("second_tier", "third_tier"):  # what is assumed of a tier is assumed of all; what is said of one is not
             defaults = _defaults(self.catalog).sections["tier"]
         for key, value in defaults.items():
             self._take(key, value, DEFAULTS, figures, words)
@@ -146,7 +152,7 @@ class _Builder:
                 self.claims += entity.claims
         for key in mine:
             self._take(key, said[key], self.said_by[section][key], figures, words)
-        if section in ("tier", "second_tier"):
+        if section in ("tier", "second_tier", "third_tier"):
             self._tier_rules(section, figures, words)
         if section == "cluster":
             self._cluster_rules(figures)
@@ -157,7 +163,7 @@ class _Builder:
             if word not in ("id", "model", "name", "accelerator", "grid", "optimal"):
                 fields_[word] = value
             self.words[f"{section}.{word}"] = value
-        if section in ("tier", "second_tier", "cluster", "checkpoint", "site"):
+        if section in ("tier", "second_tier", "third_tier", "cluster", "checkpoint", "site"):
             self.names.setdefault(section, words.get("name") or "as given")
         return fields_
 
@@ -289,7 +295,7 @@ _COPIES = {
     "cluster.host_stall_w": "cluster.host_train_w", "cluster.host_idle_w": "cluster.host_train_w",
     **{
         f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
-        for tier in ("tier", "second_tier")
+        for tier in ("tier", "second_tier", "third_tier")
         for read in ("read_bytes_per_s", "node_read_bytes_per_s", "gpu_read_bytes_per_s", "read_per_s")
     },
 }  # fmt: skip

@@ -22,7 +22,7 @@ from ckptcost.catalog.store import Catalog
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
-SHARED = {"sweep": "outcome"}
+SHARED = {"sweep": "outcome", "measures": "outcome", **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate")}
 """core modules that share another one's page"""
 NO_FORMULAS = {"__init__", "domain", "numeric"}
 

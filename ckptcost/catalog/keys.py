@@ -33,19 +33,22 @@ KEYS: Final[dict[str, dict[str, str]]] = {
     "policy": {
         "interval": "every", "steps": "every", "per_day": "every", "saves": "every",
         "step": "step_s", "snapshot": "snapshot_s", "slowdown": "slowdown_fraction", "in_flight": "in_flight", "keep_last": "keep_last",
-        "second_keep_last": "second_keep_last", "second_every": "second_every",
+        "second_keep_last": "second_keep_last", "second_every": "second_every", "third_keep_last": "third_keep_last",
+        "third_every": "third_every",
     },
     "failures": {
-        "rate": "failures_per_node_s", "shared_rate": "failures_per_s", "node_loss_fraction": "node_loss_fraction", "detect": "detect_s",
+        "rate": "failures_per_node_s", "shared_rate": "failures_per_s", "node_loss_fraction": "node_loss_fraction",
+        "second_loss_fraction": "second_loss_fraction", "detect": "detect_s",
         "reschedule": "reschedule_s", "init": "init_s", "warmup": "warmup_s",
     },
     "site": {"pue": "pue", "tariff": "usd_per_j", "grid_location": "kgco2e_per_j", "grid_market": "market_kgco2e_per_j"},
     "run": {"work": "work_s"},
 }  # fmt: skip
-KEYS["second_tier"] = KEYS["tier"]
+KEYS["second_tier"] = KEYS["third_tier"] = KEYS["tier"]
 
 TYPES: Final[dict[str, type]] = {
-    "checkpoint": domain.Checkpoint, "tier": domain.Tier, "second_tier": domain.Tier, "cluster": domain.Cluster, "policy": domain.Policy,
+    "checkpoint": domain.Checkpoint, "tier": domain.Tier, "second_tier": domain.Tier, "third_tier": domain.Tier,
+    "cluster": domain.Cluster, "policy": domain.Policy,
     "failures": domain.Failures, "site": domain.Site,
 }  # fmt: skip
 
@@ -90,8 +93,8 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "site": {"id": (str,), "grid": (str,)},
     "run": {},
 }
-WORDS["second_tier"] = WORDS["tier"]
-REFERENCES: Final = {"checkpoint": "model", "tier": "id", "second_tier": "id", "cluster": "id", "site": "id"}
+WORDS["second_tier"] = WORDS["third_tier"] = WORDS["tier"]
+REFERENCES: Final = {"checkpoint": "model", "tier": "id", "second_tier": "id", "third_tier": "id", "cluster": "id", "site": "id"}
 """the word that names a catalogue entry; naming another one forgets what earlier layers said of the section"""
 
 # (least, whether the least itself is allowed, most)
@@ -108,7 +111,9 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
     "gpu_d2h": (0, False, 1e18), "node_nic": (0, False, 1e18), "readers_per_byte": (1, True, 1e9), "interval": (0, False, 1e12),
     "steps": (0, False, 1e12),
     "per_day": (0, False, 1e9), "saves": (1, True, 1e12), "step": (0, False, 1e9), "slowdown": (0, True, 1), "in_flight": (1, True, 1e9),
-    "keep_last": (1, True, 1e12), "second_keep_last": (1, True, 1e12), "second_every": (1, True, 1e9), "node_loss_fraction": (0, True, 1),
+    "keep_last": (1, True, 1e12), "second_keep_last": (1, True, 1e12), "second_every": (1, True, 1e9),
+    "third_keep_last": (1, True, 1e12), "third_every": (1, True, 1e9),
+    "second_loss_fraction": (0, True, 1), "node_loss_fraction": (0, True, 1),
     "pue": (1, True, 10), "work": (0, False, 1e12), "train_fraction": (0, False, 2), "stall_fraction": (0, True, 1),
 }  # fmt: skip
 """a figure outside them is a slip of the pen: the message names the allowed range"""
@@ -132,5 +137,5 @@ def meaning_of(section: str, key: str) -> str:
     return str(field.metadata["meaning"])
 
 
-Section = Literal["checkpoint", "tier", "second_tier", "cluster", "policy", "failures", "site", "run"]
+Section = Literal["checkpoint", "tier", "second_tier", "third_tier", "cluster", "policy", "failures", "site", "run"]
 SECTIONS: Final[tuple[str, ...]] = get_args(Section)

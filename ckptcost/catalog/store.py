@@ -14,7 +14,9 @@ from ckptcost.errors import InputError, UnknownName
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-KINDS: Final = {"checkpoint": "checkpoints", "tier": "tiers", "cluster": "clusters", "site": "sites", "scenario": "scenarios"}
+KINDS: Final = {
+    "checkpoint": "checkpoints", "tier": "tiers", "cluster": "clusters", "site": "sites", "scenario": "scenarios", "claim": "claims",
+}  # fmt: skip
 """kinds with a TOML file each; accelerators, grids and sources are rows of data/"""
 
 
@@ -70,7 +72,7 @@ class Catalog:
 
     def get(self, kind: str, name: str) -> Entity:
         """The entry, validated."""
-        kind = "tier" if kind == "second_tier" else kind
+        kind = "tier" if kind in ("second_tier", "third_tier") else kind
         if (kind, name) not in self._seen:
             if kind == "accelerator":
                 entity = self._accelerator(name)

@@ -33,6 +33,7 @@ _EXAMPLES = {
     "gpu_price": "2.50 USD/GPU-h", "gpu_embodied": "33 g/GPU-h", "readers_per_byte": "1", "train_fraction": "90 %",
     "stall_fraction": "49 %", "gpu_tdp": "700 W", "interval": "30 min", "steps": "100", "per_day": "48", "saves": "100", "step": "12 s",
     "snapshot": "0.5 s", "slowdown": "2 %", "in_flight": "1", "keep_last": "3", "second_keep_last": "10", "second_every": "10",
+    "third_keep_last": "10", "third_every": "10", "second_loss_fraction": "2 %",
     "rate": "3.8 /1000 node-days", "shared_rate": "0.1 /day", "node_loss_fraction": "78 %", "detect": "2 min", "reschedule": "3 min",
     "init": "3 min", "warmup": "1 min", "pue": "1.15", "tariff": "0.09 USD/kWh", "grid_location": "384 g/kWh",
     "grid_market": "50 g/kWh", "work": "30 days",

@@ -16,7 +16,7 @@ Your own entries: a folder with models/tiers/NAME.toml and so on, named by
 $CKPTCOST_USER, else "ckptcost" in the user configuration folder.
 """
 
-KINDS = ("checkpoint", "tier", "cluster", "site", "scenario", "accelerator", "grid", "source")
+KINDS = ("checkpoint", "tier", "cluster", "site", "scenario", "claim", "accelerator", "grid", "source")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
             raise UnknownName("source", options.id, catalog.sources)
         found = {options.id: catalog.sources[options.id]} if options.id else catalog.sources
         lines = _sources(found)
-    elif kind == "scenario":
-        found, lines = _scenarios(catalog, options.id)
+    elif kind in ("scenario", "claim"):
+        found, lines = _documents(catalog, kind, options.id)
     elif options.id is None:
         entries = [catalog.get(kind, name) for name in catalog.ids(kind)]
         found = [{"id": e.id, "name": e.name, "label": e.label} for e in entries]
@@ -129,13 +129,14 @@ def _sources(found: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _scenarios(catalog: Any, name: str | None) -> tuple[Any, list[str]]:
+def _documents(catalog: Any, kind: str, name: str | None) -> tuple[Any, list[str]]:
+    """Kinds whose entries are shown as the files they are."""
     from ckptcost.catalog.files import text_of, toml_of
 
     if name is not None:
-        file, shown = catalog.file_of("scenario", name)
+        file, shown = catalog.file_of(kind, name)
         return toml_of(file, shown), text_of(file, shown).rstrip().splitlines()
-    found = [{"id": each, "name": toml_of(*catalog.file_of("scenario", each)).get("name", "")} for each in catalog.ids("scenario")]
+    found = [{"id": each, "name": toml_of(*catalog.file_of(kind, each)).get("name", "")} for each in catalog.ids(kind)]
     from ckptcost.present.table import columns
 
     return found, columns(["id", "name"], [[entry["id"], entry["name"]] for entry in found], left=2)

@@ -19,14 +19,20 @@ from ckptcost.version import __version__
 COMMANDS = {
     "model": "what a job's checkpoints cost, one save and the whole run",
     "sweep": "the same over a grid of tiers, counts and any other input",
-    "catalog": "what ships: models, tiers, clusters, sites, grids, and their sources",
+    "simulate": "whole runs with random failures: spread, not only the mean",
+    "optimize": "the best interval for time, energy, dollars and carbon",
+    "solve": "what is needed for a target: bandwidth, stall, interval, price",
+    "compare": "scenarios side by side, with absolute and relative differences",
+    "sensitivity": "which inputs decide the result, and which to measure next",
+    "audit": "claims of a vendor's sheet held against each other",
+    "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
     "init": "write a commented scenario file to start from",
 }
 
 EPILOG = """\
 exit codes: 0 done, 1 a check found differences, 2 wrong input,
-4 output could not be written, 130 interrupted
+3 a target is missed, 4 output could not be written, 130 interrupted
 start with: ckptcost model            then: ckptcost model --help
 """
 
@@ -56,7 +62,7 @@ def parser_for(command: str) -> Parser:
 
 def short_help() -> str:
     lines = ["usage: ckptcost COMMAND [options]", "", "What AI-training checkpoints cost, every number traceable.", "", "commands:"]
-    lines += [f"  {name:<9} {what}" for name, what in COMMANDS.items()]
+    lines += [f"  {name:<11} {what}" for name, what in COMMANDS.items()]
     return "\n".join([*lines, "", "ckptcost COMMAND --help shows a command's options; --version the version.", EPILOG.rstrip()]) + "\n"
 
 

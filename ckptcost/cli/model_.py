@@ -15,7 +15,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags
+    from ckptcost.cli import scenario_flags, study_flags
 
     scenario_flags.add(parser)
     parser.add_argument(
@@ -23,15 +23,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--saves", action="append", default=[], metavar="N", help="saves in the whole run; may repeat")
     parser.add_argument("--against", metavar="ID", help="reference tier: what of the bill was avoidable")
+    study_flags.add_gates(parser)
     parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
 
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost import api
     from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import output, scenario_flags
+    from ckptcost.cli import output, scenario_flags, study_flags
+    from ckptcost.jobs.model import judged_cases
     from ckptcost.report.build import build, plain
 
+    gates = study_flags.gates_of(options)
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
     answer = api.answer(catalog, layers, options.tier, options.saves, options.against)
@@ -40,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         output.write([report.to_json()], options.output)
     else:
         output.write([_view(plain(answer, catalog), options.format)], options.output)
-    return 0
+    return study_flags.missed(judged_cases(gates, answer.cases))
 
 
 def _view(report: Any, form: str) -> str:

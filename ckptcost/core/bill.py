@@ -88,6 +88,8 @@ class Spent(NamedTuple):
     second_held_bytes: Number
     wall_s: Number
     """time over which bytes are held and standing cost runs"""
+    third_saves: Number = 0.0
+    third_held_bytes: Number = 0.0
 
 
 def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Number]:
@@ -136,7 +138,7 @@ def rent_usd_per_byte_s(tier: Tier) -> Number:
     return where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s)
 
 
-def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None) -> Bill:
+def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None, third: Save | None = None) -> Bill:
     """Price what was spent: quantities first, prices last."""
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
@@ -176,6 +178,8 @@ def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None) -> Bill
     ]
     if s.second_tier is not None and second is not None:
         lines += _storage(s, "second_", s.second_tier, second, spent.second_saves, spent.second_held_bytes, spent.wall_s, line)
+    if s.third_tier is not None and third is not None:
+        lines += _storage(s, "third_", s.third_tier, third, spent.third_saves, spent.third_held_bytes, spent.wall_s, line)
     return Bill(tuple(lines))
 
 

@@ -108,6 +108,8 @@ class Policy:
     keep_last: Number = _is("newest checkpoints kept, or all", UNLIMITED)
     second_keep_last: Number = _is("newest checkpoints kept on the second tier, or all", UNLIMITED)
     second_every: Number = _is("every n-th save also goes to the second tier", 1.0)
+    third_keep_last: Number = _is("newest checkpoints kept on the third tier, or all", UNLIMITED)
+    third_every: Number = _is("every n-th save of the second tier also goes to the third", 1.0)
     cadence: Literal["interval", "steps", "per_day", "saves", "optimal"] = "interval"
     objective: Literal["time", "energy", "usd", "carbon"] = "time"
     mode: Literal["sync", "async"] = "sync"
@@ -122,6 +124,7 @@ class Failures:
     failures_per_node_s: Number = _is("unexpected interruptions per node and second", 0.0)
     failures_per_s: Number = _is("interruptions from shared causes, whatever the size", 0.0)
     node_loss_fraction: Number = _is("share of interruptions that lose a node and what it holds", 1.0)
+    second_loss_fraction: Number = _is("three tiers: share of interruptions that the second tier's copy does not survive either", 0.0)
     detect_s: Number = _is("until somebody notices; GPUs spin in a collective", 0.0)
     reschedule_s: Number = _is("until new processes exist; GPUs are empty", 0.0)
     init_s: Number = _is("process and communicator start", 0.0)
@@ -150,3 +153,4 @@ class Scenario:
     site: Site
     work_s: Number
     second_tier: Tier | None = None
+    third_tier: Tier | None = None

@@ -170,7 +170,7 @@ def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
         objective == "usd"
         and not is_local(s.tier)
         and _some(rent_usd_per_byte_s(s.tier) > 0)
-        and _some(p.keep_last == float("inf"))
+        and _some(p.keep_last > 1.0)  # what is kept depends on how many saves there are
         and s.tier.billed_on == "held"
     )
     if plan.second is None and not rented:
@@ -227,7 +227,7 @@ def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
     never = asked_s > s.work_s
     cycle, states, drag_s = states_at(s, plan, where(never, s.work_s, asked_s))
     saves = where(never, 0.0, ratio(s.work_s, cycle.interval_s))
-    writes, second_writes = _writes(s, plan, cycle, states)
+    writes, second_writes = _writes(s, plan, cycle, states, drag_s)
     if _some(never):
         states, drag_s = _without_saves(s, plan, never, states), where(never, 0.0, drag_s)
     segments = where(never, 1.0, saves)
@@ -244,12 +244,16 @@ def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
     return Run(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
 
 
-def _writes(s: Scenario, plan: Plan, cycle: Cycle, states: States) -> tuple[Number, Number]:
+def _writes(s: Scenario, plan: Plan, cycle: Cycle, states: States, drag_s: Number) -> tuple[Number, Number]:
     """Writes to each tier for each completed save: failures cut some short, and a lost period repeats those that were whole."""
+    rate = plan.failures_per_s
     if plan.second is None:
         return writes_per_save(s, plan), 0.0
     if s.policy.mode == "async":
-        return writes_per_save(s, plan), exprel(plan.failures_per_s * plan.second.lag_s) / s.policy.second_every
+        # stalls that end, for each segment that lasts, and the part of a drain that is through before the next failure
+        train_s = cycle.interval_s + drag_s
+        begun = ratio(states.work_s, train_s * exprel(rate * train_s)) * exp(-rate * cycle.stall_s)
+        return begun * exprel(-rate * plan.saved.lag_s), exprel(rate * plan.second.lag_s) / s.policy.second_every
     return ratio(states.stall_s - states.second_stall_s, cycle.stall_s), ratio(states.second_stall_s, plan.second.stall_s)
 
 

@@ -17,6 +17,7 @@ from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.errors import InputError
+from ckptcost.jobs.gates import Gate, Verdict, judged
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
@@ -52,16 +53,27 @@ class Answer(NamedTuple):
 def case_of(resolved: Resolved) -> Case:
     """Evaluate one resolved scenario."""
     s = resolved.scenario
+    two_tiers_at_most(s)
     outcome = evaluate(s)
     computable(resolved, outcome)
-    # the plan stays as chosen, only the world varies: an optimal interval is not re-chosen in every draw
-    fixed = replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
-    spread = evaluate(drawn(fixed, ranges, ties_of(resolved))) if ranges else outcome
+    spread = evaluate(drawn(as_planned(s, outcome), ranges, ties_of(resolved))) if ranges else outcome
     best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
     held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
     return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic_of(s, outcome), best, held)
+
+
+def two_tiers_at_most(s: Scenario) -> None:
+    """Three tiers are simulated; a sum that left the third out would be wrong without saying so."""
+    if s.third_tier is not None:
+        remedy = "`ckptcost simulate` walks through them, `ckptcost optimize` finds their intervals"
+        raise InputError("three tiers have no closed form", key="third_tier", remedy=remedy)
+
+
+def as_planned(s: Scenario, outcome: Outcome) -> Scenario:
+    """The scenario with its interval as it was chosen: only the world varies, an optimal interval is not chosen again in every draw."""
+    return replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
 
 
 def computable(resolved: Resolved, outcome: Outcome) -> None:
@@ -133,3 +145,21 @@ def with_tier(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves
 def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
     """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
     return [*(layer for layer in layers if not layer.is_flag), *chosen, *(layer for layer in layers if layer.is_flag)]
+
+
+def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
+    """Every target held against every case."""
+    for gate in gates:
+        if gate.statistic:
+            raise InputError(f"{gate.text!r} asks for a percentile of a single figure", remedy="`ckptcost simulate` has percentiles")
+    several = len(cases) > 1
+    return [
+        verdict
+        for case in cases
+        for verdict in judged(gates, lambda gate, case=case: gate.measure.of(case.outcome), case_name(case) if several else "")  # type: ignore[misc]
+    ]
+
+
+def case_name(case: Case) -> str:
+    """Tier and number of saves."""
+    return f"{case.tier_id}@{case.outcome.saves:.12g}"

@@ -16,7 +16,7 @@ from ckptcost.core.draws import replace_at
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
 from ckptcost.errors import InputError
-from ckptcost.jobs.model import compared, computable, under_flags
+from ckptcost.jobs.model import compared, computable, two_tiers_at_most, under_flags
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, resolve
 
@@ -55,6 +55,7 @@ def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows
     prepared: dict[tuple[Any, ...], Resolved] = {}
     for words in product(*(over.values for over in named)):
         prepared[words] = resolve(catalog, under_flags(layers, _over_layer(catalog, named, words, numeric)))
+        two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
     return Sweep(tuple(overs), _pieces(overs, prepared, rows))
 

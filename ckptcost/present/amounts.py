@@ -50,9 +50,9 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None or seconds != seconds or math.isinf(seconds):
         return number(seconds)
-    if seconds <= 10_800:
+    if abs(seconds) <= 10_800:
         return f"{number(seconds)} s"
-    if seconds <= 2 * DAY_S:
+    if abs(seconds) <= 2 * DAY_S:
         return f"{number(seconds / HOUR_S)} h"
     return f"{number(seconds / DAY_S)} d"
 

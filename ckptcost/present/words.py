@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.cautions import Caution
+from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, duration, number, quantity, share, size
 
 LINES = {
@@ -21,13 +22,14 @@ LINES = {
 
 
 def line_label(line_id: str) -> str:
-    """A line's label; the second tier's lines say so.
+    """A line's label; those of further tiers say so.
 
     >>> line_label("second_storage_write")
     'storage writing, second tier'
     """
-    if line_id.startswith("second_"):
-        return LINES[line_id.removeprefix("second_")] + ", second tier"
+    for which in ("second", "third"):
+        if line_id.startswith(which + "_"):
+            return LINES[line_id.removeprefix(which + "_")] + f", {which} tier"
     return LINES[line_id]
 
 
@@ -101,3 +103,23 @@ def caution_text(caution: Caution) -> str:
         case "SECOND_TIER_TOO_SLOW":
             return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
     return caution.code
+
+
+def measured(value: float, measure_id: str, unit: str) -> str:
+    """A result as people say it: shares as percentages, counts as counts."""
+    if measure_id == "goodput":
+        return share(value)
+    return quantity(value, unit) if unit else count(value)
+
+
+def gate_text(verdict: Verdict) -> str:
+    """One line of whether a target is met."""
+    gate = verdict.gate
+    value = "unknown" if verdict.value != verdict.value else measured(verdict.value, gate.measure.id, gate.measure.unit)
+    where = f" [{verdict.of}]" if verdict.of else ""
+    return f"{'met' if verdict.met else 'MISSED'}: {gate.text}, it is {value}{where}"
+
+
+def unknown_text(path: str, reason: str) -> str:
+    """One sentence on an input that nobody gives."""
+    return f"{path} is not known: {reason}. Figures that need it are left out, not counted as zero."

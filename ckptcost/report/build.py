@@ -24,8 +24,8 @@ from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs.model import Answer, Case
-from ckptcost.present.words import caution_text, line_label
+from ckptcost.jobs.model import Answer, Case, case_name
+from ckptcost.present.words import caution_text, line_label, unknown_text
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of, inputs_hash, plain_factor
 from ckptcost.report.rows import columns_of, excludes_of
@@ -99,11 +99,6 @@ def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Pa
     }  # fmt: skip
 
 
-def case_id(case: Case) -> str:
-    """Tier and number of saves."""
-    return f"{case.tier_id}@{case.outcome.saves:.12g}"
-
-
 def _row(case: Case, base: Case, catalog: Catalog) -> Part:
     values, spread = columns_of(case.outcome), columns_of(case.spread)
     low: dict[str, float | None] = {}
@@ -117,7 +112,7 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
     mine = {i.path: i for i in case.resolved.inputs}
     words, base_words = case.resolved.words, base.resolved.words
     return {
-        "id": case_id(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
+        "id": case_name(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
         "values": {name: tidy(float(value)) for name, value in values.items()},
         "low": low, "high": high, "claims": _claims(case), "cautions": [caution.code for caution in case.cautions],
         "excludes": excludes_of(case.outcome),
@@ -189,15 +184,13 @@ def _warnings(answer: Answer) -> list[Part]:
     said: dict[str, tuple[str, list[str]]] = {}
     for case in answer.cases:
         for caution in case.cautions:
-            said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_id(case))
+            said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_name(case))
     found = [
         {"code": code, "message": text + ("" if len(where) == len(answer.cases) else f" [{', '.join(where)}]")}
         for code, (text, where) in said.items()
     ]
     for path, reason in answer.cases[0].resolved.unknown.items():
-        found.append(
-            {"code": "UNKNOWN_INPUT", "message": f"{path} is not known: {reason}. Figures that need it are left out, not counted as zero."}
-        )
+        found.append({"code": "UNKNOWN_INPUT", "message": unknown_text(path, reason)})
     return found
 
 
@@ -225,7 +218,8 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
     digest = inputs_hash(factors, choices, rows)
     everything = [*factors, *(f for row in rows for f in row["factors"])]
     return {
-        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "report_id": f"urn:sha256:{digest[:32]}", "generated_at": _now(),
+        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "report_id": f"urn:sha256:{digest[:32]}",
+        "generated_at": generated_at(),
         "tool": {"name": "ckptcost", "version": __version__, "command": list(command),
         "method_version": METHOD_VERSION},
         "kind": "modelled", "simulated": False, "currency": "USD", "period_start": None, "period_end": None,
@@ -283,7 +277,7 @@ def result_hash(report: Any) -> str:
     return sha256(report.model_dump(mode="json", exclude=NOT_HASHED))
 
 
-def _now() -> str:
+def generated_at() -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)

@@ -115,11 +115,11 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         raise InputError("does not say how often saves happen", key="choices.policy.cadence")
     parts["policy"].update(cadence=cadence, objective=choices.get("policy.optimal") or "time")
     parts["policy"].setdefault("every", 0.0)
-    second = Tier(**parts["second_tier"]) if parts["second_tier"] else None
+    second, third = (Tier(**parts[name]) if parts[name] else None for name in ("second_tier", "third_tier"))
     try:
         return Scenario(
             Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
-            Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"], second,
+            Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"], second, third,
         )  # fmt: skip
     except (KeyError, TypeError) as error:
         raise InputError(f"lacks an input that the calculation needs ({error})", key="factors") from None

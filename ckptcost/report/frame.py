@@ -64,3 +64,10 @@ def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True)
     axes = list(piece.axes)
     return frame[[*axes, *(name for name in frame.columns if name not in axes)]]
+
+
+def frame_of_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """A table of a study: its columns in order, unknown numbers as NaN."""
+    import pandas as pd
+
+    return pd.DataFrame.from_records(list(rows), columns=list(columns))

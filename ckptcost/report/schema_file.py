@@ -1,24 +1,33 @@
-"""The shipped JSON Schema of a report, report-1.0.schema.json beside this file: `python -m ckptcost.report.schema_file` writes it."""
+"""The shipped JSON Schemas, *-1.0.schema.json beside this file: `python -m ckptcost.report.schema_file` writes them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from ckptcost.report.document import Report
+from ckptcost.report.study_document import StudyDocument
 
-FILE = Path(__file__).with_name("report-1.0.schema.json")
+DOCUMENTS: dict[str, type[BaseModel]] = {"report": Report, "study": StudyDocument}
+"""by the last word of their schema's name"""
 
 
-def schema_text() -> str:
-    """JSON Schema 2020-12 of the document, as the model gives it."""
+def file_of(name: str) -> Path:
+    return Path(__file__).with_name(f"{name}-1.0.schema.json")
+
+
+def schema_text(name: str) -> str:
+    """JSON Schema 2020-12 of a document, as the model gives it."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:ckptcost:report:1.0",
-        **Report.model_json_schema(mode="serialization"),
+        "$id": f"urn:ckptcost:{name}:1.0",
+        **DOCUMENTS[name].model_json_schema(mode="serialization"),
     }
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(schema_text(), encoding="utf-8")
+    for each in DOCUMENTS:
+        file_of(each).write_text(schema_text(each), encoding="utf-8")

@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
 KINDS = ("checkpoints", "tiers", "clusters", "sites")
 TOMLS = sorted(path for kind in KINDS for path in (ROOT / "models" / kind).glob("*.toml"))
-OTHERS = sorted([*(ROOT / "models" / "scenarios").glob("*.toml"), *(ROOT / "models").glob("*.toml")])
+OTHERS = sorted(
+    [*(ROOT / "models" / "scenarios").glob("*.toml"), *(ROOT / "models" / "claims").glob("*.toml"), *(ROOT / "models").glob("*.toml")]
+)
 CSVS = sorted(DATA.glob("*.csv"))
 BASES = {"measured", "published", "vendor", "user", "assumed", "derived"}
 

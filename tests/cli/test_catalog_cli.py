@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-KINDS = ["checkpoint", "tier", "cluster", "site", "scenario", "accelerator", "grid", "source"]
+KINDS = ["checkpoint", "tier", "cluster", "site", "scenario", "claim", "accelerator", "grid", "source"]
 
 
 def test_the_kinds_and_how_many(cli):

@@ -16,11 +16,28 @@ import numpy as np
 import pint
 import pytest
 
-from ckptcost.core import bill, carbon, domain, energy, failures, levels, money, numeric, optimum, outcome, size, timing
+from ckptcost.core import (
+    bill,
+    carbon,
+    domain,
+    energy,
+    failures,
+    levels,
+    money,
+    nested,
+    numeric,
+    optimum,
+    outcome,
+    pareto,
+    regret,
+    size,
+    solve,
+    timing,
+)
 from ckptcost.core.bill import QUANTITIES, Bill, Line
 from ckptcost.core.units import UNITS, suffix_of
 
-FORMULAS = (size, timing, failures, optimum, energy, money, carbon, levels)
+FORMULAS = (size, timing, failures, optimum, energy, money, carbon, levels, solve, nested, pareto, regret)
 
 registry = pint.UnitRegistry(None)
 for definition in (
@@ -47,7 +64,8 @@ MAGNITUDE = {
 COUNTS = {
     "params", "replicas_writing", "straggler_factor", "full_every", "delta_fraction", "compression_ratio", "rate_spread_fraction",
     "readers_per_byte", "every", "slowdown_fraction", "in_flight", "keep_last", "second_keep_last", "second_every",
-    "node_loss_fraction", "pue",
+    "third_keep_last", "third_every",
+    "node_loss_fraction", "second_loss_fraction", "pue",
 }  # fmt: skip
 """fields of the domain that are plain numbers"""
 COUNTED = {"files", "gpus", "gpus_per_node"}
@@ -78,8 +96,12 @@ def united(value: float, unit: str) -> pint.Quantity:
     return registry.Quantity(value, unit).to(odd(unit))
 
 
+NAMED = {"goodput": 0.5, "lost_s": 5.0, "mtbf_s": 4000.0}
+"""values at which the formulas that turn a goodput round have an answer"""
+
+
 def value_for(name: str, at: int) -> float:
-    return MAGNITUDE.get(suffix_of(name), 2.0) * (1.0 + 0.13 * at)
+    return NAMED[name] if name in NAMED else MAGNITUDE.get(suffix_of(name), 2.0) * (1.0 + 0.13 * at)
 
 
 def names_of(kind: type) -> list[str]:
@@ -130,9 +152,19 @@ RESULTS: dict[str, object] = {
     "recovered": ("s",) * 5 + ("dimensionless",),
     "segment": failures.States, "period": failures.States, "goodput": "dimensionless", "first_order_goodput": "dimensionless",
     "one_plus_w0": "dimensionless", "recovery_cost": "j", "validity": "dimensionless", "gpu_share_of_save": "dimensionless",
-    "kept_saves": "dimensionless",
+    "kept_saves": "dimensionless", "first_order_window_s": ("s", "s"),
+    "level_waste": "dimensionless", "regret": "dimensionless",
 }  # fmt: skip
 NOT_RUN = {
+    "first_order_levels": "takes a list of levels, each by level_interval_s; test_nested proves it",
+    "nested": "rounds ratios of a list of intervals; test_nested proves it",
+    "nested_base_s": "takes lists, one number a level; test_nested proves it",
+    "fed_interval_s": "takes a scenario and its plan; test_nested proves it",
+    "joint_interval_s": "searches over whole numbers of saves; test_nested proves it",
+    "front": "compares rows of numbers of any kind; test_pareto proves it",
+    "cost_of": "a total of the bill, in the unit its objective has; test_regret proves it",
+    "plateau_s": "searches on the logarithm of a number of seconds; test_regret proves it",
+    "boundary": "searches on the logarithm of whatever it is given; test_solve proves it",
     "golden_interval_s": "searches on the logarithm of a number of seconds; test_optimum proves it",
     "mlperf_bytes": "divides whole parameters by whole ranks; the published cases prove it to the byte",
     "replicas_lost_probability": "counts whole nodes with binomials; test_failures proves it",
@@ -257,7 +289,7 @@ def test_no_formula_escapes():
     silent = {name for name in names - set(RESULTS) - set(NOT_RUN) if not suffix_of(name)}
     assert silent == set(), "say in RESULTS what these return"
     core = {module.__name__.rsplit(".", 1)[1] for module in FORMULAS}
-    assert core == {"size", "timing", "failures", "optimum", "energy", "money", "carbon", "levels"}
+    assert core == {"size", "timing", "failures", "optimum", "energy", "money", "carbon", "levels", "solve", "nested", "pareto", "regret"}
 
 
 def total_j(power_w, energy_j):

@@ -1,0 +1,168 @@
+"""From what is asked to a study: the one way to each answer, for the command line, for Python and for a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ckptcost.catalog.interruptions import law_of, limit_of, read_kinds, read_trace
+from ckptcost.catalog.keys import CADENCES
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.interruptions import NEVER
+from ckptcost.core.units import parse
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.gates import Gate, gate_of
+from ckptcost.jobs.model import with_tier
+from ckptcost.jobs.one import one_of
+from ckptcost.jobs.walks import Asked
+from ckptcost.layers import Layer, read_layer
+from ckptcost.report.study import Study
+from ckptcost.scenario import Resolved, resolve
+
+
+def asked_of(
+    runs: int = 1000, seed: int = 1, failures: str = "exponential", trace: str | None = None, trace_span: str | None = None,
+    kinds: str | None = None, limit: str | None = None, inputs: str = "fixed", workers: int = 1,
+) -> Asked:  # fmt: skip
+    """What to simulate, from texts."""
+    if trace_span is not None and trace is None:
+        raise InputError("there is no record", where="--trace-span", remedy="give --trace FILE")
+    law, shape, mean_s = law_of(failures)
+    if trace is not None and failures != "exponential":
+        raise InputError("a record and a law contradict each other", where="--trace", remedy="give one of --trace and --failures")
+    return Asked(
+        runs, seed, law if trace is None else "trace", shape, mean_s, read_trace(trace, trace_span) if trace is not None else None,
+        read_kinds(kinds) if kinds is not None else (), NEVER if limit is None else limit_of("--limit", limit), inputs, workers=workers,
+    )  # fmt: skip
+
+
+def simulation(
+    catalog: Catalog, layers: Sequence[Layer], asked: Asked, tier: str | None = None, gates: Sequence[Gate] = (),
+    timeline: int | None = None, every_run: bool = False, note: Callable[[int], None] | None = None,
+) -> Study:  # fmt: skip
+    """Many runs, their targets, and the steps of one run where asked for."""
+    from ckptcost.jobs.simulate import simulate, time_line, verdicts_of
+    from ckptcost.report.studies.simulate import study_of
+
+    resolved = one_of(catalog, layers, tier)
+    line = time_line(resolved, asked, timeline)[0] if timeline is not None else []
+    found = simulate(resolved, asked, note)
+    return study_of(found, verdicts_of(found, list(gates)), line, timeline or 0, every_run)
+
+
+def optimum(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), mode: str = "", objective: str = "",
+    gates: Sequence[Gate] = (), check: int = 0, seed: int = 1,
+) -> Study:  # fmt: skip
+    """The best intervals; several tiers are held against `check` simulated runs of each combination."""
+    from ckptcost.jobs import tiers_check
+    from ckptcost.jobs.optimize import optimize
+    from ckptcost.jobs.simulate import verdicts_of
+    from ckptcost.report.studies import optimize as one_or_two
+    from ckptcost.report.studies import tiers_check as by_runs
+
+    if check < 0:
+        raise InputError(f"{check} runs", where="--check", remedy="0 or more")
+    if three := _three_tiers(catalog, layers, tiers, mode, objective):
+        resolved, objective, timed = three
+        searched = tiers_check.three_tiers(resolved, objective, timed, check, seed)
+        return by_runs.study_of(searched)._replace(gates=verdicts_of(searched.best.found, list(gates)))
+    found = optimize(catalog, layers, tiers, mode, objective, gates)
+    study = one_or_two.study_of(found, gates)
+    levels = found.levels
+    if levels is None or check < 2:
+        return study
+    resolved = found.option.resolved
+    tries = {
+        point.id: tiers_check.tried(resolved, point.interval_s, point.every, 1.0, check, seed)
+        for point in levels.points
+        if point.interval_s * point.every <= float(resolved.scenario.work_s)
+    }
+    return study._replace(tables=[*study.tables, by_runs.check_table(levels, tries)])
+
+
+def _three_tiers(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str, objective: str
+) -> tuple[Resolved, str, bool] | None:
+    """(scenario, objective, whether it says how often) where it has three tiers; one first tier and one mode are searched at a time."""
+    if not any(layer.sections.get("third_tier") for layer in layers):
+        return None
+    if len(tiers) > 1 or mode == "both":
+        raise InputError("one first tier and one mode at a time with three tiers", where="--tier" if len(tiers) > 1 else "--mode")
+    timed = any({*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys() for layer in layers)
+    said = {"policy": {**({"mode": mode} if mode else {}), **({} if timed else {"optimal": objective or "time"})}}
+    resolved = resolve(catalog, [*with_tier(catalog, layers, tiers[0] if tiers else None, None, None), read_layer(catalog, said, "--mode")])
+    return resolved, objective or resolved.scenario.policy.objective, timed
+
+
+def solution(
+    catalog: Catalog, layers: Sequence[Layer], what: str, target: str | None, tier: str | None = None, keep_interval: bool = False
+) -> Study:
+    """What is needed for a target such as "goodput>=0.95"."""
+    from ckptcost.jobs.knobs import KNOBS, RANGES
+    from ckptcost.jobs.solve import solve
+    from ckptcost.report.studies.solve import study_of
+
+    if what not in KNOBS and what not in RANGES:
+        raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"], where="solve")
+    if target is None:
+        raise InputError("says no target", where="solve", remedy='add e.g. --for "goodput>=0.95"')
+    return study_of(solve(one_of(catalog, layers, tier), what, gate_of(target, "--for"), keep_interval))
+
+
+def price(
+    catalog: Catalog, layers: Sequence[Layer], tier: str | None, against: str | None, capex: str | None = None, keep_interval: bool = False
+) -> Study:
+    """What a faster tier may cost."""
+    from ckptcost.jobs.price import breakeven, side_of
+    from ckptcost.report.studies.price import study_of
+
+    if against is None:
+        raise InputError("names no faster tier", where="--against", remedy="e.g. --tier nas-hdd --against flash-shared")
+    capital_usd = None
+    if capex is not None:
+        try:
+            capital_usd = parse(capex, "usd")
+        except InputError as error:
+            raise error.at("--capex") from None
+        if not capital_usd > 0:
+            raise InputError("a purchase costs something", where="--capex", remedy='e.g. "500000 USD"')
+    slow, fast = (side_of(one_of(catalog, layers, each), keep_interval) for each in (tier, against))
+    return study_of(breakeven(slow, fast, capital_usd))
+
+
+def comparison(
+    catalog: Catalog, stacks: Sequence[tuple[str, list[Layer]]], variants: Sequence[str] = (), gates: Sequence[Gate] = ()
+) -> Study:
+    """Scenarios side by side: named ones, and variants of the first."""
+    from ckptcost.jobs.compare import LETTERS, compare, varied
+    from ckptcost.jobs.model import judged_cases
+    from ckptcost.report.studies.compare import study_of
+
+    if variants and len(stacks) > 1:
+        remedy = "name one, or write the variants as files"
+        raise InputError("--with varies one scenario, and several are named", where="--with", remedy=remedy)
+    if not variants and len(stacks) < 2:
+        remedy = 'name two, or a variant: ckptcost compare -s SCENARIO --with "tier.id=nas-hdd"'
+        raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
+    found = compare(catalog, [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)])
+    verdicts = [
+        verdict._replace(of=f"{letter}: {name}")
+        for letter, name, case in zip(LETTERS, found.names, found.cases, strict=False)
+        for verdict in judged_cases(gates, [case])
+    ]
+    return study_of(found, verdicts)
+
+
+def ranking(catalog: Catalog, layers: Sequence[Layer], of: str, replan: bool = False, top: int = 12) -> Study:
+    """Which inputs decide a result."""
+    from ckptcost.jobs.compare import first_of
+    from ckptcost.jobs.sensitivity import sensitivity
+    from ckptcost.report.studies.sensitivity import study_of
+
+    return study_of(sensitivity(first_of(catalog, layers), of, replan), top)
+
+
+def read_files(*paths: str | None) -> list[tuple[str, bytes]]:
+    """Further files of the user's, for a document's list of inputs."""
+    return [(path, Path(path).read_bytes()) for path in paths if path is not None]

@@ -1,0 +1,173 @@
+"""A file of claims, shipped or the user's, to a sheet that the audit can work on. Plain checks; every complaint has its place."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ckptcost.catalog import files
+from ckptcost.catalog.schema import printable
+from ckptcost.catalog.stated import stated_of
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.audit import Claim, Held, Sheet, Stated, unit_of_formula
+from ckptcost.core.expressions import formula
+from ckptcost.core.relations import QUANTITIES
+from ckptcost.core.units import parse
+from ckptcost.errors import InputError, UnknownName, brief
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+MOST_CLAIMS: Final = 100
+START: Final = 'start with [[claim]], about = "NAS", size = "2 TB", write = "200 MB/s", time = "about 2.8 h"'
+_TOP: Final = ("id", "name", "source", "note", "context", "claim", "holds", "follows")
+_CLAIM: Final = ("id", "about", "note", "source")
+_ID = re.compile(r"[a-z][a-z0-9_]*$")
+
+
+def read(catalog: Catalog, name: str) -> tuple[Sheet, list[tuple[str, bytes]]]:
+    """The sheet of a shipped name or of a path, and the user's file it came from."""
+    if not name:
+        raise InputError("names no claims", remedy="give a file or a shipped name; `ckptcost audit` lists them")
+    if name.endswith(".toml") or "/" in name or "\\" in name:
+        file: Traversable = Path(name)
+        sheet = sheet_of(files.toml_of(file, name, start=START), name)
+        return sheet, [(name, files.text_of(file, name).encode())]
+    try:
+        file, shown = catalog.file_of("claim", name)
+    except UnknownName as error:
+        if Path(name).exists():
+            error.remedy = f"a file needs its ending: {name}.toml or ./{name}"
+            raise error.at() from None
+        raise
+    sheet = sheet_of(files.toml_of(file, shown, start=START), shown)
+    if sheet.id != name:
+        raise InputError(f"id is {sheet.id!r}, the file is called {name!r}", where=shown, key="id", remedy="make them the same")
+    return sheet, []
+
+
+def sheet_of(raw: Any, where: str) -> Sheet:
+    """A document as a sheet; the first complaint names the file and the key."""
+    try:
+        _known(raw, _TOP)
+        texts = {key: _text(raw, key) for key in ("id", "name", "source", "note")}
+        context = _quantities(_table(raw.get("context", {}), "context"), (), "context")
+        claims = _claims(raw, context)
+        held = _held(raw, claims)
+        stem = Path(where).stem
+        return Sheet(texts["id"] or stem, texts["name"] or stem, texts["source"], texts["note"], claims, held)
+    except InputError as error:
+        raise error.at(where) from None
+
+
+def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...]:
+    found: dict[str, Claim] = {}
+    for i, each in enumerate(_list(raw, "claim")):
+        key = f"claim.{i + 1}"
+        table = _table(each, key)
+        own = _quantities(table, _CLAIM, key)
+        about = _text(table, "about", key)
+        name = _text(table, "id", key) or re.sub(r"\W+", "_", about.lower(), flags=re.A).strip("_") or f"claim{i + 1}"
+        name = name if name[0].isalpha() else f"c_{name}"
+        if not _ID.match(name):
+            raise InputError(f"{brief(name)} is no id", key=f"{key}.id", remedy="use a-z, 0-9 and _, a letter first")
+        if name in found:
+            raise InputError(f"{name!r} is there twice", key=f"{key}.id", remedy='give each claim an id of its own, e.g. id = "nas"')
+        if not own:
+            raise InputError("claims nothing", key=key, remedy="quantities: " + ", ".join(QUANTITIES))
+        shared = {quantity: stated for quantity, stated in context.items() if quantity not in own}
+        found[name] = Claim(name, about or name, {**own, **shared}, frozenset(shared))
+    if not found:
+        raise InputError("holds no claim", remedy=START)
+    return tuple(found.values())
+
+
+def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
+    found = []
+    for table_name, needs in (("holds", ("that", "is")), ("follows", ("that",))):
+        for i, each in enumerate(_list(raw, table_name)):
+            key = f"{table_name}.{i + 1}"
+            table = _table(each, key)
+            _known(table, ("what", "that", "said", "unit", *needs), key)
+            for need in needs:
+                if need not in table:
+                    raise InputError("is missing", key=f"{key}.{need}", remedy='e.g. that = "1 - fast.energy / slow.energy", is = "90 %"')
+            that = _text(table, "that", key)
+            try:
+                held = Held(_text(table, "what", key) or that, formula(that), None, _text(table, "said", key))
+                unit = unit_of_formula(held, claims)
+            except InputError as error:
+                raise error.at(key=f"{key}.that") from None
+            held = held._replace(shown=_shown(_text(table, "unit", key), unit, f"{key}.unit"))
+            if "is" in table:
+                try:
+                    held = held._replace(stated=stated_of(table["is"], unit, floor=-math.inf))
+                except InputError as error:
+                    raise error.at(key=f"{key}.is") from None
+            found.append(held)
+    if repeated := [held for i, held in enumerate(found) if held.stated and held in found[:i]]:
+        raise InputError(f"{brief(repeated[0].what)} is there twice", key="holds")
+    return tuple(found)
+
+
+def _shown(text: str, unit: str, key: str) -> str:
+    """A unit that the value can be shown in."""
+    try:
+        if text:
+            parse(f"1 {text}", unit)
+    except InputError as error:
+        raise error.at(key=key) from None
+    return text
+
+
+def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> dict[str, Stated]:
+    _known(table, (*besides, *QUANTITIES), key)
+    found = {}
+    for name, raw in table.items():
+        if name in besides:
+            continue
+        quantity = QUANTITIES[name]
+        try:
+            stated = stated_of(raw, quantity.unit)
+            if stated.printed.low > quantity.most:
+                raise InputError(f"{brief(raw)} is more than all of it", remedy="a share is at most 100 %")
+        except InputError as error:
+            raise error.at(key=f"{key}.{name}") from None
+        found[name] = stated
+    return found
+
+
+def _known(table: Any, names: tuple[str, ...], key: str = "") -> None:
+    for name in table:
+        if name not in names:
+            raise UnknownName("quantity" if "size" in names else "key", str(name), names, key=key)
+
+
+def _table(raw: Any, key: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise InputError(
+            f"expected a table, got {type(raw).__name__}", key=key, remedy=f"write [[{key.partition('.')[0]}]] and its keys below"
+        )
+    return raw
+
+
+def _list(raw: dict[str, Any], key: str) -> list[Any]:
+    found = raw.get(key, [])
+    if not isinstance(found, list):
+        raise InputError("is one table where a list is wanted", key=key, remedy=f"write [[{key}]] with two brackets")
+    if len(found) > MOST_CLAIMS:
+        raise InputError(f"{len(found)} of them; an audit takes {MOST_CLAIMS}", key=key, remedy="split the file")
+    return found
+
+
+def _text(table: dict[str, Any], key: str, place: str = "") -> str:
+    value = table.get(key, "")
+    where = f"{place}.{key}" if place else key
+    if not isinstance(value, str):
+        raise InputError(f"expected text, got {type(value).__name__}", key=where)
+    try:
+        return printable(value)
+    except InputError as error:
+        raise error.at(key=where) from None

@@ -1,0 +1,48 @@
+"""`ckptcost optimize`."""
+
+from __future__ import annotations
+
+import argparse
+
+EPILOG = """\
+examples:
+  ckptcost optimize -s llama31-405b-16k
+  ckptcost optimize --tier flash-shared --tier nas-hdd --mode both
+  ckptcost optimize -s small-8b --objective usd --require "goodput>=0.99"
+  ckptcost optimize -s job.toml -f csv --table curve   # to plot
+
+Targets are judged at the best interval for the objective, on the best tier
+and mode.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import scenario_flags, study_flags
+
+    scenario_flags.add(parser)
+    parser.add_argument(
+        "--tier", action="append", default=[], metavar="ID", help="a storage tier to compare; may repeat (default: those of the scenario)"
+    )
+    parser.add_argument("--mode", choices=("sync", "async", "both"), default="", help="how to save (default: as the scenario does)")
+    parser.add_argument(
+        "--objective",
+        choices=("time", "energy", "usd", "carbon"),
+        default="",
+        help="what to minimise (default: as the scenario says, or time)",
+    )
+    parser.add_argument(
+        "--check", type=int, default=200, metavar="RUNS", help="simulated runs of each combination of several tiers (default: 200; 0: none)"
+    )
+    study_flags.add(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost import answers, api
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.cli import scenario_flags, study_flags
+
+    gates = study_flags.gates_of(options)
+    catalog = Catalog()
+    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
+    study = answers.optimum(catalog, layers, options.tier, options.mode, options.objective, gates, options.check)
+    return study_flags.answer(study, options, catalog, scenario_flags.spoken(options), api.files_of(layers))

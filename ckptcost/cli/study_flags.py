@@ -1,0 +1,68 @@
+"""Flags and output that the commands with a study for an answer share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.jobs.gates import Gate, Verdict
+    from ckptcost.report.study import Study
+
+MISSED = 3
+
+
+def add(parser: argparse.ArgumentParser, gates: bool = True) -> None:
+    """-f, --table, and the gates."""
+    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
+    parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
+    if gates:
+        add_gates(parser)
+
+
+def add_gates(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--require", action="append", default=[], metavar="TARGET", help='e.g. "goodput>=0.95"; exit code 3 when it is missed; may repeat'
+    )
+    parser.add_argument(
+        "--budget", action="append", default=[], metavar="LIMIT", help='e.g. "usd<=10000" or "kwh<=2 MWh"; exit code 3 when it is missed'
+    )
+
+
+def gates_of(options: argparse.Namespace) -> list[Gate]:
+    from ckptcost.jobs.gates import gate_of
+
+    return [gate_of(text, flag) for flag, texts in (("--require", options.require), ("--budget", options.budget)) for text in texts]
+
+
+def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]]) -> int:
+    """Write the study; 3 when a target is missed."""
+    from ckptcost.cli import output
+    from ckptcost.errors import InputError
+
+    if options.table and options.format != "csv":
+        raise InputError("names one table of a CSV", where="--table", remedy="add -f csv")
+    if options.format == "json":
+        from ckptcost.report.study_document import build
+
+        written = build(study, catalog, command, files).to_json()
+    else:
+        from ckptcost.report import study_views
+
+        views = {"text": study_views.text, "md": study_views.to_markdown}
+        written = study_views.to_csv(study, options.table) if options.format == "csv" else views[options.format](study)
+    output.write([written], options.output)
+    return missed(study.gates)
+
+
+def missed(verdicts: Sequence[Verdict]) -> int:
+    """Say on stderr which targets were missed; the exit code."""
+    from ckptcost.present.words import gate_text
+
+    lost = [verdict for verdict in verdicts if not verdict.met]
+    for verdict in lost:
+        print(f"ckptcost: {gate_text(verdict)}", file=sys.stderr)
+    return MISSED if lost else 0

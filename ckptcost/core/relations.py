@@ -1,0 +1,139 @@
+"""What claims can speak of, and how those quantities hang together: the words and the physics of the audit.
+
+Each relation is written once for every quantity that can be solved for, with each other quantity once in it, so that its interval
+is as narrow as it can be. Core.expressions evaluates the texts, dimensions included.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Quantity(NamedTuple):
+    """A key of a claim."""
+
+    unit: str
+    """the suffix of core.units.UNITS it is in"""
+    meaning: str
+    most: float = 1e30
+
+
+def _share(meaning: str) -> Quantity:
+    return Quantity("", meaning, 1.0)
+
+
+QUANTITIES: Final[dict[str, Quantity]] = {
+    "size": Quantity("bytes", "bytes of one checkpoint, or written in all"),
+    "write": Quantity("bytes_per_s", "write rate"),
+    "time": Quantity("s", "duration of one save, or of the run that wrote `size`"),
+    "power": Quantity("w", "mean power meanwhile"),
+    "energy": Quantity("j", "energy of one save"),
+    "energy_per_byte": Quantity("j_per_byte", "energy per byte written"),
+    "saves": Quantity("", "saves in all"),
+    "total_size": Quantity("bytes", "bytes of all saves"),
+    "total_energy": Quantity("j", "energy of all saves"),
+    "params": Quantity("", "parameters"),
+    "bytes_per_param": Quantity("bytes_per_param", "bytes saved for each parameter"),
+    "interval": Quantity("s", "training time between two saves"),
+    "saves_per_day": Quantity("", "saves in a day"),
+    "stall_share": _share("share of the training time that saves take"),
+    "speedup": Quantity("", "how many times faster a save gets"),
+    "runtime_saved": _share("share of the training time that a speedup saves"),
+    "stall": Quantity("s", "time training stands still for one save"),
+    "recovery": Quantity("s", "time lost to each failure, redone work aside"),
+    "goodput": _share("useful training time over wall time"),
+    "failures": Quantity("", "failures counted"),
+    "duration": Quantity("s", "time in which they were counted"),
+    "failures_per_day": Quantity("", "failures in a day"),
+    "mttf": Quantity("s", "mean time to failure of the job"),
+    "gpu_mttf": Quantity("s", "GPU time per failure: mttf times GPUs"),
+    "gpus": Quantity("", "GPUs of the job"),
+    "gpu_power": Quantity("w", "power per GPU while it waits, host included"),
+    "requests": Quantity("", "write requests"),
+    "request_size": Quantity("bytes", "mean bytes of a write request"),
+    "queue_depth": Quantity("", "mean requests in flight"),
+    "latency": Quantity("s", "mean time of a request"),
+    "capacity": Quantity("bytes", "capacity of the drive"),
+    "drive_writes_per_day": Quantity("", "capacities written in a day"),
+}  # fmt: skip
+
+
+class Relation(NamedTuple):
+    """One law: what each of its quantities is, given the others."""
+
+    id: str
+    forms: dict[str, str]
+    """by quantity; an approximate one, else the first that is stated, is held against the rest"""
+    assumes: str = ""
+    at_most: bool = False
+    """the formula is the most its quantity can be"""
+
+
+RELATIONS: Final[tuple[Relation, ...]] = (
+    Relation("rate", {"write": "size / time", "time": "size / write", "size": "write * time"}),
+    Relation("power", {"energy": "power * time", "power": "energy / time", "time": "energy / power"}),
+    Relation("energy of all", {"total_energy": "saves * energy", "energy": "total_energy / saves", "saves": "total_energy / energy"}),
+    Relation("size of all", {"total_size": "saves * size", "size": "total_size / saves", "saves": "total_size / size"}),
+    Relation("energy per byte", {"energy": "energy_per_byte * size", "energy_per_byte": "energy / size"}),
+    Relation("state", {"size": "params * bytes_per_param", "bytes_per_param": "size / params", "params": "size / bytes_per_param"}),
+    Relation("cadence", {"saves_per_day": "1 day / interval", "interval": "1 day / saves_per_day"}, "the stall is short beside it"),
+    Relation(
+        "stall share",
+        {
+            "stall_share": "1 / (1 + interval / time)",
+            "interval": "time * (1 / stall_share - 1)",
+            "time": "interval / (1 / stall_share - 1)",
+        },
+        "training waits for the whole save",
+    ),
+    Relation(
+        "speed-up",
+        {
+            "runtime_saved": "stall_share * (1 - 1 / speedup)",
+            "stall_share": "runtime_saved / (1 - 1 / speedup)",
+            "speedup": "1 / (1 - runtime_saved / stall_share)",
+        },
+        "only the saves get faster",
+    ),
+    Relation("failure rate", {"mttf": "1 day / failures_per_day", "failures_per_day": "1 day / mttf"}),
+    Relation(
+        "failures counted",
+        {
+            "failures_per_day": "failures * (1 day / duration)",
+            "failures": "failures_per_day * (duration / 1 day)",
+            "duration": "failures / failures_per_day * 1 day",
+        },
+    ),
+    Relation(
+        "GPU time per failure", {"gpu_mttf": "mttf * gpus", "mttf": "gpu_mttf / gpus", "gpus": "gpu_mttf / mttf"}, "failures grow with GPUs"
+    ),
+    Relation(
+        "saves for a goodput",
+        {
+            "saves_per_day": "failures_per_day / (1 - goodput)",
+            "goodput": "1 - failures_per_day / saves_per_day",
+            "failures_per_day": "saves_per_day * (1 - goodput)",
+        },
+        "the best interval, and no time to recover (first order)",
+    ),
+    Relation(
+        "stall for a goodput",
+        {"stall": "(1 - goodput)^2 / 2 * (1 day / failures_per_day)"},
+        "the best interval, and no time to recover (first order)",
+        at_most=True,
+    ),
+    Relation("goodput", {"goodput": "best_goodput(failures_per_day, stall, recovery)"}, "the best interval (exact)", at_most=True),
+    Relation("requests", {"request_size": "size / requests", "size": "requests * request_size", "requests": "size / request_size"}),
+    Relation(
+        "Little's law",
+        {
+            "latency": "queue_depth * time / requests",
+            "queue_depth": "latency * requests / time",
+            "requests": "queue_depth * time / latency",
+            "time": "latency * requests / queue_depth",
+        },
+    ),
+    Relation(
+        "wear", {"drive_writes_per_day": "size / capacity * (1 day / time)", "capacity": "size / drive_writes_per_day * (1 day / time)"}
+    ),
+)

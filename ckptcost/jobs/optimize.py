@@ -1,0 +1,212 @@
+"""Optimize: the best interval by objective, what other intervals cost instead, nested tiers, and the front over tiers and modes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcost.catalog.keys import CADENCES
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.cautions import Caution, cautions_of
+from ckptcost.core.nested import Joint, Nested, first_order_levels, joint_interval_s, level_waste, nested, nested_base_s
+from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
+from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.gates import Gate, Verdict, judged
+from ckptcost.jobs.model import compared, with_tier
+from ckptcost.jobs.pareto import Front, Option, option_of, pareto
+from ckptcost.layers import Layer, read_layer
+from ckptcost.scenario import resolve
+
+MODES = {"sync": ("sync",), "async": ("async",), "both": ("sync", "async")}
+CURVE_POINTS, CURVE_REACH = 30, 10.0
+"""intervals on each side of the best, up to ten times shorter and longer"""
+
+
+class Point(NamedTuple):
+    """The run at one interval, and what that interval costs over each objective's own best."""
+
+    id: str
+    """an objective, "young", "daly" or "now"; for two tiers "joint", "given", "rule" or "now" """
+    interval_s: float
+    outcome: Outcome
+    regrets: dict[str, float]
+    every: float = 1.0
+
+
+class Levels(NamedTuple):
+    """Two tiers: interval and n chosen together, and the first-order rule beside it."""
+
+    joint: Joint
+    needed: bool
+    """whether any failure needs the second tier"""
+    stalls_s: tuple[float, ...]
+    rates_per_s: tuple[float, ...]
+    wastes: tuple[float, ...]
+    least_s: tuple[float, ...]
+    """what filling each tier takes: nothing can be saved there more often"""
+    rule_s: tuple[float, ...]
+    """first-order interval of each level by itself"""
+    rule: Nested
+    points: tuple[Point, ...]
+
+
+class Curve(NamedTuple):
+    """The run over intervals around the best."""
+
+    interval_s: NDArray[np.float64]
+    outcome: Outcome
+    regrets: dict[str, NDArray[np.float64]]
+
+
+class Optimum(NamedTuple):
+    """The answer: `option` at `recommended` is the objective's optimum among all options."""
+
+    objective: str
+    option: Option
+    options: tuple[Option, ...]
+    recommended: Point
+    points: tuple[Point, ...]
+    plateaus: dict[str, Plateau]
+    classic: Classic
+    never: dict[str, float]
+    """what not saving at all costs over each objective's best; negative: it is cheaper"""
+    curve: Curve
+    levels: Levels | None
+    front: Front
+    cautions: tuple[Caution, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+def optimize(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), mode: str = "", objective: str = "", gates: Sequence[Gate] = ()
+) -> Optimum:
+    """The best of every tier and mode; without tiers those that the scenario compares, or its own."""
+    for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
+        if said and said not in known:
+            raise UnknownName(kind, said, known, where=f"--{kind}")
+    for gate in gates:
+        if gate.statistic:
+            raise InputError(f"{gate.text!r} asks for a percentile of a single figure", remedy="`ckptcost simulate` has percentiles")
+    timed = any({*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys() for layer in layers)
+    if not timed:  # what is looked for need not be given
+        layers = [*layers, read_layer(catalog, {"policy": {"optimal": objective or "time"}}, "--objective", "--objective")]
+    options = tuple(
+        option_of(resolve(catalog, [*with_tier(catalog, layers, tier, None, None), *_mode_layer(catalog, each)]))
+        for tier, each in product(dict.fromkeys(tiers or compared(layers)[0]) or (None,), MODES.get(mode, (None,)))
+    )
+    objective = objective or options[0].scenario.policy.objective
+    option = _recommended(options, objective)
+    recommended = point_of(option, objective, option.best[objective])
+    points = [point_of(option, each, option.best[each]) for each in option.known]
+    classic = classic_of(option.scenario, option.at(option.best["time" if "time" in option.known else objective]))
+    for name, interval_s in (("young", classic.young_interval_s), ("daly", classic.daly_interval_s), *_now(option, timed)):
+        if 0 < float(interval_s) < math.inf:
+            points.append(point_of(option, name, float(interval_s)))
+    return Optimum(
+        objective, option, options, recommended, tuple(points),
+        {each: _plateau(option, each) for each in option.known},
+        classic,
+        point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
+        _curve(option, objective),
+        _levels(option, objective, timed) if option.plan.second is not None else None,
+        pareto(options),
+        tuple(caution for caution in cautions_of(option.scenario, recommended.outcome) if bool(caution.holds)),
+        tuple(judged(gates, lambda gate: float(gate.measure.of(recommended.outcome)), name_of(option) if len(options) > 1 else "")),
+    )  # fmt: skip
+
+
+def name_of(option: Option) -> str:
+    """Tier and mode."""
+    return f"{option.tier_id}, {option.mode}"
+
+
+def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
+    return [read_layer(catalog, {"policy": {"mode": mode}}, "--mode", "--mode")] if mode else []
+
+
+def _recommended(options: Sequence[Option], objective: str) -> Option:
+    """The option with the least cost at its optimum; of those alike, the first named."""
+    able = [option for option in options if objective in option.known]
+    if not able:
+        needs = ", ".join(options[0].lacking[objective])
+        raise InputError(
+            f"the best interval for {objective} cannot be computed",
+            where="--objective",
+            remedy=f"not known: {needs}" if needs else "a save that costs nothing is best made all the time",
+        )
+    return min(able, key=lambda option: float(cost_at(option.scenario, option.plan, objective, option.best[objective])))
+
+
+def _now(option: Option, timed: bool) -> list[tuple[str, float]]:
+    return [("now", float(interval_of(option.scenario, option.plan)))] if timed else []
+
+
+def point_of(option: Option, name: str, interval_s: float) -> Point:
+    """One interval against every objective's own best."""
+    outcome = option.at(interval_s)
+    least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
+    return Point(name, interval_s, outcome, {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known})
+
+
+def _plateau(option: Option, objective: str) -> Plateau:
+    """Within the run; where saves that come too soon are left out, no shorter than the drain allows."""
+    s, plan = option.scenario, option.plan
+    p = s.policy
+    least_s = busiest_s(plan, p) / p.in_flight - plan.saved.stall_s - p.slowdown_fraction * plan.saved.lag_s
+    with np.errstate(over="ignore"):
+        return plateau_s(
+            lambda interval_s: cost_at(s, plan, objective, interval_s),
+            option.best[objective],
+            lowest_s=max(float(least_s), 0.0) if p.when_busy == "skip" else 0.0,
+            highest_s=float(s.work_s),
+        )
+
+
+def _curve(option: Option, objective: str) -> Curve:
+    best_s = option.best[objective]
+    most_s = max(best_s, min(best_s * CURVE_REACH, float(option.scenario.work_s)))
+    below = np.geomspace(best_s / CURVE_REACH, best_s, CURVE_POINTS + 1)
+    above = np.geomspace(best_s, most_s, CURVE_POINTS + 1) if most_s > best_s else np.array([best_s])
+    interval_s = np.concatenate([below[:-1], [best_s], above[1:]])
+    outcome = option.at(interval_s)
+    least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
+    return Curve(interval_s, outcome, {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known})
+
+
+def _levels(option: Option, objective: str, timed: bool) -> Levels:
+    """The joint optimum, the best interval at the n that is given, what runs now, and the rounded rule."""
+    s, plan = option.scenario, option.plan
+    p, second = s.policy, plan.second
+    if second is None or plan.second_recovery is None:
+        raise InputError("there is no second tier", key="second_tier")
+    drags = (p.slowdown_fraction * plan.saved.lag_s, p.slowdown_fraction * second.lag_s)
+    stalls = (float(plan.saved.stall_s + drags[0]), float(second.stall_s if p.mode == "sync" else drags[1]))
+    rates = (float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s))
+    ways = (plan.recovery, plan.second_recovery)
+    lost = tuple(float(way.down_s + way.exposed_s) for way in ways)
+    least = (max(0.0, float(plan.saved.lag_s / p.in_flight - stalls[0])), float(second.write_s) if p.mode == "async" else 0.0)
+    rule_s = first_order_levels(stalls, rates, least)
+    multiples = nested(rule_s).multiples
+    base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else rule_s[0]
+    rule = Nested(max(base_s, *(floor / many for floor, many in zip(least, multiples, strict=True))), multiples)
+    with np.errstate(over="ignore", invalid="ignore"):
+        joint = joint_interval_s(s, plan, objective)
+    tries = [("joint", joint.interval_s, joint.second_every), ("given", option.best[objective], float(p.second_every))]
+    tries += [("rule", rule.base_s, rule.multiples[-1])] if 0 < rule.base_s < math.inf and multiples[-1] < math.inf else []
+    tries += [(name, interval_s, float(p.second_every)) for name, interval_s in _now(option, timed)]
+    points = []
+    for name, interval_s, every in tries:
+        changed = replace(s, policy=replace(p, second_every=every))
+        outcome = option._replace(resolved=option.resolved._replace(scenario=changed)).at(interval_s)
+        points.append(Point(name, interval_s, outcome, {objective: float(regret(cost_of(outcome, objective), joint.cost))}, every))
+    return Levels(
+        joint, rates[1] > 0, stalls, rates,
+        tuple(float(level_waste(*each)) for each in zip(stalls, rates, lost, strict=True)), least, rule_s, rule, tuple(points),
+    )  # fmt: skip

@@ -1,0 +1,118 @@
+"""Break-even: what a faster tier may cost, so that the same work costs the same as on a slower one, each at its best interval.
+
+A tier's price contains its electricity, so what storage draws is in neither side; requests are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ckptcost.core.bill import OF_THE_JOB, billed_bytes, is_local
+from ckptcost.core.domain import Tier
+from ckptcost.core.money import breakeven_usd_per_s
+from ckptcost.core.numeric import isnan, known
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.solve import payback_s, worth_usd_per_s
+from ckptcost.errors import InputError
+from ckptcost.jobs.gates import gate_of
+from ckptcost.jobs.model import two_tiers_at_most
+from ckptcost.jobs.needs import unknown_inputs, what_is_missing
+from ckptcost.jobs.trials import Trials
+from ckptcost.scenario import Resolved
+
+_OF_THE_TIER = ("storage_write", "network", "retention")
+
+
+class Side(NamedTuple):
+    """The job on one tier."""
+
+    tier_id: str
+    resolved: Resolved
+    outcome: Outcome
+    lost_usd: float
+    """saves and failures, without what the tier itself costs"""
+    price_usd_per_s: float
+    """what the tier costs by the catalogue: its standing price, or the rent of what is held or provisioned there"""
+    held_bytes: float
+    capacity_bytes: float
+
+    @property
+    def goodput(self) -> float:
+        return float(self.outcome.goodput)
+
+
+class Payback(NamedTuple):
+    """How long until a purchase has paid."""
+
+    capital_usd: float
+    saved_usd_per_s: float
+    prices: str
+    """which running prices the saving is net of: both | slow | none"""
+    time_s: float
+    gpu_s: float
+
+
+class Breakeven(NamedTuple):
+    slow: Side
+    fast: Side
+    worth_usd_per_s: float
+    """the price of the fast tier at which both cost the same; unknown with the slow one's price"""
+    premium_usd_per_s: float
+    """the same, over the price of the slow tier; a lower bound where that is not known"""
+    formula_usd_per_s: float
+    """of the GPUs' rent alone: (N*c_g + s_A)*G_B/G_A - N*c_g"""
+    below: bool | None
+    """whether the fast tier's own price is below it, where both are known"""
+    payback: Payback | None
+
+
+def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
+    """The job on the scenario's tier, at the interval that loses least time."""
+    s = resolved.scenario
+    two_tiers_at_most(s)
+    if unknown_inputs(s, "usd"):
+        raise what_is_missing(resolved, "usd")
+    outcome = Trials(resolved, gate_of("goodput>=0.5", ""), keep_interval).today_at_best(None).outcome
+    lost_usd = sum(
+        float(line.cost_usd if line.id in OF_THE_JOB else known(line.cost_usd, 0.0))
+        for line in outcome.run.of()
+        if line.id not in _OF_THE_TIER
+    )
+    held = float(outcome.spent.held_bytes)
+    return Side(
+        str(resolved.words.get("tier.id", "tier")), resolved, outcome, lost_usd, price_of(s.tier, held), held, float(s.tier.capacity_bytes)
+    )
+
+
+def price_of(tier: Tier, held_bytes: float) -> float:
+    """Running price of a tier to the job; none of its own inside the nodes."""
+    if not isnan(tier.usd_per_s):
+        return float(tier.usd_per_s)
+    if is_local(tier):
+        return 0.0
+    return float(billed_bytes(tier, held_bytes) * tier.usd_per_byte_s)
+
+
+def breakeven(slow: Side, fast: Side, capital_usd: float | None = None) -> Breakeven:
+    """Both runs do the same work; the tier's price is what evens them out."""
+    slow_wall_s, fast_wall_s = float(slow.outcome.wall_s), float(fast.outcome.wall_s)
+    for side in (slow, fast):
+        if not side.goodput > 0:
+            raise InputError(f"the run never ends on {side.tier_id}", where="solve price", remedy="no price evens that out")
+    cluster = fast.resolved.scenario.cluster
+
+    def worth(price_usd_per_s: float) -> float:
+        return float(worth_usd_per_s(slow.lost_usd, slow_wall_s, price_usd_per_s, fast.lost_usd, fast_wall_s))
+
+    slow_price, fast_price = slow.price_usd_per_s, fast.price_usd_per_s
+    even = worth(slow_price)
+    premium = worth(0.0) if even != even else even - slow_price
+    payback = None
+    if capital_usd is not None:
+        prices = "both" if fast_price == fast_price and even == even else "slow" if even == even else "none"
+        saved = even - fast_price if prices == "both" else premium
+        time_s = float(payback_s(capital_usd, saved))
+        payback = Payback(capital_usd, saved, prices, time_s, time_s * float(cluster.gpus))
+    formula = float(breakeven_usd_per_s(cluster.gpus, cluster.usd_per_gpu_s, known(slow_price, 0.0), slow.goodput, fast.goodput))
+    below = None if even != even or fast_price != fast_price else fast_price <= even
+    return Breakeven(slow, fast, even, premium, formula, below, payback)

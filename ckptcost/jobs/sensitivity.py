@@ -1,0 +1,216 @@
+"""Sensitivity: what each input does to a result, and which assumption is worth measuring next.
+
+Three questions with one scenario: where the result goes when an input goes through its range (swings), what one per cent more of
+it does (elasticities), and how much of the result's spread it explains (shares). The interval stays as planned, unless it is to be
+chosen anew each time (`replan`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.catalog.keys import LIMITS
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.draws import drawn, p5_p95
+from ckptcost.core.measures import MEASURES, Measure
+from ckptcost.core.outcome import evaluate
+from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, variance_shares
+from ckptcost.core.timing import nodes_of
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.levers import Lever, at, chosen_interval, copies_of, levers_of, moved_to
+from ckptcost.jobs.model import Case, as_planned
+from ckptcost.scenario import ranges_of, ties_of
+
+OF = ("goodput", "wall", "gpu_hours", "kwh", "usd", "kgco2e")
+DRAWS, DRAWS_REPLANNED = 4096, 1024
+"""a report's 256 let a percentile scatter by a few per cent, which is as much as one input of many is worth; a plan that is chosen
+anew in every draw costs a search in each"""
+MEASURED = "measured"
+_NEEDS = {
+    "kwh": ("cluster.gpu_train", "cluster.host_train"), "usd": ("cluster.gpu_price",),
+    "kgco2e": ("site.grid_location", "cluster.gpu_train", "cluster.host_train"),
+}  # fmt: skip
+_STEP_AT_0 = {"s": 1e-3, "bytes": 1e6, "": 1e-6}
+"""first step away from an input of 0 that has no range, by its unit; the rest are rates and prices, in which results are all but
+straight: 1e-9 of their base unit"""
+_DIGITS = 6
+"""of an elasticity: more would be rounding"""
+
+
+class Swing(NamedTuple):
+    """The result at the ends of an input's range."""
+
+    lever: Lever
+    at_low: float
+    at_high: float
+    swing: float
+    """largest minus smallest of the results at low, value and high"""
+
+
+class Response(NamedTuple):
+    """What a small change of an input does; NaN with a note where that cannot be said."""
+
+    lever: Lever
+    elasticity: float
+    below: float
+    above: float
+    per_unit: float
+    """for an input that is 0: rise of the result, both in base units, for one unit of it"""
+    note: str
+
+
+class Share(NamedTuple):
+    """What an uncertain input explains of the result's spread, and the range that is left once it is known."""
+
+    lever: Lever
+    share: float
+    low: float
+    high: float
+
+
+class Sensitivity(NamedTuple):
+    case: Case
+    measure: Measure
+    replan: bool
+    value: float
+    low: float
+    high: float
+    swings: tuple[Swing, ...]
+    """the widest first"""
+    responses: tuple[Response, ...]
+    """the strongest first, then those without an elasticity"""
+    shares: tuple[Share, ...]
+    """the largest first; NaN where some draws never end"""
+    together: float
+    never: float
+    """share of the draws in which the run does not end"""
+    draws: int
+
+    @property
+    def to_measure(self) -> tuple[Share, ...]:
+        """Shares of the inputs that nobody has measured."""
+        return tuple(each for each in self.shares if each.lever.basis != MEASURED)
+
+
+def measure_of(name: str, where: str = "--of") -> Measure:
+    """The result that is asked about."""
+    if name not in OF:
+        raise UnknownName("result", name, OF, where=where)
+    return MEASURES[name]
+
+
+def sensitivity(case: Case, of: str = "kwh", replan: bool = False) -> Sensitivity:
+    """Swings, elasticities and shares of one result of a case."""
+    measure = measure_of(of)
+    value = float(measure.of(case.outcome))
+    _answerable(case, measure, value, replan)
+    world = case.scenario if replan else as_planned(case.scenario, case.outcome)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def result(changed: Scenario) -> Number:
+        return measure.of(evaluate(changed))
+
+    ranges = ranges_of(case.resolved)
+    ranges.pop("policy.every", None)
+    ties = ties_of(case.resolved)
+    draws = DRAWS_REPLANNED if replan else DRAWS
+    spread = result(drawn(world, ranges, ties, draws)) if ranges else value
+    low, high = p5_p95(spread, value)
+    ranged = [lever for lever in levers_of(case.resolved, ties) if lever.has_range]
+    every = levers_of(case.resolved, copies_of(case.resolved))
+    if not replan:
+        every.append(chosen_interval(case))
+    shares, together, never = _shares(world, ranged, ranges, ties, result, value, draws)
+    return Sensitivity(
+        case, measure, replan, value, low, high,
+        tuple(sorted((_swing(world, lever, result, value) for lever in ranged), key=lambda each: _falling(each.swing))),
+        tuple(sorted((_response(world, lever, result) for lever in every), key=lambda each: _falling(abs(each.elasticity)))),
+        tuple(sorted(shares, key=lambda each: _falling(each.share))), together, never, draws,
+    )  # fmt: skip
+
+
+def _falling(size: float) -> tuple[bool, float]:
+    return (size != size, -size)
+
+
+def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> None:
+    """A result that can be moved at all."""
+    if replan and case.scenario.policy.cadence != "optimal":
+        raise InputError(
+            "there is no optimum to choose again: the scenario says how often to save", where="--replan",
+            remedy='leave it out, or add --set policy.optimal="time"',
+        )  # fmt: skip
+    if value != value:
+        missing = [path for path in _NEEDS.get(measure.id, ()) if path in case.resolved.unknown]
+        raise InputError(
+            f"the {measure.label} cannot be computed, because {' and '.join(missing) or 'a figure it needs'} is not known",
+            where="--of", key=measure.id, remedy=f"give it, e.g. --set {missing[0]}=..." if missing else "`ckptcost model` names it",
+        )  # fmt: skip
+    if math.isinf(value) or float(case.outcome.goodput) == 0:
+        raise InputError(
+            "the run would never finish, and no small change of an input mends that", where="--of", key=measure.id,
+            remedy="save more often, or on a faster tier",
+        )  # fmt: skip
+
+
+def _swing(world: Scenario, lever: Lever, result: Callable[[Scenario], Number], value: float) -> Swing:
+    at_low, at_high = (float(result(moved_to(world, lever, end))) for end in (lever.low, lever.high))
+    return Swing(lever, at_low, at_high, max(at_low, value, at_high) - min(at_low, value, at_high))
+
+
+def _response(world: Scenario, lever: Lever, result: Callable[[Scenario], Number]) -> Response:
+    def moved(value: float) -> float:
+        return float(result(moved_to(world, lever, value)))
+
+    unknown = Response(lever, math.nan, math.nan, math.nan, math.nan, "")
+    if not lever.value < math.inf:
+        return unknown._replace(note="unlimited")
+    if lever.value == 0:
+        step = 1e-3 * lever.high if lever.has_range else _STEP_AT_0.get(lever.unit, 1e-9)
+        return unknown._replace(per_unit=derivative_at_0(moved, step), note="no elasticity at 0")
+    if lever.path in ("cluster.gpus", "cluster.gpus_per_node"):
+        return _by_nodes(world, lever, moved, unknown)
+    least, _, most = LIMITS.get(lever.path.rpartition(".")[2], (0.0, True, math.inf))
+    slope = elasticity(moved, lever.value, least, most)
+    note = "a kink: one slope below, another above" if slope.is_kink else ""
+    central, below, above = (round(each, _DIGITS) + 0.0 for each in slope)
+    return Response(lever, central, below, above, math.nan, note)
+
+
+def _by_nodes(world: Scenario, lever: Lever, moved: Callable[[float], float], unknown: Response) -> Response:
+    """Nodes are whole: from about one per cent of them fewer to as many more, where each step is one whole node."""
+    c = world.cluster
+    nodes = float(nodes_of(c))
+    few = max(1.0, round(nodes / 100.0))
+    if nodes < 2:
+        return unknown._replace(note="one node: the next step doubles it")
+    if lever.path == "cluster.gpus":
+        low, high = c.gpus - few * c.gpus_per_node, c.gpus + few * c.gpus_per_node
+    else:  # a hair more GPUs a node than needed, so that rounding does not add a node
+        low, high = (c.gpus / (nodes + n) * (1.0 + 1e-12) for n in (few, -few))
+    slope = round(chord(moved, float(low), float(high)), _DIGITS) + 0.0
+    return Response(lever, slope, slope, slope, math.nan, f"over {2 * few:.0f} whole nodes")
+
+
+def _shares(
+    world: Scenario, ranged: list[Lever], ranges: dict[str, tuple[float, float, float]], ties: dict[str, str],
+    result: Callable[[Scenario], Number], value: float, draws: int,
+) -> tuple[list[Share], float, float]:  # fmt: skip
+    """What each range explains, and the range of the result when it is gone."""
+    if not ranged:
+        return [], 0.0, 0.0
+    many = drawn(world, ranges, ties, draws)
+    results = np.broadcast_to(np.asarray(result(many), dtype=float), (draws,))
+    never = float(np.mean(~np.isfinite(results)))
+    values = np.array([at(many, lever.fields[0]) for lever in ranged])
+    each, together = variance_shares(values, results) if never == 0 else (np.full(len(ranged), math.nan), math.nan)
+    found = []
+    for lever, share in zip(ranged, each, strict=True):
+        # a range of no width keeps every other input's draws as they are
+        known = ranges | dict.fromkeys(lever.fields, (lever.value, lever.value, lever.value))
+        found.append(Share(lever, float(share), *p5_p95(result(drawn(world, known, ties, draws)), value)))
+    return found, together, never

@@ -1,0 +1,100 @@
+"""Simulate: many whole runs of one scenario, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.core.interruptions import NEVER, Floats
+from ckptcost.core.job import Step
+from ckptcost.core.measures import MEASURES
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.simulate import Summary, ratio_summary, summary_of
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.gates import Gate, Verdict, judged
+from ckptcost.jobs.walks import Asked, parts_of, prepared_for, walked
+from ckptcost.scenario import Resolved
+
+MOST_RUNS = 10_000_000
+SHAPES = ("fixed", "triangle", "pert", "uniform")
+
+
+class Simulation(NamedTuple):
+    """Many runs of one scenario; every array has one element a run."""
+
+    resolved: Resolved
+    asked: Asked
+    outcome: Outcome
+    """the closed form's, where there is one: exponential failures, inputs fixed, the scenario's own kinds"""
+    exact: bool
+    """whether the closed form speaks of the same runs"""
+    kinds: tuple[str, ...]
+    values: dict[str, Floats]
+    """measures and state times by name, base units"""
+    by_kind: Floats
+    finished: Floats
+
+    def summary(self, name: str) -> Summary:
+        if name == "goodput":
+            return ratio_summary(self.values["kept"], self.values["wall"])
+        return summary_of(self.values[name])
+
+
+def simulate(resolved: Resolved, asked: Asked, note: Callable[[int], None] | None = None) -> Simulation:
+    """Walk through all runs. `note` hears how many are done and may raise to stop."""
+    _check(asked)
+    prepared = prepared_for(resolved, asked)
+    total = asked.runs
+    out: dict[str, Floats] = {}
+    for start, part in parts_of(prepared, note):
+        for name, values in part.items():
+            if name not in out:
+                out[name] = np.empty((*values.shape[:-1], total))
+            out[name][..., start : start + values.shape[-1]] = values
+    exact = (
+        asked.process == "exponential" and asked.mean_s is None and asked.inputs == "fixed" and not asked.kinds and asked.limit_s == NEVER
+    )
+    exact = exact and prepared.scenario.third_tier is None
+    by_kind, finished = out.pop("by_kind"), out.pop("finished")
+    return Simulation(resolved, asked, prepared.outcome, exact, tuple(k.name for k in prepared.kinds), out, by_kind, finished)
+
+
+def _check(asked: Asked) -> None:
+    if not 1 <= asked.runs <= MOST_RUNS:
+        raise InputError(f"{asked.runs:,} runs", where="--runs", remedy=f"1 to {MOST_RUNS:,}")
+    if not 1 <= asked.workers <= 256:
+        raise InputError(f"{asked.workers} workers", where="--workers", remedy="1 to 256")
+    if asked.seed < 0 or asked.seed >= 2**63:
+        raise InputError("out of range", where="--seed", remedy="0 to 2^63-1")
+    if asked.inputs not in SHAPES:
+        raise UnknownName("way to draw inputs", asked.inputs, SHAPES, where="--inputs")
+    if not 0.1 <= asked.shape <= 20:
+        raise InputError(f"a Weibull shape of {asked.shape:g}", where="--failures", remedy="0.1 to 20; below 1 is infant mortality")
+    if not asked.limit_s > 0:
+        raise InputError("must be more than 0 s", where="--limit")
+
+
+def time_line(resolved: Resolved, asked: Asked, run: int) -> tuple[list[Step], tuple[str, ...]]:
+    """One run, step by step, exactly as it is among the others; and the names of the kinds."""
+    _check(asked)
+    if not 0 <= run < asked.runs:
+        raise InputError(f"there is no run {run}", where="--timeline", remedy=f"0 to {asked.runs - 1}")
+    prepared = prepared_for(resolved, asked)
+    steps: list[Step] = []
+    walked(prepared, run, run + 1, None, steps)
+    return steps, tuple(kind.name for kind in prepared.kinds)
+
+
+def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[Verdict]:
+    """Each target against the runs: a mean, or the percentile that it asks for."""
+
+    def value(gate: Gate) -> float:
+        name = gate.measure.id
+        if name not in simulation.values:
+            return float(MEASURES[name].of(simulation.outcome))
+        summary = simulation.summary(name)
+        return {"": summary.mean, "mean": summary.mean, "p5": summary.p5, "p50": summary.p50, "p95": summary.p95}[gate.statistic]
+
+    return judged(gates, value)

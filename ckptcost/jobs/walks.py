@@ -1,0 +1,249 @@
+"""The walks behind a simulation: what is asked and of what, and its pieces on one processor or several; the same numbers either way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckptcost.catalog.interruptions import SaidKind, Trace
+from ckptcost.core import streams
+from ckptcost.core.bill import QUANTITIES
+from ckptcost.core.domain import Scenario
+from ckptcost.core.draws import Ranges, placed
+from ckptcost.core.interruptions import NEVER, Floats, Kind, Platform, Process, Renewal, Replay, platform_times_s
+from ckptcost.core.job import Job, Runs, Step
+from ckptcost.core.outcome import Outcome, evaluate, plan_of
+from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
+from ckptcost.core.timing import nodes_of
+from ckptcost.core.walk import MOST_EVENTS, EndlessError, walk
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.model import as_planned, computable
+from ckptcost.scenario import Resolved, ranges_of, ties_of
+
+CHUNK = 8192
+MOST_TABLE = 4_000_000
+"""instants of a platform's nodes held at once"""
+HORIZON = 4.0
+"""a platform's instants reach this many times as far as the closed form says that a run takes, and as many times again if they must"""
+
+
+class Asked(NamedTuple):
+    """What to simulate."""
+
+    runs: int = 1000
+    seed: int = 1
+    process: str = "exponential"
+    """exponential, weibull (gaps of the job), weibull-nodes (nodes of all ages that are replaced), trace"""
+    shape: float = 1.0
+    mean_s: float | None = None
+    """mean time between interruptions, instead of the scenario's"""
+    trace: Trace | None = None
+    kinds: tuple[SaidKind, ...] = ()
+    limit_s: float = NEVER
+    inputs: str = "fixed"
+    """how inputs with a range are drawn: fixed, triangle, pert, uniform"""
+    chunk: int = CHUNK
+    workers: int = 1
+
+
+_PIECES = ("detect_s", "reschedule_s", "init_s", "warmup_s")
+
+
+class Prepared(NamedTuple):
+    """All that a piece of the work needs; it travels to other processes."""
+
+    scenario: Scenario
+    """its interval is fixed: the plan stays as chosen, only the world varies"""
+    ranges: Ranges
+    ties: dict[str, str]
+    kinds: tuple[Kind, ...]
+    rate_per_s: float
+    asked: Asked
+    outcome: Outcome
+    trace_kinds: tuple[int, ...]
+
+
+def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
+    s = resolved.scenario
+    for name, every in (("second", s.policy.second_every), ("third", s.policy.third_every)):
+        if float(every) != round(float(every)):
+            raise InputError("must be a whole number to be simulated", key=f"policy.{name}_every")
+    two = replace(s, third_tier=None)
+    outcome = evaluate(two)
+    computable(resolved, outcome)
+    kinds, rate_per_s = _kinds(s, outcome, asked.kinds)
+    if asked.mean_s is not None:
+        rate_per_s = 1.0 / asked.mean_s
+    if outcome.interval_s > float(s.work_s):
+        raise InputError(
+            "the interval is longer than the run, so nothing would ever be saved", key="policy", remedy="save at least once in the run"
+        )
+    plain = asked.limit_s == NEVER and not asked.kinds and asked.mean_s is None and asked.trace is None
+    if plain and not float(outcome.failures) <= MOST_EVENTS:  # the closed form knows at once what a walk finds out in minutes
+        raise _endless()
+    ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
+    for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
+        ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
+    return Prepared(as_planned(s, outcome), ranges, ties_of(resolved), kinds, rate_per_s, asked, outcome, _trace_kinds(asked, kinds))
+
+
+def _endless() -> InputError:
+    return InputError(
+        "a run is interrupted a million times before it is through",
+        key="failures",
+        remedy="save more often, on a faster tier, or give a --limit",
+    )
+
+
+def _kinds(s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]) -> tuple[tuple[Kind, ...], float]:
+    """Every kind with its share of all interruptions, and their rate together."""
+    own = kinds_of(s, outcome.plan)
+    base = float(outcome.plan.failures_per_s)
+    tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
+    rest = 1.0 - sum(kind.share or 0.0 for kind in said)
+    found: list[tuple[Kind, float, float]] = [(kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9]
+    names = [kind.name for kind, _, _ in found]
+    f = s.failures
+    for each in said:
+        if each.tier > tiers:
+            raise InputError(f"comes back from tier {each.tier}, the scenario has {tiers}", where="--kinds", key=each.name)
+        if each.name in names:
+            raise InputError("is the name of a kind of the scenario's own", where="--kinds", key=each.name, remedy="call it something else")
+        pieces = {piece: _or(getattr(each, piece), getattr(f, piece)) for piece in _PIECES}
+        after_s = each.every_s if each.every_s is not None else NEVER
+        kind = Kind(each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s)
+        found.append((kind, each.share or 0.0, each.rate_per_s or 0.0))
+    total = sum(base * part + more for _, part, more in found)
+    # a record of failures has its shares of kinds even where the scenario knows of none
+    weight, whole = (base, total) if total else (1.0, sum(part for _, part, _ in found))
+    return tuple(kind._replace(share=(weight * part + more) / whole if whole else 0.0) for kind, part, more in found), total
+
+
+def _or(said: float | None, otherwise: Any) -> Any:
+    return otherwise if said is None else said
+
+
+def _trace_kinds(asked: Asked, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
+    if asked.trace is None or not asked.trace.kinds:
+        return ()
+    names = [kind.name for kind in kinds]
+    for name in asked.trace.kinds:
+        if name not in names:
+            raise UnknownName("kind", name, names, where="--trace", key="kind")
+    return tuple(names.index(name) for name in asked.trace.kinds)
+
+
+def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator[tuple[int, dict[str, Floats]]]:
+    asked = prepared.asked
+    size = asked.chunk
+    if asked.process == "weibull-nodes":
+        expected = max(HORIZON * float(prepared.outcome.wall_s) * prepared.rate_per_s, 1.0)
+        size = max(1, min(size, int(MOST_TABLE / (2.0 * expected))))  # 0 where it is infinite
+    spans = [(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
+    if asked.workers == 1 or len(spans) == 1:
+        for start, stop in spans:
+            heard = None if note is None else (lambda done, start=start: note(start + done))
+            yield start, _part(prepared, start, stop, heard)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # fresh processes: a fork would copy the threads' locks of whoever calls
+    with ProcessPoolExecutor(asked.workers, mp_context=get_context("spawn")) as pool:
+        waiting = [(start, stop, pool.submit(_part, prepared, start, stop)) for start, stop in spans]
+        try:
+            for start, stop, future in waiting:
+                part = future.result()
+                if note is not None:
+                    note(stop)
+                yield start, part
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None) -> dict[str, Floats]:
+    """Runs start..stop-1."""
+    runs, s, job = walked(prepared, start, stop, note)
+    plan = plan_of(s)
+    spent = spent_of(s, plan, job, runs)
+    bill = bills_of(s, plan, spent)
+    count = stop - start
+    wall_s = runs.wall_s
+    values: dict[str, Any] = {
+        "wall": wall_s, "kept": runs.kept_s, "goodput": runs.kept_s / wall_s, "failures": runs.interruptions,
+        "saves": runs.saves, "redone": spent.redone_s, "slowed": spent.slowed_s, "stall_time": runs.stall_s, "detect": runs.detect_s,
+        "reschedule": runs.reschedule_s, "init": runs.init_s, "load": runs.load_s, "warmup": runs.warmup_s,
+        **{name: bill.total(quantity) for name, quantity in zip(BILLED, QUANTITIES, strict=True)},
+        "finished": runs.finished.astype(float),
+    }  # fmt: skip
+    part = {name: np.broadcast_to(np.asarray(value, dtype=float), (count,)) for name, value in values.items()}
+    return part | {"by_kind": runs.by_kind}
+
+
+BILLED = ("kwh", "gpu_hours", "usd", "kgco2e", "market_kgco2e", "embodied_kgco2e")
+"""measures that come from the bill, in the order of its quantities"""
+
+
+def walked(
+    prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None, line: list[Step] | None = None
+) -> tuple[Runs, Scenario, Job]:
+    asked = prepared.asked
+    ids: Any = np.arange(start, stop, dtype=np.int64)
+    s = prepared.scenario
+    if prepared.ranges:
+        s = placed(
+            s, prepared.ranges, prepared.ties, asked.inputs,
+            lambda figure: streams.uniforms(streams.keys_of(asked.seed, streams.INPUTS, ids), figure),
+        )  # fmt: skip
+    plan = plan_of(s)
+    kinds = prepared.kinds
+    if prepared.ranges:  # pieces that are the scenario's own vary with it
+        said = {each.name: each for each in asked.kinds}
+        own = {kind.name: {p: getattr(s.failures, p) for p in _PIECES if getattr(said.get(kind.name), p, None) is None} for kind in kinds}
+        kinds = tuple(kind._replace(**own[kind.name]) for kind in kinds)
+    job = job_of(s, plan, s.policy.every, kinds, asked.limit_s)
+    # drawn failure rates move all kinds together
+    rate_per_s: Any = prepared.rate_per_s
+    if prepared.ranges and float(prepared.outcome.plan.failures_per_s) > 0:
+        rate_per_s = prepared.rate_per_s * (plan.failures_per_s / float(prepared.outcome.plan.failures_per_s))
+    keys = streams.keys_of(asked.seed, streams.KINDS, ids)
+    horizon_s = HORIZON * float(prepared.outcome.wall_s)
+    while True:
+        try:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                process = _process(prepared, s, ids, rate_per_s, horizon_s)
+                steps: list[Step] | None = None if line is None else []
+                runs = walk(job, process, keys, note, steps)
+        except EndlessError:
+            raise _endless() from None
+        if not isinstance(process, Platform) or float(runs.wall_s.max()) <= horizon_s:
+            break
+        horizon_s *= HORIZON
+    if line is not None and steps is not None:
+        line += steps
+    return runs, s, job
+
+
+def _process(prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon_s: float) -> Process:
+    asked = prepared.asked
+    if asked.process == "trace" and asked.trace is not None:
+        trace = asked.trace
+        offsets = streams.uniforms(streams.keys_of(asked.seed, streams.OFFSETS, ids), 0) * trace.span_s
+        offsets = np.where(ids == 0, 0.0, offsets)  # the first run is the record itself
+        kinds = np.array(prepared.trace_kinds, dtype=np.intp) if prepared.trace_kinds else None
+        return Replay(np.array(trace.times_s), kinds, trace.span_s, offsets)
+    if asked.process == "weibull-nodes":
+        nodes = int(nodes_of(prepared.scenario.cluster))
+        if not prepared.rate_per_s > 0:
+            raise InputError("nothing fails in this scenario", where="--failures", remedy="give failures.rate")
+        if not horizon_s * float(np.max(rate_per_s)) < MOST_EVENTS:
+            raise EndlessError
+        keys = streams.keys_of(asked.seed, streams.NODES, ids)
+        times_s = platform_times_s(keys, nodes, nodes / rate_per_s, asked.shape, horizon_s)
+        return Platform(times_s, horizon_s)
+    mean_s = np.divide(1.0, rate_per_s)
+    return Renewal(streams.keys_of(asked.seed, streams.GAPS, ids), mean_s, asked.shape if asked.process == "weibull" else 1.0)

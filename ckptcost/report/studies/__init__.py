@@ -1,0 +1,1 @@
+"""Domain results to studies, one module a command."""

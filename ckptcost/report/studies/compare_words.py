@@ -1,0 +1,179 @@
+"""The sentences of a comparison: what differs, how surely, and what no difference can be told of."""
+
+from __future__ import annotations
+
+from ckptcost.core.bill import Quantity
+from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.jobs.compare import LETTERS, Compared
+from ckptcost.jobs.differences import RESULTS, Difference, Result, line_difference, lines_of, useful_gpu_s
+from ckptcost.present.amounts import count, duration, number, quantities, share
+from ckptcost.present.words import caution_text, line_label, unknown_text
+
+_TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
+_LEAST = {"goodput": "highest goodput", "kwh": "least energy", "usd": "least dollars", "kgco2e": "least emissions"}
+_BY_ID = {result.id: result for result in RESULTS}
+_LINES: dict[str, Quantity] = {"gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e"}
+
+
+def about(answer: Compared) -> list[str]:
+    """Which letter is which."""
+    return [
+        f"{LETTERS[at]}: {name}, {count(case.scenario.cluster.gpus)} x {case.resolved.names.get('accelerator', 'GPU')}, "  # type: ignore[arg-type]
+        f"{duration(float(case.scenario.work_s))} of training, {case.tier_id}, {case.scenario.policy.mode}"
+        for at, (name, case) in enumerate(zip(answer.names, answer.cases, strict=True))
+    ]
+
+
+def work_differs(answer: Compared) -> bool:
+    """Whether the scenarios do different amounts of useful work."""
+    works = [float(useful_gpu_s(case.scenario)) for case in answer.cases]
+    return max(works) > min(works) * (1.0 + 1e-9)
+
+
+def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
+    """For each scenario what it has more or less of than A, then who is best."""
+    said = []
+    for at in range(1, len(answer.cases)):
+        for name in _TOLD:
+            said += _sentence(answer, at, _BY_ID[name], found[at, name])
+    return said + _best(answer, found)
+
+
+def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> list[str]:
+    letter = LETTERS[at]
+    if change.lacking:
+        # what can be said: the lines that both know
+        parts = [
+            rise for line in lines_of(answer)
+            if (rise := line_difference(answer.cases[0].outcome.run, answer.cases[at].outcome.run, line, _LINES[result.id])[2]) == rise
+        ]  # fmt: skip
+        return [
+            f"{letter}: no difference of the {result.label} is told, because {_named(change.lacking)} is known in one of the two only; "
+            f"the lines known in both differ by {_signed(sum(parts), result)}."
+        ]
+    if change.value != change.value:
+        return []
+    if change.value == 0 and change.low == change.high:
+        return [f"{letter}: {result.label} as in A."]
+    relative = (
+        "" if change.relative != change.relative or result.id == "goodput" else f" ({_plus(change.relative)}{share(change.relative)})"
+    )
+    text = f"{letter}: {result.label} {_signed(change.value, result)}{relative}"
+    if change.low < change.high:
+        text += f", p5-p95 {_between(change, result)}"
+    text += "."
+    if not change.sign_is_certain:
+        text += f" The sign is not certain: {letter} has more in {share(change.more)} of the draws."
+    elif main := _main_line(answer, at, result):
+        text += f" Most of it: {main}."
+    return [text]
+
+
+def _main_line(answer: Compared, at: int, result: Result) -> str:
+    """The line that makes most of a difference."""
+    if result.id not in _LINES or result.id == "kgco2e":
+        return ""
+    first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
+    rises = {line: line_difference(first, other, line, _LINES[result.id])[2] for line in lines_of(answer)}
+    known = {line: rise for line, rise in rises.items() if rise == rise and abs(rise) < float("inf")}
+    if not known:
+        return ""
+    line = max(known, key=lambda each: abs(known[each]))
+    return f"{line_label(line)} ({_signed(known[line], result)})" if known[line] else ""
+
+
+def _plus(value: float) -> str:
+    return "+" if value > 0 else ""
+
+
+def amount(value: float, name: str, unit: str) -> str:
+    """A result in a sentence: "1,830 kWh", "93.1 %".
+
+    >>> amount(3.6e9, "kwh", "j"), amount(0.931, "goodput", "")
+    ('1,000 kWh', '93.1 %')
+    """
+    if name == "goodput":
+        return share(value)
+    said = {"j": ("kWh", to_kwh), "gpu_s": ("GPU-h", to_hours), "usd": ("USD", float), "kgco2e": ("kgCO2e", float)}.get(unit)
+    if said is None:
+        return duration(value) if unit == "s" else count(value)
+    return f"{number(said[1](value))} {said[0]}"
+
+
+def _signed(value: float, result: Result) -> str:
+    if result.id == "goodput":
+        return f"{_plus(value)}{share(value).removesuffix(' %')} points"
+    return _plus(value) + amount(value, result.id, result.unit)
+
+
+def _between(change: Difference, result: Result) -> str:
+    if result.id == "goodput" or change.low < 0:
+        return f"{_signed(change.low, result)} to {_signed(change.high, result)}"
+    return quantities(change.low, change.high, result.unit)
+
+
+def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
+    """Who is best at what, where all can be held against A."""
+    said = []
+    for name, text in _LEAST.items():
+        if any(found[at, name].value != found[at, name].value for at in range(1, len(answer.cases))):
+            continue
+        rises = [0.0, *(found[at, name].value for at in range(1, len(answer.cases)))]
+        best = max(rises) if name == "goodput" else min(rises)
+        winners = [LETTERS[at] for at, rise in enumerate(rises) if rise == best]
+        if len(winners) < len(rises):
+            said.append(f"{text}: {' and '.join(winners)}")
+    return [f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."] if said else []
+
+
+def _named(lines: tuple[str, ...]) -> str:
+    return " and ".join(line_label(line) for line in lines)
+
+
+def not_told(answer: Compared) -> str:
+    """Lines that no sum of energy or dollars has, by scenario."""
+    said = []
+    for what, name in (("energy", "kwh"), ("cost", "usd")):
+        left = [_BY_ID[name].lines(case.outcome) for case in answer.cases]
+        if len(set(left)) == 1 and left[0]:
+            said.append(f"{what} without {_named(left[0])}")
+        elif any(left):
+            said += [f"{what} of {LETTERS[at]} without {_named(lines)}" for at, lines in enumerate(left) if lines]
+    return f"Left out because unknown: {'; '.join(said)}." if said else ""
+
+
+def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[tuple[str, str]]:
+    """Cautions of each scenario, what is unknown, and whether they can be held against each other at all."""
+    said = []
+    if work_differs(answer):
+        said.append((
+            "DIFFERENT_WORK",
+            "The scenarios do different amounts of useful work (run.work x cluster.gpus): totals of a longer or larger run are higher for "
+            "that alone. Compare what is said per 1,000 useful GPU-hours as well.",
+        ))  # fmt: skip
+    accelerators = {case.resolved.names.get("accelerator", "") for case in answer.cases}
+    if len(accelerators) > 1:
+        said.append((
+            "DIFFERENT_GPUS",
+            "A GPU-hour of one accelerator is not the work of another's: set run.work of each to the time it needs for the same training.",
+        ))  # fmt: skip
+    models = {case.resolved.names.get("checkpoint", "") for case in answer.cases}
+    if len(models) > 1:
+        said.append(("DIFFERENT_MODEL", "The checkpoints are of different models, so the jobs are not variants of one."))
+    cautions: dict[str, tuple[str, str]] = {}
+    unknown: dict[str, tuple[str, str]] = {}
+    for letter, case in zip(LETTERS, answer.cases, strict=False):
+        for caution in case.cautions:
+            text, letters = cautions.get(caution.code, (caution_text(caution), ""))
+            cautions[caution.code] = (text, letters + letter)
+        for path, reason in case.resolved.unknown.items():
+            text, letters = unknown.get(path, (unknown_text(path, reason), ""))
+            unknown[path] = (text, letters + letter)
+    everyone = LETTERS[: len(answer.cases)]
+    for code, (text, letters) in cautions.items():
+        said.append((code, text + _in(letters, everyone)))
+    return said + [("UNKNOWN_INPUT", text + _in(letters, everyone)) for text, letters in unknown.values()]
+
+
+def _in(letters: str, everyone: str) -> str:
+    return "" if letters == everyone else f" [{', '.join(letters)}]"

@@ -1,0 +1,58 @@
+"""The columns of a run at one interval, which every table of `optimize` shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.regret import cost_of
+from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.jobs.optimize import Optimum, name_of
+from ckptcost.report.study import Column
+
+COSTS = {"time": "wall time", "energy": "energy added", "usd": "dollars added", "carbon": "emissions added"}
+AMOUNTS = (
+    Column("goodput", "goodput", "share", "useful training time over wall time"),
+    Column("energy", "kWh", "kWh", "energy that checkpoints and failures add"),
+    Column("cost", "USD", "USD", "dollars that they add"),
+    Column("carbon", "kgCO2e", "kgCO2e", "what the objective carbon minimises: location-based plus embodied, where known"),
+    Column("wall", "wall", "s", "expected duration of the run", shown=False),
+    Column("gpu_hours", "GPU-h lost", "GPU-h", "GPU-hours lost, failures included", shown=False),
+    Column("location", "location-based", "kgCO2e", "emissions added, location-based", shown=False),
+    Column("market", "market-based", "kgCO2e", "emissions added, market-based", shown=False),
+    Column("embodied", "embodied", "kgCO2e", "embodied share of the GPU time lost", shown=False),
+    Column("saves", "saves", "count", "saves in the run", shown=False),
+    Column("failures", "failures", "count", "expected failures", shown=False),
+)
+INTERVAL = Column("interval", "interval", "s", "training time between saves")
+
+
+def amounts_of(outcome: Outcome) -> dict[str, Any]:
+    """The columns of AMOUNTS; arrays stay arrays."""
+    run = outcome.run
+    return {
+        "goodput": outcome.goodput, "energy": to_kwh(run.total("energy_j")), "cost": run.total("cost_usd"),
+        "carbon": cost_of(outcome, "carbon"), "wall": outcome.wall_s, "gpu_hours": to_hours(run.total("gpu_s")),
+        "location": run.total("location_kgco2e"), "market": run.total("market_kgco2e"), "embodied": run.total("embodied_kgco2e"),
+        "saves": outcome.saves, "failures": outcome.failures,
+    }  # fmt: skip
+
+
+def known_value(value: Any) -> float | None:
+    """A number, or None where it is unknown."""
+    return None if value != value else float(value)
+
+
+def row_of(outcome: Outcome) -> dict[str, float | None]:
+    """One run as a row."""
+    return {name: known_value(value) for name, value in amounts_of(outcome).items()}
+
+
+def regret_value(share: float) -> float | None:
+    """A regret to a hundred-thousandth of a per cent: what is below is the shape of rounding, not of the run."""
+    return None if share != share else round(share, 7)
+
+
+def where_of(found: Optimum) -> str:
+    """On which tier and how, where there is a choice."""
+    return f" on {name_of(found.option)}" if len(found.options) > 1 else ""

@@ -1,0 +1,236 @@
+"""What `sensitivity` found: swings, elasticities, and which assumption to measure next, in sentences and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcost.jobs.levers import Lever
+from ckptcost.jobs.sensitivity import MEASURED, Response, Sensitivity, Share
+from ckptcost.present.amounts import between, count, duration, number, quantities, quantity, share
+from ckptcost.present.words import caution_text
+from ckptcost.report.studies.compare import PEOPLE
+from ckptcost.report.studies.compare_words import amount
+from ckptcost.report.study import Column, Study, Table
+
+_WORTH_MEASURING = 0.01
+"""a smaller share of the spread is not worth a sentence"""
+_STEP_OF_PEOPLE = {"s": (1.0, "second"), "bytes": (1e12, "TB"), "failures_per_s": (1 / 86_400, "failure a day")}
+"""what one more of an input that is 0 means to people, by its unit"""
+_SHARE_UNIT = (0.01, "per cent")
+
+
+def study_of(found: Sensitivity, top: int = 12) -> Study:
+    """The answer as a study; `top` rows of each table are for people, programs get all."""
+    case = found.case
+    return Study(
+        "sensitivity",
+        f"What decides the {found.measure.label}: {case.resolved.name or 'scenario'}",
+        [_about(found)],
+        {"of": found.measure.id, "replan": found.replan, "top": top, "draws": found.draws},
+        [*_tornado(found, top), *_next(found, top), *_elasticities(found, top)],
+        _findings(found),
+        [(caution.code, caution_text(caution)) for caution in case.cautions],
+        (),
+        [case.resolved],
+    )
+
+
+def _unit(found: Sensitivity) -> str:
+    return "share" if found.measure.id == "goodput" else PEOPLE[found.measure.unit][0]
+
+
+def _people(found: Sensitivity, value: float) -> float | None:
+    return None if value != value else float(PEOPLE[found.measure.unit][1](value))
+
+
+def _said(found: Sensitivity, value: float) -> str:
+    return amount(value, found.measure.id, found.measure.unit)
+
+
+def _range(found: Sensitivity, low: float, high: float) -> str:
+    if found.measure.id == "goodput":
+        return f"{between(low * 100, high * 100) or number(low * 100)} %"
+    if found.measure.unit == "s":
+        return quantities(low, high, "s") or duration(low)
+    convert = PEOPLE[found.measure.unit][1]
+    return between(convert(low), convert(high)) or number(convert(low))
+
+
+def _about(found: Sensitivity) -> str:
+    o = found.case.outcome
+    plan = "the interval is chosen anew each time" if found.replan else f"the interval stays {duration(float(o.interval_s))}"
+    ranged = f", p5-p95 {_range(found, found.low, found.high)}" if found.low < found.high else ", no input has a range"
+    return f"{found.measure.label}: {_said(found, found.value)}{ranged}; {plan}, on {found.case.tier_id}."
+
+
+def _own(lever: Lever, value: float) -> str:
+    if value == float("inf"):
+        return "unlimited"
+    return quantity(value, lever.unit) if lever.unit else count(value)
+
+
+def _lever_cells(lever: Lever) -> dict[str, Any]:
+    return {
+        "input": lever.path, "range": quantities(lever.low, lever.high, lever.unit) if lever.has_range else "",
+        "is": _own(lever, lever.value), "basis": lever.basis, "copies": "; ".join(lever.copies) or None,
+        "low": lever.low if lever.has_range else None, "value": None if lever.value == float("inf") else lever.value,
+        "high": lever.high if lever.has_range else None, "base_unit": lever.unit,
+    }  # fmt: skip
+
+
+_INPUT = (
+    Column("input", "input", "", "section.key as a scenario file says it"), Column("is", "is"), Column("range", "range"),
+    Column("basis", "basis", "", "what the figure rests on"), Column("copies", "moves with it", shown=False),
+    Column("low", "low", "1", "low end of the input, in base units", shown=False),
+    Column("value", "value", "1", "in base units", shown=False), Column("high", "high", "1", "in base units", shown=False),
+    Column("base_unit", "base unit", shown=False),
+)  # fmt: skip
+
+
+def _shown(*names: str) -> tuple[Column, ...]:
+    return tuple(column._replace(shown=column.id in names) for column in _INPUT)
+
+
+def _both(full: Table, name: str, title: str, top: int, note: str = "") -> list[Table]:
+    """All rows for programs, the first few for people."""
+    rest = len(full.rows) - top
+    note = " ".join(part for part in (note, f"{rest} more in -f csv and -f json." if rest > 0 else "") if part)
+    return [full._replace(shown=False), full._replace(id=name, title=title, rows=full.rows[:top], note=note)]
+
+
+def _tornado(found: Sensitivity, top: int) -> list[Table]:
+    unit = _unit(found)
+    columns = (
+        *_shown("input", "range", "basis"), Column("at_low", "at low", unit, "the result at the input's low end, all others as they are"),
+        Column("at_high", "at high", unit), Column("swing", "swing", unit, "largest minus smallest of the results at low, value and high"),
+    )  # fmt: skip
+    rows = [
+        {**_lever_cells(each.lever), "at_low": _people(found, each.at_low), "at_high": _people(found, each.at_high),
+         "swing": _people(found, each.swing)}
+        for each in found.swings
+    ]  # fmt: skip
+    title = f"Each input through its range: {found.measure.label}" + ("" if unit in ("s", "share") else f", {unit}")
+    note = "The swing is in points." if unit == "share" else ""
+    return _both(Table("tornado", title, columns, rows), "tornado_top", title, top, note)
+
+
+def _next(found: Sensitivity, top: int) -> list[Table]:
+    unit = _unit(found)
+    columns = (
+        *_shown("input", "basis"), Column("share", "explains", "share", "of the result's variance, by itself"),
+        Column("known_low", "p5 if known", unit, "5th percentile with this input at its value and the others drawn as before"),
+        Column("known_high", "p95", unit), Column("width", "width left", "share", "of the p5-p95 range"),
+    )  # fmt: skip
+    rows = [
+        {**_lever_cells(each.lever), "share": _known(each.share), "known_low": _people(found, each.low),
+         "known_high": _people(found, each.high), "width": _known(_left(found, each))}
+        for each in found.shares
+    ]  # fmt: skip
+    title = "Which to measure next"
+    note = f"Several together explain another {share(found.together)}." if found.together == found.together and rows else ""
+    note = f"{note} {count(found.draws)} draws.".strip()
+    return _both(Table("measure_next", title, columns, rows), "measure_next_top", title, top, note)
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _left(found: Sensitivity, each: Share) -> float:
+    """Width of the range once an input is known, over its width now."""
+    width = found.high - found.low
+    return (each.high - each.low) / width if 0 < width < float("inf") else float("nan")
+
+
+def _elasticities(found: Sensitivity, top: int) -> list[Table]:
+    columns = (
+        *_shown("input", "is", "basis"), Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
+        Column("below", "below", "1", "the same from below: differs at a kink", shown=False),
+        Column("above", "above", "1", "the same from above", shown=False),
+        Column("per_unit", "per unit", "1", "of an input that is 0: rise of the result for a unit of it, in base units", shown=False),
+        Column("note", "note", shown=False),
+    )  # fmt: skip
+    rows = [
+        {**_lever_cells(each.lever), **{name: _known(getattr(each, name)) for name in ("elasticity", "below", "above", "per_unit")},
+         "note": each.note or None}
+        for each in found.responses
+    ]  # fmt: skip
+    moving = sum(1 for each in found.responses if abs(each.elasticity) > 0)
+    kinks = [each.lever.path for each in found.responses[:top] if each.note.startswith("a kink")]
+    whole = [each.lever.path for each in found.responses[:top] if each.note.startswith("over ")]
+    notes = ["At a kink, and different on its two sides: " + ", ".join(kinks) + "."] if kinks else []
+    notes += [" and ".join(whole) + " in steps of whole nodes."] if whole else []
+    title = f"1 % more of an input: per cent of the {found.measure.label}"
+    full = Table("elasticities", title, columns, rows)
+    return _both(full, "elasticities_top", title, min(top, moving), " ".join(notes))
+
+
+def _findings(found: Sensitivity) -> list[str]:
+    return [*_to_measure(found), *_widest(found), *_strongest(found), *_at_zero(found)]
+
+
+def _to_measure(found: Sensitivity) -> list[str]:
+    if not found.shares:
+        return ["No input has a range, so there is no spread to explain: give inputs low and high."]
+    if found.never > 0:
+        return [
+            f"In {share(found.never)} of the draws the run never ends, so the spread has no shares: shorten the interval, or narrow the "
+            "widest inputs below."
+        ]
+    if not found.low < found.high:
+        return [f"The inputs' ranges do not move the {found.measure.label}."]
+    said = []
+    named = [each for each in found.to_measure if each.share >= _WORTH_MEASURING][:3]
+    for place, each in zip(("first", "second", "third"), named, strict=False):
+        left = _left(found, each)
+        text = f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of the {found.measure.label}; "
+        if left < 0.995:
+            now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
+            text += f"with it known the range would shrink from {now} to {then}{_unit_words(found)}."
+        else:
+            text += "with it known the range would hardly shrink, as the others keep it wide."
+        said.append(text)
+    already = [each.lever.path for each in found.shares if each.lever.basis == MEASURED and each.share >= _WORTH_MEASURING]
+    if already:
+        said.append(f"{' and '.join(already)} {'is' if len(already) == 1 else 'are'} measured already; what is left there is scatter.")
+    return said
+
+
+def _unit_words(found: Sensitivity) -> str:
+    return "" if _unit(found) in ("s", "share") else f" {_unit(found)}"
+
+
+def _widest(found: Sensitivity) -> list[str]:
+    moving = [each for each in found.swings if each.swing > 0]
+    if not moving:
+        return []
+    widest = moving[0]
+    return [
+        f"{widest.lever.path} moves it furthest: {_said(found, widest.at_low)} at {_own(widest.lever, widest.lever.low)}, "
+        f"{_said(found, widest.at_high)} at {_own(widest.lever, widest.lever.high)}."
+    ]
+
+
+def _strongest(found: Sensitivity) -> list[str]:
+    moving = [each for each in found.responses if abs(each.elasticity) > 0 and each.lever.path != "run.work"][:3]
+    if not moving:
+        return []
+    parts = [f"{each.lever.path} {each.elasticity:+.2g} %" for each in moving]
+    return [f"1 % more of an input changes it by: {', '.join(parts)}."]
+
+
+def _at_zero(found: Sensitivity) -> list[str]:
+    """Inputs that are 0 now and would matter."""
+    said = [part for each in found.responses if (part := _from_zero(found, each))]
+    return [f"Inputs that are 0 have no elasticity: {'; '.join(said)}."] if said else []
+
+
+def _from_zero(found: Sensitivity, each: Response) -> str:
+    lever = each.lever
+    scale, words = _STEP_OF_PEOPLE.get(lever.unit, _SHARE_UNIT if lever.path.endswith(("slowdown", "fraction")) else (0.0, ""))
+    change = each.per_unit * scale
+    if not words or not abs(change) > 1e-4 * abs(found.value):
+        return ""
+    direction = "adds" if change > 0 else "takes away"
+    said = _said(found, abs(change)) if found.measure.id != "goodput" else f"{number(abs(change) * 100)} points"
+    return f"one {words} of {lever.path} {direction} {said}"

@@ -1,0 +1,235 @@
+"""What `simulate` found, as tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ckptcost.core.cautions import cautions_of
+from ckptcost.core.interruptions import NEVER
+from ckptcost.core.job import DONE, STOPPED, Step
+from ckptcost.core.measures import MEASURES
+from ckptcost.core.simulate import Summary
+from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.simulate import Simulation
+from ckptcost.present.amounts import count, duration, number, share, size
+from ckptcost.present.words import caution_text, line_label, unknown_text
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+
+_ROWS = (
+    ("goodput", "goodput", "share"), ("wall", "duration of the run", "s"), ("failures", "interruptions", "count"),
+    ("saves", "saves written", "count"), ("redone", "work redone", "s"), ("gpu_hours", "GPU-hours lost", "GPU-h"),
+    ("kwh", "energy added", "kWh"), ("usd", "cost added", "USD"), ("kgco2e", "kgCO2e, location", "kgCO2e"),
+    ("market_kgco2e", "kgCO2e, market", "kgCO2e"), ("embodied_kgco2e", "kgCO2e, embodied", "kgCO2e"),
+)  # fmt: skip
+_PEOPLE: dict[str, Any] = {"kWh": to_kwh, "GPU-h": to_hours}
+_STATES = (
+    ("kept", "work that lasts"), ("redone", "work done again"), ("slowed", "slowed by drains"), ("stall_time", "saving"),
+    ("detect", "until it is noticed"), ("reschedule", "until processes exist"), ("init", "starting"), ("load", "loading"),
+    ("warmup", "warming up"),
+)  # fmt: skip
+
+
+def study_of(
+    found: Simulation, verdicts: Sequence[Verdict] = (), line: Sequence[Step] = (), run: int = 0, every_run: bool = False
+) -> Study:
+    """The answer as a study."""
+    tables = [_outcome(found), _states(found), _kinds(found)]
+    if line:
+        tables.append(_line(found, line, run))
+    if every_run:
+        tables.append(_runs(found))
+    return Study(
+        "simulation",
+        f"{found.resolved.name or 'scenario'}: {count(found.asked.runs)} runs",
+        _about(found),
+        _question(found),
+        tables,
+        _findings(found),
+        _warnings(found),
+        verdicts,
+        [found.resolved],
+    )
+
+
+def _question(found: Simulation) -> dict[str, Any]:
+    asked = found.asked
+    return {
+        "runs": asked.runs, "seed": asked.seed, "process": asked.process, "shape": asked.shape, "mean_s": asked.mean_s,
+        "inputs": asked.inputs, "limit_s": None if asked.limit_s == NEVER else asked.limit_s,
+        "trace": None if asked.trace is None else {"interruptions": len(asked.trace.times_s), "span_s": asked.trace.span_s},
+        "kinds": [kind._asdict() for kind in asked.kinds],
+    }  # fmt: skip
+
+
+def _about(found: Simulation) -> list[str]:
+    asked, s = found.asked, found.resolved.scenario
+    process = {
+        "exponential": "exponential failures",
+        "weibull": f"Weibull gaps of shape {asked.shape:g}",
+        "weibull-nodes": f"nodes with Weibull lives of shape {asked.shape:g}",
+        "trace": f"a record of {count(len(asked.trace.times_s)) if asked.trace else 0} interruptions, begun at random",
+    }[asked.process]
+    inputs = "inputs as given" if asked.inputs == "fixed" else f"inputs drawn from their ranges ({asked.inputs})"
+    limit = "" if asked.limit_s == NEVER else f", stopped after {duration(asked.limit_s)}"
+    tiers = [found.resolved.names[name] for name in ("tier", "second_tier", "third_tier") if name in found.resolved.names]
+    return [
+        f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, {s.policy.mode} saves each "
+        f"{duration(float(found.outcome.interval_s))} to {', then '.join(tiers)}; "
+        f"{size(float(found.outcome.plan.saved.written_bytes))} a save.",
+        f"{process[0].upper()}{process[1:]}, {inputs}{limit}; seed {asked.seed}.",
+    ]
+
+
+def _outcome(found: Simulation) -> Table:
+    columns = (
+        Column("quantity", "quantity"),
+        Column("unit", "unit", shown=False),
+        Column("mean", "mean", ROW_UNIT, "goodput: all work over all time; the others: mean of the runs"),
+        Column("error", "+-", ROW_UNIT, "standard error of the mean"),
+        *(Column(f"p{p}", f"p{p}", ROW_UNIT, f"{p} % of the runs stay below") for p in (5, 50, 95)),
+        Column("low", "least", ROW_UNIT, "", shown=False),
+        Column("high", "most", ROW_UNIT, "", shown=False),
+        Column("closed_form", "model", ROW_UNIT, "what `ckptcost model` says of the same run"),
+        Column("errors_off", "off by", "1", "simulated minus closed form, in standard errors", shown=False),
+    )
+    rows = []
+    for name, label, unit in _ROWS:
+        summary = found.summary(name)
+        if np.isnan(summary.mean) and name in ("market_kgco2e", "embodied_kgco2e"):
+            continue
+        people = _PEOPLE.get(unit, float)
+        row: dict[str, Any] = {"quantity": label, "unit": unit}
+        row |= {key: _known(people(value)) for key, value in summary._asdict().items()}
+        closed = _closed(found, name)
+        if closed is not None:
+            row |= {
+                "closed_form": _known(people(closed)),
+                "errors_off": _known((summary.mean - closed) / summary.error) if summary.error else 0.0,
+            }
+        rows.append(row)
+    note = _unknown_lines(found)
+    return Table("outcome", f"{count(found.asked.runs)} runs", columns, rows, note)
+
+
+def _closed(found: Simulation, name: str) -> float | None:
+    if not found.exact:
+        return None
+    if name == "redone":
+        return float(found.outcome.spent.redone_s)
+    if name == "saves":
+        return float(found.outcome.spent.saves)
+    return float(MEASURES[name].of(found.outcome))
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _unknown_lines(found: Simulation) -> str:
+    run = found.outcome.run
+    lacking = {what: run.unknown(quantity) for what, quantity in (("energy", "energy_j"), ("cost", "cost_usd"))}  # type: ignore[arg-type]
+    said = [f"{what}: {', '.join(line_label(line) for line in lines)}" for what, lines in lacking.items() if lines]
+    return "left out because unknown: " + "; ".join(said) if said else ""
+
+
+def _states(found: Simulation) -> Table:
+    columns = (
+        Column("state", "where the time goes"),
+        Column("share", "share", "share", "of all time of all runs"),
+        Column("mean", "a run", "s", "mean over the runs"),
+        Column("p5", "p5", "s"),
+        Column("p95", "p95", "s"),
+    )
+    wall_s = found.values["wall"].mean()
+    rows = []
+    for name, label in _STATES:
+        summary: Summary = found.summary(name)
+        if summary.high > 0:
+            rows.append({"state": label, "share": summary.mean / wall_s, "mean": summary.mean, "p5": summary.p5, "p95": summary.p95})
+    return Table("states", "Where the time goes", columns, rows)
+
+
+def _kinds(found: Simulation) -> Table:
+    columns = (
+        Column("kind", "interrupted by"),
+        Column("mean", "times a run", "1"),
+        Column("p5", "p5", "count"),
+        Column("p95", "p95", "count"),
+    )
+    rows = []
+    for name, counts in zip(found.kinds, found.by_kind, strict=True):
+        p5, p95 = np.quantile(counts, (0.05, 0.95))
+        rows.append({"kind": name, "mean": float(counts.mean()), "p5": float(p5), "p95": float(p95)})
+    return Table("kinds", "What interrupts a run", columns, rows, shown=len(rows) > 1)
+
+
+def _line(found: Simulation, line: Sequence[Step], run: int) -> Table:
+    columns = (
+        Column("start", "up at", "s", "when the job is up again"),
+        Column("back", "back", "s", "start, load and warm-up"),
+        Column("trained", "training", "s"),
+        Column("saves", "saves", "count", "saves that ended"),
+        Column("stall", "saving", "s"),
+        Column("lost", "lost", "s", "training that has to be done again"),
+        Column("down", "down", "s", "detection and rescheduling"),
+        Column("ended_by", "ended by"),
+        Column("tier", "loads from", "count", "number of the tier that the job comes back from"),
+    )
+    ends = {DONE: "work done", STOPPED: "limit"}
+    rows = [
+        {
+            "start": step.start_s, "back": step.init_s + step.load_s + step.warmup_s, "trained": step.trained_s, "saves": step.saves,
+            "stall": step.stall_s, "lost": step.lost_s, "down": step.down_s,
+            "ended_by": ends.get(step.kind) or found.kinds[step.kind], "tier": float(step.tier + 1) if step.kind >= 0 else None,
+        }
+        for step in line
+    ]  # fmt: skip
+    return Table("timeline", f"Run {run}, from each start to the next interruption", columns, rows)
+
+
+def _runs(found: Simulation) -> Table:
+    units = {name: unit for name, _, unit in _ROWS} | {name: "s" for name, _ in _STATES}
+    columns = (
+        Column("run", "run", "count"),
+        *(Column(name, name, unit) for name, unit in units.items()),
+        Column("finished", "finished", "bool"),
+    )
+    values = {name: _PEOPLE.get(unit, np.asarray)(found.values[name]) for name, unit in units.items()}
+    rows: list[dict[str, Any]] = [
+        {"run": i, **{name: _known(value[i]) for name, value in values.items()}, "finished": bool(found.finished[i])}
+        for i in range(found.asked.runs)
+    ]
+    return Table("runs", "Every run", columns, rows, shown=False)
+
+
+def _findings(found: Simulation) -> list[str]:
+    goodput, wall, kwh, usd = (found.summary(name) for name in ("goodput", "wall", "kwh", "usd"))
+    finished = float(found.finished.mean())
+    said = []
+    if finished < 1.0:
+        said.append(f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}.")
+    said.append(
+        f"Goodput {share(goodput.mean)}; 9 of 10 runs lie within {share(goodput.p5)} and {share(goodput.p95)}, "
+        f"and take {duration(wall.p5)} to {duration(wall.p95)}."
+    )
+    money = f", {number(usd.mean)} USD ({number(usd.p5)}-{number(usd.p95)})" if usd.mean == usd.mean else ""
+    if kwh.mean == kwh.mean:
+        low, high = number(to_kwh(kwh.p5)), number(to_kwh(kwh.p95))
+        said.append(f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh ({low}-{high}){money}.")
+    if found.exact:
+        off = (wall.mean - float(found.outcome.wall_s)) / wall.error if wall.error else 0.0
+        said.append(
+            f"The closed form says {duration(float(found.outcome.wall_s))} and {share(float(found.outcome.goodput))}: the mean duration "
+            f"here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it."
+        )
+    return said
+
+
+def _warnings(found: Simulation) -> list[tuple[str, str]]:
+    held = [c for c in cautions_of(found.resolved.scenario, found.outcome) if bool(c.holds)]
+    unknown = [("UNKNOWN_INPUT", unknown_text(path, reason)) for path, reason in found.resolved.unknown.items()]
+    return [(c.code, caution_text(c)) for c in held] + unknown

@@ -1,0 +1,92 @@
+"""A study: the answer of simulate, optimize, solve, compare, sensitivity or audit, as tables whose every column has a unit.
+
+One shape for all of them, so that there is one schema, one text view, one Markdown view and one CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ckptcost.jobs.gates import Verdict
+from ckptcost.present.amounts import count, duration, number, rate, share, size
+from ckptcost.scenario import Resolved
+
+ROW_UNIT = "@unit"
+"""the unit of a column whose rows each carry their own, in the column `unit`"""
+
+UNITS = {
+    "": "text", "1": "a plain number", "count": "things counted", "share": "a fraction of 1", "s": "seconds", "bytes": "bytes",
+    "bytes_per_s": "bytes per second", "W": "watts", "kWh": "kilowatt-hours", "GPU-h": "GPU-hours", "USD": "dollars", "kgCO2e": "kilograms",
+    "h": "hours", "USD/h": "dollars an hour", "bool": "true or false", ROW_UNIT: "as the row's `unit` says",
+}  # fmt: skip
+
+
+class Column(NamedTuple):
+    """What one column holds."""
+
+    id: str
+    label: str
+    unit: str = ""
+    meaning: str = ""
+    shown: bool = True
+    """in text and Markdown; JSON and CSV hold every column"""
+
+
+class Table(NamedTuple):
+    """Rows by column id; None is unknown. Texts stand left of numbers."""
+
+    id: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[dict[str, Any]]
+    note: str = ""
+    shown: bool = True
+
+
+class Study(NamedTuple):
+    """A question and its answer, ready for any view."""
+
+    kind: str
+    title: str
+    about: list[str]
+    """one or two lines of what was asked, in words"""
+    question: dict[str, Any]
+    """what was asked, for machines"""
+    tables: list[Table]
+    findings: list[str]
+    """what follows, in sentences: the answer before the tables"""
+    warnings: Sequence[tuple[str, str]] = ()
+    """code and sentence"""
+    gates: Sequence[Verdict] = ()
+    resolved: Sequence[Resolved] = ()
+    """the scenarios it rests on, whose inputs the document lists"""
+
+
+_CELL = {
+    "1": number, "count": count, "share": share, "s": duration, "bytes": size, "bytes_per_s": rate, "W": number, "kWh": number,
+    "GPU-h": number, "USD": number, "kgCO2e": number, "h": number, "USD/h": number,
+}  # fmt: skip
+
+
+def cell(value: Any, unit: str) -> str:
+    """A value as its column shows it.
+
+    >>> cell(0.9312, "share"), cell(None, "kWh"), cell(True, "bool"), cell("nas-hdd", "")
+    ('93.1 %', '-', 'yes', 'nas-hdd')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return _CELL.get(unit, number)(float(value))
+
+
+def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
+    """Header, rows and how many of the first columns are text, of the columns that views for people show."""
+    columns = [column for column in table.columns if column.shown]
+    left = next((i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns))
+    rows = [[cell(row.get(c.id), row.get("unit", "") if c.unit == ROW_UNIT else c.unit) for c in columns] for row in table.rows]
+    return [c.label for c in columns], rows, max(left, 1)

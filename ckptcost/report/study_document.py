@@ -1,0 +1,150 @@
+"""The document of a study, schema ckptcost.study 1.0: tables by name, a unit for every column, null = unknown.
+
+Written strictly: unknown keys and non-finite numbers are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import UnknownName
+from ckptcost.report.build import FACTOR_SET, METHOD_VERSION, generated_at
+from ckptcost.report.canonical import pretty, sha256, tidy
+from ckptcost.report.document import Factor, FactorSet, InputFile, Tool, Warned
+from ckptcost.report.factors import Part, factor_of, plain_factor
+from ckptcost.report.study import UNITS, Study, Table
+from ckptcost.version import __version__
+
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.0"
+Unit = Literal["", "1", "count", "share", "s", "bytes", "bytes_per_s", "W", "kWh", "GPU-h", "USD", "kgCO2e", "h", "USD/h", "bool", "@unit"]
+Kind = Literal["simulation", "optimum", "solution", "comparison", "sensitivity", "audit"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class ColumnPart(_Part):
+    label: str
+    unit: Unit = Field(description="; ".join(f"{unit or 'empty'}: {meaning}" for unit, meaning in UNITS.items()))
+    meaning: str = ""
+
+
+class TablePart(_Part):
+    title: str
+    columns: dict[str, ColumnPart]
+    rows: list[dict[str, float | bool | str | None]] = Field(description="by column id; null = unknown or without bound")
+    note: str = ""
+
+
+class GatePart(_Part):
+    text: str
+    measure: str
+    statistic: str
+    operator: Literal["<=", ">=", "<", ">"]
+    limit: float = Field(description="in base units")
+    value: float | None
+    unit: str = Field(description="base unit of limit and value")
+    of: str
+    met: bool
+
+
+class ScenarioPart(_Part):
+    name: str
+    factors: list[Factor]
+    choices: dict[str, Any]
+
+
+class Reproducible(_Part):
+    inputs_sha256: str = Field(description="over the question and every scenario's factors and choices")
+    inputs: list[InputFile]
+    factor_set: FactorSet
+    result_sha256: str = Field(description="over everything but schema, generated_at, tool and this section")
+
+
+class StudyDocument(_Part):
+    schema_name: Literal["ckptcost.study"]
+    schema_version: str = Field(pattern=r"^1\.\d+$")
+    kind: Kind
+    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+    tool: Tool
+    title: str
+    about: list[str]
+    question: dict[str, Any]
+    tables: dict[str, TablePart]
+    findings: list[str]
+    warnings: list[Warned]
+    requirements: list[GatePart]
+    scenarios: list[ScenarioPart]
+    reproducibility: Reproducible
+
+    def to_frame(self, table: str | None = None) -> Any:
+        """One table as a pandas frame, the first unless another is named."""
+        from ckptcost.report.frame import frame_of_table
+
+        name = next(iter(self.tables)) if table is None else table
+        if name not in self.tables:
+            raise UnknownName("table", name, self.tables)
+        return frame_of_table(self.tables[name].rows, list(self.tables[name].columns))
+
+    def to_json(self) -> str:
+        return pretty(self.model_dump(mode="json"))
+
+
+def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> dict[str, Any]:
+    """The study as plain values, hashes included."""
+    scenarios: list[Part] = [
+        {
+            "name": each.name or "scenario",
+            "factors": [factor_of(i, catalog) for i in each.inputs],
+            "choices": dict(sorted(each.words.items())),
+        }
+        for each in study.resolved
+    ]
+    plain = [{"factors": [plain_factor(f) for f in s["factors"]], "choices": s["choices"]} for s in scenarios]
+    body: dict[str, Any] = {
+        "kind": study.kind, "title": study.title, "about": study.about, "question": study.question,
+        "tables": {table.id: _table(table) for table in study.tables}, "findings": study.findings,
+        "warnings": [{"code": code, "message": message} for code, message in study.warnings],
+        "requirements": [
+            {"text": v.gate.text, "measure": v.gate.measure.id, "statistic": v.gate.statistic, "operator": v.gate.operator,
+             "limit": tidy(v.gate.limit), "value": tidy(v.value), "unit": v.gate.measure.unit, "of": v.of, "met": v.met}
+            for v in study.gates
+        ],
+        "scenarios": scenarios,
+    }  # fmt: skip
+    return {
+        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "generated_at": generated_at(),
+        "tool": {"name": "ckptcost", "version": __version__, "command": list(command), "method_version": METHOD_VERSION},
+        **body,
+        "reproducibility": {
+            "inputs_sha256": sha256({"question": study.question, "scenarios": plain}),
+            "inputs": [{"path": PurePath(name).name, "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files],
+            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([f for s in plain for f in s["factors"]])},
+            "result_sha256": sha256(body),
+        },
+    }  # fmt: skip
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "columns": {c.id: {"label": c.label, "unit": c.unit, "meaning": c.meaning} for c in table.columns},
+        "rows": [{c.id: _plain(row.get(c.id)) for c in table.columns} for row in table.rows],
+        "note": table.note,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | bool) else tidy(float(value))
+
+
+def build(study: Study, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> StudyDocument:
+    """The document, judged by its schema."""
+    return StudyDocument.model_validate(document_of(study, catalog, command, files))

@@ -1,0 +1,92 @@
+"""A study for a terminal of 80 columns, as Markdown, and as CSV."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from ckptcost.errors import UnknownName
+from ckptcost.jobs.gates import Verdict
+from ckptcost.present.table import columns, markdown
+from ckptcost.present.words import gate_text
+from ckptcost.report.canonical import tidy
+from ckptcost.report.study import Study, Table, shown_cells
+from ckptcost.report.to_csv import lines, safe
+
+WIDTH = 80
+
+
+def _wrapped(line: str, first: str = "", rest: str = "") -> str:
+    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def text(study: Study) -> str:
+    """The answer in sentences, then its tables."""
+    out = [_wrapped(study.title), "=" * min(len(study.title), WIDTH), *(_wrapped(line) for line in study.about)]
+    if study.findings:
+        out += ["", *(_wrapped(line, "- ", "  ") for line in study.findings)]
+    for table in study.tables:
+        if not table.shown or not table.rows:
+            continue
+        header, rows, left = shown_cells(table)
+        out += ["", _wrapped(table.title), *columns(header, rows, left=left, widest=WIDTH)]
+        out += [_wrapped(table.note)] if table.note else []
+    if study.gates:
+        out += ["", "Targets", *(_wrapped(line, "- ", "  ") for line in _gates(study.gates))]
+    if study.warnings:
+        out += ["", "Take care", *(_wrapped(f"{message} ({code})", "- ", "  ") for code, message in study.warnings)]
+    return "\n".join(out) + "\n"
+
+
+def _gates(gates: Sequence[Verdict]) -> list[str]:
+    return [gate_text(verdict) for verdict in gates]
+
+
+def to_markdown(study: Study) -> str:
+    """The same for a pull request or a wiki."""
+    out = [f"# {study.title}", "", *study.about]
+    if study.findings:
+        out += ["", *(f"- {line}" for line in study.findings)]
+    for table in study.tables:
+        if not table.shown or not table.rows:
+            continue
+        header, rows, left = shown_cells(table)
+        out += ["", f"## {table.title}", "", *markdown(header, rows, left=left)]
+        out += ["", f"_{table.note}_"] if table.note else []
+    if study.gates:
+        out += ["", "## Targets", "", *(f"- {line}" for line in _gates(study.gates))]
+    if study.warnings:
+        out += ["", "## Take care", "", *(f"- `{code}` {message}" for code, message in study.warnings)]
+    return "\n".join(out) + "\n"
+
+
+def to_csv(study: Study, name: str | None = None) -> str:
+    """One table, the first unless another is named: raw numbers, the unit in the header, an empty cell where unknown."""
+    table = study.tables[0] if name is None else _named(study, name)
+    header = [_headed(column.id, column.unit) for column in table.columns]
+    return lines([header, *([_raw(row.get(column.id)) for column in table.columns] for row in table.rows)])
+
+
+def _named(study: Study, name: str) -> Table:
+    known = {table.id: table for table in study.tables}
+    if name not in known:
+        raise UnknownName("table", name, known, where="--table")
+    return known[name]
+
+
+_SUFFIX = {"s": "s", "bytes": "bytes", "bytes_per_s": "bytes_per_s", "W": "w", "kWh": "kwh", "GPU-h": "gpu_hours", "USD": "usd",
+           "kgCO2e": "kgco2e", "h": "hours", "USD/h": "usd_per_hour"}  # fmt: skip
+
+
+def _headed(name: str, unit: str) -> str:
+    """The column's name, ending in its unit."""
+    suffix = _SUFFIX.get(unit, "")
+    return name if not suffix or name == suffix or name.endswith("_" + suffix) else f"{name}_{suffix}"
+
+
+def _raw(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return safe(value)
+    return value if value is None or isinstance(value, int) else tidy(float(value))  # type: ignore[arg-type]

@@ -1,0 +1,200 @@
+"""`ckptcost solve`: the answer in words, the exit code, every format, and questions that are refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from ckptcost.report.study_document import StudyDocument
+
+LLAMA = ("-s", "llama31-405b-16k")
+KNOBS = ["write", "read", "bandwidth", "stall", "mtbf", "recovery", "interval", "saves-per-day"]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def row(document: dict, name: str, table: str = "answer") -> dict:
+    return next(row for row in document["tables"][table]["rows"] if row["id"] == name)
+
+
+def test_the_bandwidth_a_goodput_needs(cli):
+    done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.9")
+    assert done.code == 0
+    assert "It takes a write rate of 357 GB/s, 2.13 times today's 168 GB/s: goodput is 90 % by the model, with 584 s" in flat(done.out)
+    assert "To first order 439 GB/s: bytes / (((1-G) - L/M)^2 * M/2 - fixed time)." in flat(done.out)
+    assert "chosen anew at every trial, the best for time" in flat(done.out)
+    assert "met: goodput>=0.9" in done.out
+    # and the model agrees, asked forwards
+    there = ("--set", "tier.write=357.0626 GB/s", "--set", "tier.read=167.5 GB/s", "-f", "json")
+    values = json.loads(cli("model", *LLAMA, *there).out)["cases"][0]["values"]
+    assert values["goodput"] == pytest.approx(0.9, abs=1e-7)
+
+
+@pytest.mark.parametrize("what", KNOBS)
+@pytest.mark.parametrize(
+    "target", ["goodput>=0.86", "wall<=60 days", "gpu_hours<=3200000", "kwh<=3 GWh", "usd<=20000000", "kgco2e<=900 tCO2e"]
+)
+def test_every_quantity_and_target(cli, what, target):
+    done = cli("solve", what, *LLAMA, "--for", target, "-f", "json")
+    assert done.code in (0, 3)
+    document = json.loads(done.out)
+    StudyDocument.model_validate(document)
+    assert document["kind"] == "solution"
+    gate = document["requirements"][0]
+    assert gate["met"] == (done.code == 0)
+    status = document["tables"]["answer"]["rows"][0]["status"]
+    assert (status == "infeasible") == (done.code == 3)
+    if status in ("reached", "already") and what not in ("interval", "saves-per-day"):
+        assert gate["value"] == pytest.approx(gate["limit"], rel=1e-9)  # just met, whether that is more or less than today
+    text = cli("solve", what, *LLAMA, "--for", target)
+    assert text.code == done.code
+    assert max(len(line) for line in text.out.splitlines()) <= 80
+    assert not re.search(r"\b(nan|inf|None|e-\d\d)\b", text.out)
+
+
+def test_out_of_reach_says_what_stands_in_the_way(cli):
+    done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.975")
+    assert done.code == 3
+    assert "INFEASIBLE: even with an infinitely fast write goodput is 94.7 %: detection and restart" in flat(done.out)
+    assert "MISSED: goodput>=0.975, it is 94.7 % [the best that can be had]" in done.err
+
+
+def test_the_projection_to_100k(cli):
+    done = cli("solve", "stall", "-s", "micron-100k", "--for", "goodput>=0.975")
+    assert done.code == 3
+    said = flat(done.out)
+    assert "INFEASIBLE" in said
+    assert "a stall per save of at most 0.549 s and 43.2 s of training between saves (1,970 saves a day)" in said
+    assert "a stall of 0.54 s = (1-G)^2 * M/2" in said
+    assert "failures / (1-G) = 50 / 0.025 = 2,000 saves a day" in said
+    assert re.search(r"^57 s +no", done.out, re.M)
+
+
+def test_saves_a_day_of_the_projection(cli):
+    done = cli("solve", "saves-per-day", "-s", "micron-100k", "--for", "goodput>=0.975")
+    assert done.code == 3
+    assert re.search(r"could it be met: by 1,520 to 2,810 saves a day", flat(done.out))
+
+
+def test_enough_already(cli):
+    done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.8")
+    assert done.code == 0
+    assert "Today's write rate, 168 GB/s, is enough" in flat(done.out)
+    assert "It could be as low as" in flat(done.out)
+
+
+def test_without_failures_anything_will_do(cli):
+    done = cli("solve", "recovery", *LLAMA, "--set", "failures.rate=0 /1000 node-days", "--for", "goodput>=0.9")
+    assert done.code == 0
+    assert "Any time to get back meets it" in flat(done.out)
+    assert "one save in the run is enough" in flat(done.out)
+
+
+def test_a_kept_interval_is_said(cli):
+    done = cli("solve", "write", *LLAMA, "--interval", "10 min", "--keep-interval", "--for", "goodput>=0.89", "-f", "json")
+    document = json.loads(done.out)
+    assert document["question"]["keep_interval"] is True
+    assert row(document, "interval")["needed"] == 600.0
+    assert "kept" in document["about"][1]
+
+
+def test_steps_and_saves_a_day(cli):
+    for more in (("--set", "policy.steps=50", "--set", "policy.step=12 s"), ("--set", "policy.per_day=144")):
+        document = json.loads(cli("solve", "stall", *LLAMA, *more, "--keep-interval", "--for", "goodput>=0.88", "-f", "json").out)
+        assert row(document, "interval")["today"] == 600.0
+
+
+def test_two_tiers(cli):
+    more = ("--tier", "node-ram", "--set", "second_tier.id=flash-shared", "--set", "policy.second_every=10")
+    done = cli("solve", "bandwidth", *LLAMA, *more, "--for", "goodput>=0.9", "-f", "json")
+    assert done.code in (0, 3)
+    assert json.loads(done.out)["requirements"][0]["value"] > 0
+
+
+def test_csv_and_markdown(cli):
+    words = ("solve", "write", *LLAMA, "--for", "goodput>=0.9")
+    rows = list(csv.DictReader(io.StringIO(cli(*words, "-f", "csv").out)))
+    assert rows[0]["id"] == "write"
+    assert float(rows[0]["needed"]) == pytest.approx(357.06e9, rel=1e-4)
+    assert rows[0]["unit"] == "bytes_per_s"
+    assert rows[0]["status"] == "reached"
+    parts = list(csv.DictReader(io.StringIO(cli(*words, "-f", "csv", "--table", "parts").out)))
+    assert sum(float(each["then"]) for each in parts) == pytest.approx(1.0)
+    assert "| write rate | 168 GB/s | 357 GB/s | 2.13 |" in cli(*words, "-f", "md").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["write"], "--for"),
+        (["write", "--for", "goodput>=1.2"], "goodput lies between 0 and 1"),
+        (["write", "--for", "goodput"], "is not name>=value"),
+        (["write", "--for", "usd<=-5"], "negative"),
+        (["write", "--for", "kwh<=5 USD"], "expected j"),
+        (["write", "--for", "goodput<=0.9"], "worse run"),
+        (["write", "--for", "goodput.p95>=0.9"], "percentile"),
+        (["write", "--for", "saves<=10"], "no target to solve for"),
+        (["bandwith", "--for", "goodput>=0.9"], "did you mean 'bandwidth'"),
+        (["--for", "goodput>=0.9"], "WHAT"),
+        (["interval", "--keep-interval", "--for", "goodput>=0.9"], "--keep-interval"),
+        (["write", "--for", "goodput>=0.9", "--capex", "5 USD"], "--capex"),
+        (["write", "--for", "goodput>=0.9", "--against", "nas-hdd"], "--against"),
+        (["write", "--for", "goodput>=0.9", "--tier", "nas-hd"], "did you mean"),
+        (["write", "--for", "goodput>=0.9", "--table", "answer"], "--table"),
+        (["price", "--tier", "nas-hdd"], "--against"),
+        (["price", "--tier", "nas-hdd", "--against", "flash-shared", "--for", "goodput>=0.9"], "--for"),
+        (["price", "--tier", "nas-hdd", "--against", "flash-shared", "--capex", "500000"], "--capex"),
+        (["price", "--tier", "nas-hdd", "--against", "flash-shared", "--capex", "-5 USD"], "--capex"),
+        (["price", "--tier", "nas-hdd", "--against", "flash-shared", "--capex", "5 GB"], "--capex"),
+    ],
+)  # fmt: skip
+def test_questions_that_are_refused(cli, words, message):
+    done = cli("solve", *words)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_an_unknown_price_is_named(cli):
+    done = cli("solve", "write", *LLAMA, "--set", "cluster.id=gb200-nvl72", "--for", "usd<=100")
+    assert done.code == 2
+    assert "cluster.gpu_price: the cost of this run is not known" in done.err
+    assert "--set cluster.gpu_price=" in done.err
+    price = cli("solve", "price", *LLAMA, "--set", "cluster.id=gb200-nvl72", "--tier", "nas-hdd", "--against", "flash-shared")
+    assert price.code == 2
+    assert "cluster.gpu_price" in price.err
+
+
+def test_price(cli):
+    done = cli("solve", "price", *LLAMA, "--tier", "generic-pfs", "--against", "flash-shared", "--capex", "$5000000")
+    assert done.code == 0
+    said = flat(done.out)
+    assert re.search(r"flash-shared is worth at least [\d,M.]+ USD an hour more than generic-pfs", said)
+    assert "The price of the slower tier, generic-pfs, is not known" in said
+    assert re.search(r"A purchase of 5M USD has paid after [\d.,]+ \w+ of this job, [\d,.kM]+ GPU-hours", said)
+    assert "a month of 730 h" in said
+    assert "TB-month" in said
+    assert max(len(line) for line in done.out.splitlines()) <= 80
+
+
+def test_price_with_both_prices_known(cli):
+    more = ("--tier", "object-store", "--against", "aws-fsx-p2-125", "--set", "tier.capacity=500 TiB")
+    done = cli("solve", "price", *LLAMA, *more)
+    assert done.code == 0
+    assert "below break-even: it pays" in flat(done.out)
+    document = json.loads(cli("solve", "price", *LLAMA, *more, "-f", "json").out)
+    StudyDocument.model_validate(document)
+    hour, month = row(document, "hour", "prices"), row(document, "month", "prices")
+    provisioned = row(document, "tb_month_provisioned", "prices")
+    assert month["breakeven"] == pytest.approx(hour["breakeven"] * 730)
+    assert hour["breakeven"] == pytest.approx(hour["premium"] + hour["slow"])
+    assert provisioned["fast"] == pytest.approx(145.0)
+    assert provisioned["breakeven"] == pytest.approx(month["breakeven"] / (500 * 2**40 / 1e12))
+    assert len(document["scenarios"]) == 2

@@ -1,0 +1,214 @@
+"""Differences: of one and the same nothing, of what is known exactly that, of shared uncertainties only what is not shared."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import QUANTITIES
+from ckptcost.core.draws import drawn, p5_p95
+from ckptcost.core.outcome import evaluate
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.compare import MOST, as_planned, compare, varied
+from ckptcost.jobs.differences import RESULTS, difference, inputs_changed, line_difference, lines_of, useful_gpu_s, words_changed
+from ckptcost.report.studies.compare import study_of
+from ckptcost.scenario import ranges_of, ties_of
+
+CATALOG = Catalog()
+BY_ID = {result.id: result for result in RESULTS}
+
+
+def layers(name="llama31-405b-16k", *settings, interval=None):
+    return api.layers_for(CATALOG, name, interval, settings)
+
+
+def held(*variants: str, base=None):
+    base = base if base is not None else layers()
+    return compare(CATALOG, [("base", base), *((text, varied(CATALOG, base, text)) for text in variants)])
+
+
+def test_the_same_twice_differs_in_nothing():
+    answer = compare(CATALOG, [("one", layers()), ("two", layers())])
+    for result in RESULTS:
+        change = difference(answer, 1, result)
+        if change.value == change.value:
+            assert (change.value, change.low, change.high, change.more) == (0.0, 0.0, 0.0, 0.0), result.id
+            assert change.sign_is_certain
+    assert difference(answer, 1, BY_ID["kwh"]).value == 0.0
+    assert math.isnan(difference(answer, 1, BY_ID["market_kgco2e"]).value)
+    assert inputs_changed(*answer.cases) == []
+    assert words_changed(*answer.cases) == []
+
+
+def test_differences_are_differences():
+    answer = held("policy.mode=async", "site.pue=1.4, interval=1 h")
+    for at in (1, 2):
+        for result in RESULTS:
+            one, two = (float(result.of(case.scenario, case.outcome)) for case in (answer.cases[0], answer.cases[at]))
+            change = difference(answer, at, result)
+            if one == one and two == two:
+                assert change.value == two - one
+                assert change.low <= change.value <= change.high
+                assert change.relative == pytest.approx((two - one) / one)
+            assert change.lacking == ()
+
+
+def test_a_shared_uncertainty_cancels():
+    """Two PUEs, both known, on the same uncertain kWh: the difference is the kWh times the difference of the PUEs, draw by draw."""
+    base = layers("llama31-405b-16k", "site.pue=1.1")
+    answer = held("site.pue=1.2", base=base)
+    change = difference(answer, 1, BY_ID["kwh"])
+    first = answer.cases[0]
+    kwh = np.asarray(answer.together[0].run.total("energy_j"))
+    low, high = p5_p95(kwh, float(first.outcome.run.total("energy_j")))
+    assert (change.low, change.high) == pytest.approx((low * 0.1 / 1.1, high * 0.1 / 1.1), rel=1e-9)
+    assert change.more == 1.0
+    assert change.sign_is_certain
+
+
+def test_a_difference_is_less_uncertain_than_its_parts_drawn_apart():
+    answer = held("interval=1 h")
+    result = BY_ID["usd"]
+    change = difference(answer, 1, result)
+    apart = []
+    for seed, case in enumerate(answer.cases, start=11):
+        ranges = ranges_of(case.resolved)
+        ranges.pop("policy.every", None)
+        world = drawn(as_planned(case.scenario, case.outcome), ranges, ties_of(case.resolved), seed=seed)
+        apart.append(np.asarray(evaluate(world).run.total("cost_usd")))
+    low, high = p5_p95(apart[1] - apart[0], change.value)
+    assert change.high - change.low < 0.7 * (high - low)
+    assert change.sign_is_certain
+    assert low < 0 < high, "apart, not even the sign is known"
+
+
+def test_figures_of_different_sources_are_not_shared():
+    """Two tiers' own write rates are two uncertainties; the default joules per byte behind both are one."""
+    answer = held("tier.id=flash-shared")  # the same entry again: shared
+    assert difference(answer, 1, BY_ID["stall"]).low == 0.0
+    mine = {i.path: i.figure for i in answer.cases[0].resolved.inputs}
+    others = [
+        entity for entity in CATALOG.ids("tier")
+        if (rate := CATALOG.get("tier", entity).figures.get("write")) and rate.low is not None and rate.low < rate.high  # type: ignore[operator]
+        and (rate.value, rate.source) != (mine["tier.write"].value, mine["tier.write"].source)
+    ]  # fmt: skip
+    assert others, "no other tier of the catalogue has a range"
+    two = held(f"tier.id={others[0]}")
+    stalls = [np.asarray(outcome.mean_stall_s) for outcome in two.together]
+    assert abs(np.corrcoef(stalls[0], stalls[1])[0, 1]) < 0.6, "setup is shared, the rates are not"
+    rates = [np.asarray(outcome.plan.saved.wire_bytes_per_s) for outcome in two.together]
+    assert abs(np.corrcoef(rates[0], rates[1])[0, 1]) < 0.25
+
+
+def test_one_assumption_scaled_by_two_ratings_is_shared():
+    """Power while training is the same fraction of an H100's and an H200's rated watts: it is one uncertainty."""
+    answer = held("cluster.accelerator=h200-sxm")
+    figures = [{i.path: i.figure for i in case.resolved.inputs} for case in answer.cases]
+    one, two = (each["cluster.gpu_train"] for each in figures)
+    assert (one.low / one.value, one.high / one.value) == pytest.approx((two.low / two.value, two.high / two.value))
+    powers = [np.asarray(outcome.run.line("slowdown").energy_j + outcome.run.line("redone_work").energy_j) for outcome in answer.together]
+    assert np.corrcoef(powers[0], powers[1])[0, 1] > 0.999
+
+
+def test_a_line_known_in_one_only_leaves_no_difference():
+    answer = held("tier.id=nas-hdd, tier.write=60 GB/s, tier.node_write=10 GB/s")
+    lacking = difference(answer, 1, BY_ID["kwh"]).lacking
+    if not lacking:  # the default joules per byte may reach it
+        answer = held("tier.network_energy=8 J/GB")
+        lacking = difference(answer, 1, BY_ID["kwh"]).lacking
+    change = difference(answer, 1, BY_ID["kwh"])
+    assert lacking
+    assert math.isnan(change.value)
+    assert math.isnan(change.low)
+    assert difference(answer, 1, BY_ID["gpu_hours"]).lacking == ()
+    said = " ".join(study_of(answer).findings)
+    assert "no difference of the energy added is told" in said
+    assert "the lines known in both differ by" in said
+
+
+def test_lines_unknown_in_both_are_named():
+    change = difference(held("interval=1 h"), 1, BY_ID["kwh"])
+    assert change.without == ("network",)
+    assert change.value == change.value
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_line_differences_add_up(quantity):
+    base = layers("llama31-405b-16k", "tier.network_energy=8 J/GB", "tier.storage_price=0.02 USD/GB-month", "site.grid_market=100 g/kWh",
+                  "tier.request_price=0 USD/1000 requests", "tier.request_size=8 MB")  # fmt: skip
+    answer = held("policy.mode=async, interval=10 min", "second_tier.id=object-store, second_tier.network_energy=9 J/GB, "
+                  "second_tier.request_size=8 MB, policy.second_every=4", base=base)  # fmt: skip
+    first = answer.cases[0].outcome.run
+    for case in answer.cases[1:]:
+        marginal = {line.id for bill in (first, case.outcome.run) for line in bill.of()}
+        rises = [line_difference(first, case.outcome.run, line, quantity)[2] for line in lines_of(answer) if line in marginal]
+        total = float(case.outcome.run.total(quantity)) - float(first.total(quantity))
+        assert sum(rises) == pytest.approx(total, rel=1e-9)
+
+
+def test_useful_work_and_what_is_said_of_it():
+    answer = held("cluster.gpus=8192")
+    assert useful_gpu_s(answer.cases[0].scenario) == 2 * useful_gpu_s(answer.cases[1].scenario)
+    codes = [code for code, _ in study_of(answer).warnings]
+    assert "DIFFERENT_WORK" in codes
+    assert "DIFFERENT_WORK" not in [code for code, _ in study_of(held("interval=1 h")).warnings]
+    per_useful = BY_ID["gpu_hours_per_useful"]
+    for case in answer.cases:
+        lost = 1000.0 * (1.0 / float(case.outcome.goodput) - 1.0)
+        assert per_useful.of(case.scenario, case.outcome) == pytest.approx(lost * 3600.0, rel=1e-9)
+
+
+def test_a_range_is_the_models():
+    """The values' ranges are those that `model` reports, of the same 256 draws."""
+    answer = held("policy.mode=async")
+    for case in answer.cases:
+        assert case.spread.run.total("energy_j").shape == (256,)
+
+
+def test_a_variant_stands_over_the_flags_but_its_tier_under_them():
+    base = layers("llama31-405b-16k", "tier.write=50 GB/s", "policy.mode=async", interval="1 h")
+    answer = held("tier.id=nas-hdd", "policy.mode=sync", "saves=10", base=base)
+    assert [case.tier_id for case in answer.cases] == ["flash-shared", "nas-hdd", "flash-shared", "flash-shared"]
+    assert {float(case.scenario.tier.write_bytes_per_s) for case in answer.cases} == {5e10}
+    assert [case.scenario.policy.mode for case in answer.cases] == ["async", "async", "sync", "async"]
+    assert answer.cases[3].outcome.saves == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not path=value"), ("   ", "not path=value"), ("tier.id", "not path=value"), ("=3", "not path=value"),
+        ("tier.id=", "not path=value"),
+        ("tier.id=nas-hdd,", "no tier named"), ("site.pue=1.1, site.pue=1.2", "one thing twice"),
+        ("tier=nas-hdd, tier.id=object-store", "one thing twice"), ("nowhere.id=3", "no section named"),
+        ("tier.nothing=3", "no key in tier"),
+        ("site.pue=0.5", "out of range"), ("policy.saves=3, policy.interval=1 h", "contradict"), ("tier.write=1,000 GB/s", "comma"),
+    ],
+)  # fmt: skip
+def test_what_a_variant_may_not_say(text, says):
+    with pytest.raises(InputError, match=says) as caught:
+        held(text)
+    assert "--set" not in str(caught.value).split(". ")[0]
+
+
+def test_unknown_names_are_suggested():
+    with pytest.raises(UnknownName, match="nas-hdd"):
+        held("tier.id=nas-hd")
+
+
+@pytest.mark.parametrize("count", [0, 1, MOST + 1])
+def test_how_many_can_be_compared(count):
+    with pytest.raises(InputError, match=r"nothing to compare|are more than"):
+        compare(CATALOG, [("x", layers())] * count)
+
+
+def test_a_run_that_never_ends_has_no_finite_difference():
+    answer = held("tier.write=1 kB/s, interval=1 h")
+    change = difference(answer, 1, BY_ID["kwh"])
+    assert math.isinf(change.value) or math.isnan(change.value)
+    assert difference(answer, 1, BY_ID["goodput"]).value == pytest.approx(-float(answer.cases[0].outcome.goodput))
+    study_of(answer)

@@ -1,0 +1,304 @@
+"""The optimize job: agrees with `model`, with searches of the bill, and with itself whatever the order of the question."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.outcome import cost_at, outcome_at, plan_of
+from ckptcost.core.regret import OBJECTIVES, cost_of
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs.gates import gate_of
+from ckptcost.jobs.model import model
+from ckptcost.jobs.needs import unknown_inputs
+from ckptcost.jobs.optimize import optimize
+
+PRESETS = Catalog().ids("scenario")
+presets = pytest.mark.parametrize("preset", PRESETS)
+
+
+@cache
+def found(preset="llama31-405b-16k", settings=(), tiers=(), mode="", objective="", interval=None, gates=()):
+    catalog = Catalog()
+    layers = api.layers_for(catalog, preset, interval, settings)
+    return optimize(catalog, layers, tiers, mode, objective, [gate_of(text, "--require") for text in gates])
+
+
+def modelled(preset, settings=(), tiers=()):
+    catalog = Catalog()
+    return model(catalog, api.layers_for(catalog, preset, None, settings), tiers).cases[0]
+
+
+@presets
+def test_it_says_what_model_says(preset):
+    """The best intervals, the textbook rules where the rhythm is not blocked, and the run at the interval that is given."""
+    mine = found(preset, tiers=(modelled(preset).tier_id,)) if preset != "opt-175b" else found(preset)
+    theirs = modelled(preset)
+    assert {o: mine.option.best[o] for o in OBJECTIVES} == theirs.best
+    now = next(point for point in mine.points if point.id == "now")
+    assert now.outcome.wall_s == theirs.outcome.wall_s
+    for quantity in ("energy_j", "cost_usd", "location_kgco2e"):
+        assert now.outcome.run.total(quantity) == theirs.outcome.run.total(quantity)
+    assert mine.classic.young_interval_s == pytest.approx(theirs.classic.young_interval_s)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_an_optimal_scenario_is_its_own_optimum(objective):
+    """`policy.optimal` in the scenario, `model`'s run and the recommended point are one."""
+    settings = (f"policy.optimal={objective}",)
+    mine, theirs = found("llama31-405b-16k", settings), modelled("llama31-405b-16k", settings)
+    assert mine.objective == objective
+    now = next(point for point in mine.points if point.id == "now")
+    assert now.interval_s == mine.recommended.interval_s == theirs.outcome.interval_s
+    assert now.regrets == mine.recommended.regrets
+    assert mine.recommended.regrets[objective] == 0.0
+    assert mine.recommended.outcome.run.total("cost_usd") == theirs.outcome.run.total("cost_usd")
+
+
+@presets
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_regret_is_nothing_at_home_and_never_negative(preset, mode):
+    mine = found(preset, mode=mode)
+    for point in mine.points:
+        assert min(point.regrets.values()) >= 0.0, point.id
+        if point.id in OBJECTIVES:
+            assert point.regrets[point.id] == 0.0
+    for objective, values in mine.curve.regrets.items():
+        assert np.nanmin(values) >= 0.0, objective
+
+
+@presets
+def test_a_regret_is_the_ratio_of_two_bills(preset):
+    mine = found(preset)
+    s, plan = mine.option.scenario, mine.option.plan
+    for point in mine.points:
+        for objective, regret in point.regrets.items():
+            there, best = (cost_at(s, plan, objective, x) for x in (point.interval_s, mine.option.best[objective]))
+            assert regret == pytest.approx(there / best - 1.0, abs=1e-12)
+    time = next(point for point in mine.points if point.id == "time")
+    now = next(point for point in mine.points if point.id == "now")
+    assert now.regrets["time"] == pytest.approx(now.outcome.wall_s / time.outcome.wall_s - 1.0, abs=1e-12)
+
+
+@presets
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_plateau_ends_where_the_cost_is_1_percent_more(preset, mode, objective):
+    mine = found(preset, mode=mode)
+    ends = mine.plateaus[objective]
+    s, plan = mine.option.scenario, mine.option.plan
+    least = cost_at(s, plan, objective, mine.option.best[objective])
+    assert ends.low_s < mine.option.best[objective] < ends.high_s
+    for end, is_bound in ((ends.low_s, ends.low_is_bound), (ends.high_s, ends.high_is_bound)):
+        if is_bound:
+            assert end == s.work_s
+            assert cost_at(s, plan, objective, end) <= 1.01 * least
+        else:
+            assert cost_at(s, plan, objective, end) == pytest.approx(1.01 * least, rel=1e-9)
+
+
+def test_the_light_is_of_the_best_interval():
+    assert found("small-8b").classic.validity == 2
+    assert found("llama31-405b-16k").classic.validity == 1
+    assert found("llama31-405b-16k", tiers=("nas-hdd",)).classic.validity == 0
+
+
+def test_the_curve_has_its_lowest_point_in_the_middle():
+    mine = found("llama31-405b-16k", objective="energy")
+    assert mine.curve.interval_s.shape == (61,)
+    assert (np.diff(mine.curve.interval_s) > 0).all()
+    assert np.argmin(mine.curve.regrets["energy"]) == 30
+    assert mine.curve.interval_s[30] == mine.recommended.interval_s
+    assert mine.curve.interval_s[-1] <= mine.option.scenario.work_s
+    lone = outcome_at(mine.option.scenario, mine.option.plan, float(mine.curve.interval_s[7]))
+    assert mine.curve.outcome.goodput[7] == pytest.approx(lone.goodput, rel=1e-12)
+    assert mine.curve.outcome.run.total("cost_usd")[7] == pytest.approx(lone.run.total("cost_usd"), rel=1e-12)
+
+
+# -- unknown figures
+
+
+def test_an_unknown_objective_is_left_out_with_its_reason():
+    mine = found("llama31-405b-16k")
+    assert mine.option.known == OBJECTIVES
+    s = mine.option.scenario
+    assert tuple(unknown_inputs(replace(s, site=replace(s.site, kgco2e_per_j=math.nan)), "carbon")) == ("site.grid_location",)
+    assert tuple(unknown_inputs(replace(s, cluster=replace(s.cluster, usd_per_gpu_s=math.nan)), "usd")) == ("cluster.gpu_price",)
+    on_prem = replace(s, cluster=replace(s.cluster, price_includes_electricity=False), site=replace(s.site, usd_per_j=math.nan))
+    assert tuple(unknown_inputs(on_prem, "usd")) == ("site.tariff",)
+    assert tuple(unknown_inputs(replace(s, cluster=replace(s.cluster, host_stall_w=math.nan)), "energy")) == ("cluster.host_stall",)
+    for objective in OBJECTIVES:
+        assert tuple(unknown_inputs(s, objective)) == ()
+
+
+@pytest.fixture
+def gridless(tmp_path):
+    """A cluster of one's own, without a price or any watts."""
+    file = tmp_path / "job.toml"
+    file.write_text(
+        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n[run]\nwork = "30 days"\n'
+        '[policy]\ninterval = "1 h"\n'
+    )
+    return file
+
+
+def test_what_is_not_known_is_named_and_no_error(gridless):
+    catalog = Catalog()
+    mine = optimize(catalog, api.layers_for(catalog, gridless, None, []))
+    assert mine.option.known == ("time",)
+    assert "cluster.gpu_price" in mine.option.lacking["usd"]
+    assert "cluster.host_train" in mine.option.lacking["carbon"]
+    assert mine.front.objectives == ("time",)
+    assert mine.front.left_out == ("energy", "usd", "carbon")
+    with pytest.raises(InputError, match=r"cluster\.gpu_price") as error:
+        optimize(catalog, api.layers_for(catalog, gridless, None, []), objective="usd")
+    assert error.value.exit_code == 2
+
+
+def test_how_often_need_not_be_said(gridless):
+    """The interval is the answer: a scenario without one has no "now"."""
+    gridless.write_text(gridless.read_text().replace('interval = "1 h"', "keep_last = 2"))
+    catalog = Catalog()
+    mine = optimize(catalog, api.layers_for(catalog, gridless, None, []))
+    assert [point.id for point in mine.points] == ["time", "young", "daly"]
+
+
+def test_without_failures_there_is_nothing_to_save_for():
+    with pytest.raises(InputError, match="never to save"):
+        found("llama31-405b-16k", ("failures.rate=0 /1000 node-days", "failures.shared_rate=0 /day"))
+
+
+def test_a_short_run_may_do_without_saving():
+    """Ten minutes at a failure each three hours: the best interval is longer than the run, or not saving is cheaper."""
+    mine = found("llama31-405b-16k", ("run.work=16 min",))
+    assert mine.never["time"] < 0
+    long = found("llama31-405b-16k")
+    assert long.never["time"] > 1.0
+    tiny = found("llama31-405b-16k", ("run.work=5 min",))
+    assert math.isnan(tiny.plateaus["time"].low_s)
+    assert tiny.recommended.outcome.saves == 0
+
+
+def test_names_that_do_not_exist():
+    for wrong in ({"mode": "sideways"}, {"objective": "beauty"}, {"tiers": ("no-such-tier",)}):
+        with pytest.raises(UnknownName):
+            found("llama31-405b-16k", **wrong)
+
+
+# -- two tiers
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_pair_is_no_worse_than_anything_beside_it(mode, objective):
+    mine = found("small-8b", ("policy.slowdown=0.02",), mode=mode, objective=objective)
+    points = {point.id: point for point in mine.levels.points}
+    assert points["joint"].regrets[objective] == 0.0
+    for name in ("given", "rule", "now"):
+        assert points[name].regrets[objective] >= 0.0
+    assert points["given"].interval_s == mine.option.best[objective]
+    assert points["now"].regrets[objective] >= points["given"].regrets[objective]
+    # set that n in the scenario, and the best interval is the pair's
+    again = found("small-8b", ("policy.slowdown=0.02", f"policy.second_every={points['joint'].every:.0f}"), mode=mode, objective=objective)
+    assert again.recommended.interval_s == pytest.approx(points["joint"].interval_s, rel=1e-12)
+    assert cost_of(again.recommended.outcome, objective) == pytest.approx(mine.levels.joint.cost, rel=1e-9)
+
+
+def test_the_rule_is_told_what_the_model_knows():
+    mine = found("small-8b")
+    plan = plan_of(mine.option.scenario)
+    assert mine.levels.stalls_s == (plan.saved.stall_s, plan.second.stall_s)
+    assert sum(mine.levels.rates_per_s) == pytest.approx(plan.failures_per_s)
+    assert mine.levels.needed
+    assert not found("small-8b", ("failures.node_loss_fraction=0",)).levels.needed
+    assert found("llama31-405b-16k").levels is None
+
+
+# -- the front
+
+TIERS = ("flash-shared", "superpod-best", "generic-pfs")
+
+
+def points_of(front):
+    return [
+        (c.option.tier_id, c.option.mode, float(x), *(float(cost_of(c.outcome, o)[i]) for o in front.objectives))
+        for c in front.candidates for i, x in enumerate(c.interval_s) if c.on_front[i]
+    ]  # fmt: skip
+
+
+def test_nobody_beats_the_front():
+    """Brute force over every candidate, to the 12 digits that rounding leaves."""
+    mine = found("llama31-405b-16k", tiers=TIERS, mode="both")
+    every = np.concatenate([np.stack([cost_of(c.outcome, o) for o in OBJECTIVES], axis=1) for c in mine.front.candidates])
+    kept = np.concatenate([c.on_front for c in mine.front.candidates])
+    for row in every[kept]:
+        better = (every <= row * (1 - 1e-11)).all(axis=1)
+        assert not better.any()
+    assert 0 < kept.sum() < len(kept)
+    for row in every[~kept]:
+        assert (every[kept] <= row * (1 + 1e-11)).all(axis=1).any()
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("mode", ["", "both"])
+def test_the_ends_of_the_front_are_the_optima(objective, mode):
+    """The least of each objective on the front is the best of the best tiers, exactly."""
+    mine = found("llama31-405b-16k", tiers=TIERS, mode=mode, objective=objective)
+    at = mine.front.objectives.index(objective)
+    least = min(points_of(mine.front), key=lambda point: point[3 + at])
+    assert least[:2] == (mine.option.tier_id, mine.option.mode)
+    assert least[2] == pytest.approx(mine.recommended.interval_s, rel=1e-9)
+    assert least[3 + at] == pytest.approx(float(cost_of(mine.recommended.outcome, objective)), rel=1e-14)
+
+
+def test_the_order_of_the_question_does_not_matter():
+    one = found("llama31-405b-16k", tiers=TIERS, mode="both", objective="usd")
+    other = found("llama31-405b-16k", tiers=TIERS[::-1], mode="both", objective="usd")
+    assert sorted(points_of(one.front)) == sorted(points_of(other.front))
+    assert (one.option.tier_id, one.option.mode) == (other.option.tier_id, other.option.mode)
+    assert one.recommended.interval_s == other.recommended.interval_s
+    twice = found("llama31-405b-16k", tiers=TIERS + TIERS, mode="both", objective="usd")
+    assert len(twice.options) == len(one.options)
+
+
+def test_the_scenarios_own_comparison_is_the_default():
+    mine = found("gpt4-scale-2tb")
+    assert [option.tier_id for option in mine.options] == ["nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40"]
+    assert [option.tier_id for option in found("gpt4-scale-2tb", tiers=("nas-hdd",)).options] == ["nas-hdd"]
+    assert {option.mode for option in found("gpt4-scale-2tb", mode="both").options} == {"sync", "async"}
+
+
+def test_a_tier_that_lacks_a_figure_is_kept_apart(tmp_path, monkeypatch):
+    """Here a tier lowers nothing but what it knows: an option without a price can not be held against one with a price."""
+    mine = found("llama31-405b-16k", tiers=TIERS)
+    from ckptcost.jobs import pareto as job
+
+    blind = mine.options[1]._replace(best={**mine.options[1].best, "usd": math.nan})
+    front = job.pareto([mine.options[0], blind, mine.options[2]])
+    assert front.apart == (blind,)
+    assert front.left_out == ()
+    assert [c.option.tier_id for c in front.candidates] == ["flash-shared", "generic-pfs"]
+    # where nobody knows everything, what all know is compared
+    other = mine.options[0]._replace(best={**mine.options[0].best, "carbon": math.nan})
+    front = job.pareto([other, blind])
+    assert front.objectives == ("time", "energy")
+    assert front.left_out == ("usd", "carbon")
+    assert front.apart == ()
+
+
+# -- targets
+
+
+def test_targets_are_judged_at_the_recommended_point():
+    gates = ("goodput>=0.87", "goodput>=0.88", "interval<=20 min")
+    mine = found("llama31-405b-16k", gates=gates)
+    assert [verdict.met for verdict in mine.verdicts] == [True, False, True]
+    assert mine.verdicts[0].value == float(mine.recommended.outcome.goodput)
+    with pytest.raises(InputError, match="percentile"):
+        found("llama31-405b-16k", gates=("goodput.p5>=0.5",))

@@ -1,0 +1,208 @@
+"""The job: the same numbers however the work is cut up, one run alone as among the others, inputs drawn, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
+from ckptcost.core import walk as walking
+from ckptcost.core.job import DONE
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs import walks
+from ckptcost.jobs.simulate import Simulation, simulate, time_line
+from ckptcost.jobs.walks import Asked
+from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
+
+
+def resolved_for(scenario: str = "llama31-405b-16k", *settings: str) -> Resolved:
+    catalog = Catalog()
+    return resolve(catalog, api.layers_for(catalog, scenario, None, list(settings)))
+
+
+SHORT = resolved_for("llama31-405b-16k", "run.work=3 days")
+"""some 23 failures a run"""
+
+
+def same(one: Simulation, other: Simulation) -> bool:
+    assert one.values.keys() == other.values.keys()
+    arrays = [*(zip(one.values.values(), other.values.values(), strict=True)), (one.by_kind, other.by_kind), (one.finished, other.finished)]
+    return all(a.tobytes() == b.tobytes() for a, b in arrays)
+
+
+LAWS = [
+    Asked(runs=60),
+    Asked(runs=60, process="weibull", shape=0.6),
+    Asked(runs=24, process="weibull-nodes", shape=0.7),
+    Asked(runs=60, inputs="pert"),
+    Asked(runs=16, process="weibull-nodes", shape=0.7, inputs="triangle"),
+    Asked(runs=60, limit_s=2.5 * 86_400),
+]
+
+
+@pytest.mark.parametrize("asked", LAWS, ids=lambda asked: f"{asked.process}-{asked.inputs}")
+def test_the_same_numbers_whatever_the_chunk(asked):
+    whole = simulate(SHORT, asked)
+    for chunk in (1, 7, 1000):
+        assert same(whole, simulate(SHORT, asked._replace(chunk=chunk))), chunk
+
+
+def test_the_same_numbers_whatever_the_workers():
+    asked = Asked(runs=40, chunk=10, inputs="pert")
+    heard: list[int] = []
+    assert same(simulate(SHORT, asked), simulate(SHORT, asked._replace(workers=2), heard.append))
+    assert heard == [10, 20, 30, 40]
+
+
+def test_another_seed_is_another_world_and_more_runs_are_only_more():
+    one, two, more = (simulate(SHORT, asked).values["wall"] for asked in (Asked(runs=20), Asked(runs=20, seed=2), Asked(runs=30)))
+    assert not np.isin(one, two).any()
+    assert (more[:20] == one).all()
+
+
+def test_weibull_of_shape_1_is_the_exponential():
+    weibull, exponential = simulate(SHORT, Asked(runs=30, process="weibull")), simulate(SHORT, Asked(runs=30))
+    assert same(weibull, exponential)
+    assert (exponential.exact, weibull.exact) == (True, False)
+
+
+@pytest.mark.parametrize("shape", [1.0, 0.7])
+def test_nodes_agree_with_the_exponential_in_the_mean(shape):
+    nodes, plain = (simulate(SHORT, Asked(runs=300, process=law, shape=shape)) for law in ("weibull-nodes", "exponential"))
+    a, b = (found.summary("failures") for found in (nodes, plain))
+    if shape == 1.0:
+        # failures while the job is down interrupt nothing, which a memoryless gap after each start knows anyway
+        assert abs(a.mean - b.mean) < 4 * math.hypot(a.error, b.error)
+    assert a.mean == pytest.approx(b.mean, rel=0.08)
+
+
+@pytest.mark.parametrize("asked", [*LAWS, Asked(runs=9, seed=5)], ids=lambda asked: f"{asked.process}-{asked.inputs}-{asked.runs}")
+def test_one_run_alone_is_the_same_as_among_the_others(asked):
+    found = simulate(SHORT, asked)
+    for run in (0, 4, asked.runs - 1):
+        steps, kinds = time_line(SHORT, asked, run)
+        assert kinds == found.kinds
+        value = {name: values[run] for name, values in found.values.items()}
+        total = {
+            name: sum(getattr(step, name) for step in steps) for name in ("init_s", "load_s", "warmup_s", "trained_s", "stall_s", "down_s")
+        }
+        assert sum(total.values()) == pytest.approx(value["wall"], rel=1e-9)
+        assert total["trained_s"] == pytest.approx(value["kept"] + value["redone"] + value["slowed"])
+        assert total["stall_s"] == pytest.approx(value["stall_time"])
+        assert (total["init_s"], total["load_s"], total["warmup_s"]) == pytest.approx((value["init"], value["load"], value["warmup"]))
+        assert total["down_s"] == pytest.approx(value["detect"] + value["reschedule"])
+        assert sum(step.kind >= 0 for step in steps) == value["failures"]
+        assert (steps[-1].kind == DONE) == bool(found.finished[run])
+        starts = [step.start_s for step in steps]
+        assert starts == sorted(starts)
+        assert starts[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_note_hears_of_progress_and_may_stop_the_work():
+    heard: list[int] = []
+    simulate(SHORT, Asked(runs=50, chunk=20), heard.append)
+    assert heard == sorted(heard)
+    assert len(heard) >= 3
+    assert heard[-1] <= 50
+
+    class Enough(Exception):
+        pass
+
+    def stop(done: int) -> None:
+        if done >= 20:
+            raise Enough
+
+    with pytest.raises(Enough):
+        simulate(SHORT, Asked(runs=50, chunk=20), stop)
+
+
+@pytest.mark.parametrize("shape", ["triangle", "pert", "uniform"])
+def test_inputs_are_drawn_between_their_ends_and_copies_together(shape, monkeypatch):
+    ranges, ties = ranges_of(SHORT), ties_of(SHORT)
+    assert ranges
+    assert ties
+    drawn: list[Any] = []
+    real = walks.placed
+    monkeypatch.setattr(walks, "placed", lambda *args: drawn.append(real(*args)) or drawn[-1])
+    simulate(SHORT, Asked(runs=400, inputs=shape))
+    for path, (low, mode, high) in ranges.items():
+        section, _, name = path.rpartition(".")
+        if path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
+            continue
+        values = np.asarray(getattr(getattr(drawn[0], section), name) if section else getattr(drawn[0], name))
+        assert values.shape == (400,), path
+        assert low <= values.min() < values.max() <= high
+        if shape == "uniform":
+            assert values.mean() == pytest.approx((low + high) / 2, abs=4 * (high - low) / math.sqrt(12 * 400))
+        if shape == "pert":
+            assert values.mean() == pytest.approx((low + 4 * mode + high) / 6, abs=(high - low) / 20)
+    for copy, original in ties.items():
+        one, other = (getattr(getattr(drawn[0], path.split(".")[0]), path.split(".")[1]) for path in (copy, original))
+        assert (one == other).all()
+
+
+def test_inputs_without_ranges_are_points(monkeypatch):
+    monkeypatch.setattr(
+        walks, "ranges_of", lambda resolved: {path: (mode, mode, mode) for path, (_, mode, _) in ranges_of(resolved).items()}
+    )
+    fixed = simulate(SHORT, Asked(runs=10)).values["wall"]
+    for shape in ("triangle", "pert", "uniform"):
+        assert simulate(SHORT, Asked(runs=10, inputs=shape)).values["wall"] == pytest.approx(fixed, rel=1e-12)
+
+
+def test_an_endless_run_is_refused(monkeypatch):
+    monkeypatch.setattr(walking, "MOST_EVENTS", 3000)
+    for law in ("exponential", "weibull", "weibull-nodes"):
+        with pytest.raises(InputError, match="interrupted a million times"):
+            simulate(SHORT, Asked(runs=2, process=law, mean_s=60.0))
+    # a limit ends it
+    found = simulate(SHORT, Asked(runs=2, mean_s=60.0, limit_s=86_400.0))
+    assert found.values["wall"] == pytest.approx([86_400.0] * 2)
+    assert not found.finished.any()
+    assert (found.values["kept"] == 0.0).all()
+
+
+def test_a_limit_is_kept():
+    limit_s = 3.35 * 86_400
+    free, found = simulate(SHORT, Asked(runs=400)), simulate(SHORT, Asked(runs=400, limit_s=limit_s))
+    assert found.values["wall"].max() <= limit_s * (1 + 1e-12)
+    assert 0.05 < found.finished.mean() < 0.95
+    assert (found.finished.astype(bool) == (free.values["wall"] <= limit_s)).all()
+    assert (found.values["kept"] <= float(SHORT.scenario.work_s)).all()
+    ended = found.finished.astype(bool)
+    assert (found.values["wall"][ended] == free.values["wall"][ended]).all()
+    assert found.values["wall"][~ended] == pytest.approx(limit_s)
+
+
+REFUSED = [
+    (Asked(runs=0), InputError),
+    (Asked(runs=10**9), InputError),
+    (Asked(workers=0), InputError),
+    (Asked(seed=-1), InputError),
+    (Asked(seed=2**63), InputError),
+    (Asked(inputs="gauss"), UnknownName),
+    (Asked(shape=0.01), InputError),
+    (Asked(limit_s=0.0), InputError),
+    (Asked(limit_s=math.nan), InputError),
+]
+
+
+@pytest.mark.parametrize(("asked", "error"), REFUSED)
+def test_what_makes_no_sense_is_refused(asked, error):
+    with pytest.raises(error):
+        simulate(SHORT, asked)
+
+
+def test_there_is_no_such_run():
+    for run in (-1, 10):
+        with pytest.raises(InputError, match="no run"):
+            time_line(SHORT, Asked(runs=10), run)
+
+
+def test_an_interval_longer_than_the_run_is_refused():
+    with pytest.raises(InputError, match="longer than the run"):
+        simulate(resolved_for("llama31-405b-16k", "run.work=1 day", "policy.interval=2 days"), Asked(runs=2))

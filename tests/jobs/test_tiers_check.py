@@ -1,0 +1,89 @@
+"""Nested tiers by simulation: agrees with the closed form where there is one, and finds what no neighbour beats where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.outcome import evaluate
+from ckptcost.errors import InputError
+from ckptcost.jobs import tiers_check
+from ckptcost.scenario import resolve
+
+THREE = [
+    "tier.id=node-ram", "second_tier.id=peer-ram-400g", "third_tier.id=flash-shared", "failures.node_loss_fraction=0.7",
+    "failures.second_loss_fraction=0.05", "policy.mode=sync", "run.work=10 days", "tier.setup=2 s", "second_tier.setup=8 s",
+]  # fmt: skip
+
+
+def resolved_of(*settings, interval=None):
+    catalog = Catalog()
+    return resolve(catalog, api.layers_for(catalog, "llama31-405b-16k", interval, settings))
+
+
+def test_two_tiers_meet_the_closed_form():
+    resolved = resolved_of(*(each for each in THREE if "third" not in each and "second_loss" not in each))
+    closed = evaluate(resolved.scenario)
+    found = tiers_check.tried(resolved, float(closed.interval_s), 1.0, 1.0, runs=400, seed=5)
+    wall = found.found.summary("wall")
+    assert abs(wall.mean - float(closed.wall_s)) < 3 * wall.error
+
+
+def test_a_third_tier_that_is_never_needed_and_never_saved_to_changes_nothing():
+    two = resolved_of(*(each for each in THREE if "third" not in each and "second_loss" not in each))
+    three = resolved_of(*(each for each in THREE if "second_loss" not in each), "failures.second_loss_fraction=0")
+    one = tiers_check.tried(two, 300.0, 4.0, 1.0, runs=50, seed=2)
+    other = tiers_check.tried(three, 300.0, 4.0, 1e6, runs=50, seed=2)
+    assert np.array_equal(one.found.values["wall"], other.found.values["wall"])
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tiers_check.three_tiers(resolved_of(*THREE), "time", False, runs=60, seed=3)
+
+
+def test_the_best_is_beaten_by_none_of_those_tried(found):
+    costs = [each.cost("time").mean() for each in found.tried]
+    assert found.best.cost("time").mean() == min(costs)
+    assert found.best.cost("time").mean() <= found.rule.cost("time").mean()
+    assert len({(each.interval_s, each.second_every, each.third_every) for each in found.tried}) == len(found.tried) > 8
+
+
+def test_the_rule_is_near_the_best_when_failures_are_rare():
+    rare = tiers_check.three_tiers(resolved_of(*THREE, "failures.rate=0.4 /1000 node-days"), "time", False, runs=60, seed=3)
+    excess, error = tiers_check.difference(rare.rule, rare.best, "time")
+    assert 0.0 <= excess < 0.002 + 3 * error
+
+
+def test_a_difference_is_surer_than_either(found):
+    excess, error = tiers_check.difference(found.rule, found.best, "time")
+    alone = found.rule.found.summary("wall")
+    assert error < alone.error / alone.mean
+    assert excess >= 0.0
+
+
+def test_what_it_refuses():
+    with pytest.raises(InputError, match="at least 2"):
+        tiers_check.three_tiers(resolved_of(*THREE), "time", False, runs=1)
+    with pytest.raises(InputError, match="second_loss_fraction"):
+        tiers_check.three_tiers(resolved_of(*THREE[:4], "failures.second_loss_fraction=0"), "time", False, runs=2)
+
+
+def test_on_the_command_line(cli):
+    flags = [word for each in THREE for word in ("--set", each)]
+    done = cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "20", "--require", "goodput>=0.99")
+    assert done.code == 3
+    assert "Best found" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    for bad in (["--tier", "node-ram", "--tier", "nas-hdd"], ["--mode", "both"], ["--check", "-1"], ["--check", "0"]):
+        assert cli("optimize", "-s", "llama31-405b-16k", *flags, *bad).code == 2, bad
+
+
+def test_two_tiers_on_the_command_line_are_checked(cli):
+    flags = [word for each in THREE if "third" not in each and "second_loss" not in each for word in ("--set", each)]
+    done = cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "50")
+    assert (done.code, done.err) == (0, "")
+    assert "checked by 50 simulated runs" in done.out
+    assert "simulated runs" not in cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "0").out
