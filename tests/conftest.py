@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import settings
+
+# the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks for new ones
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 GOLDEN = Path(__file__).parent / "golden"
 EPOCH = "1790000000"

@@ -9,6 +9,7 @@ fixed down time that it cannot (detection, rescheduling). With l = failures_per_
     stall     Tc = exp(l*lag) * (exp(l*stall)-1)/l
     recovery  Tr = n * (exp(l*R)-1)/l          down  Td = n * exp(l*R) * D
 
+A save that waits for the one before it (blocked) lengthens every cycle but the first after a start, exactly so with one in flight.
 The factor exp(l*lag) is exact while drains overlap freely: between two failures L ~ Exp(l), the segments that become usable
 number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall))-1).
 """
@@ -16,6 +17,8 @@ number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 from ckptcost.core.domain import Failures, Number
 from ckptcost.core.numeric import exp, expm1, exprel, ratio, times
@@ -101,18 +104,32 @@ def recovered(recovery: Recovery, failures_per_s: Number, entries: Number) -> tu
     )
 
 
-def segment(work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, failures_per_s: Number) -> States:
-    """States of one completed segment.
+def segment(
+    work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, failures_per_s: Number, blocked_s: Number = 0.0
+) -> States:  # fmt: skip
+    """States of one completed segment. `blocked_s` of the stall waits for the save before; the first save after a start waits for none.
 
     >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
     >>> nobody_fails.total_s, nobody_fails.failures
     (110.0, 0.0)
     """
     again = exp(failures_per_s * lag_s)
-    working_s = again * exp(failures_per_s * stall_s) * work_s * exprel(failures_per_s * work_s)
-    stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
-    entries = again * expm1(failures_per_s * (work_s + stall_s))
+    if _never(blocked_s):
+        working_s = again * exp(failures_per_s * stall_s) * work_s * exprel(failures_per_s * work_s)
+        stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
+        entries = again * expm1(failures_per_s * (work_s + stall_s))
+    else:
+        # saves end at f, f+c, f+2c ... with f = work + stall - blocked, c = f + blocked: sums over exp(-l*those)
+        own_s = stall_s - blocked_s
+        entries = again * exp(failures_per_s * (work_s + own_s)) * -expm1(-failures_per_s * (work_s + stall_s))
+        working_s = (entries + again) * work_s * exprel(-failures_per_s * work_s)
+        waiting_s = exp(-failures_per_s * work_s) * blocked_s * exprel(-failures_per_s * blocked_s)
+        stalling_s = again * (own_s * exprel(failures_per_s * own_s) + waiting_s)
     return States(working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s)
+
+
+def _never(amount: Number) -> bool:
+    return not np.any(amount) if isinstance(amount, np.ndarray) else amount == 0
 
 
 def goodput(work_s: Number, states: States) -> Number:

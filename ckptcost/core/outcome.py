@@ -93,7 +93,11 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
     cycle = timing.backpressure(interval_s, plan.saved._replace(lag_s=busiest_s(plan, p)), p, drag_s)
     kept_s = cycle.interval_s
     if plan.second is None or plan.second_recovery is None:
-        return cycle, fail.segment(kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s), drag_s
+        return (
+            cycle,
+            fail.segment(kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s, cycle.blocked_s),
+            drag_s,
+        )
     if p.mode == "async":
         second_stall_s, second_lag_s = 0.0 * kept_s, plan.saved.lag_s + plan.second.lag_s
         drag_s = drag_s + p.slowdown_fraction * plan.second.lag_s / p.second_every

@@ -91,10 +91,12 @@ class _Walk:
         gap_s, kind, stopped = self._interruption(event)
         *back, up_s = self._way_back(event, gap_s)
         was_up = up_s > 0.0
-        left_s = self.end.at_s - self.usable_s[0]
+        wait_s, skipped_s = self._first_wait()
+        left_s = self.end.at_s - self.usable_s[0] - skipped_s
         done = up_s >= left_s
         up_s = np.minimum(up_s, left_s)
-        at_s = np.where(done, self.end.at_s, self.usable_s[0] + up_s)
+        at_s = self.usable_s[0] + up_s
+        at_s = np.where(done, self.end.at_s, at_s + skipped_s * (at_s > wait_s))
         here = self._place(at_s)
         trained_s = here.trained_s - self.start.trained_s
         stall_s = up_s - trained_s
@@ -137,6 +139,14 @@ class _Walk:
             return gap_s, kind, False
         left_s = np.maximum(job.limit_s - self.clock_s, 0.0)
         return np.minimum(gap_s, left_s), kind, gap_s >= left_s
+
+    def _first_wait(self) -> tuple[Any, Any]:
+        """(where the first save after a start would wait for the one before, how long): there is none before it, so it does not."""
+        rhythm = self.job.rhythm
+        if self.tiers > 1 or _is_zero(rhythm.blocked_s):
+            return 0.0, 0.0  # with several tiers the rhythm is an average, as in the closed form
+        wait_s = np.minimum(self.start.ends_s[0] + rhythm.train_s, np.maximum(self.end.knee_s, self.start.ends_s[0]))
+        return wait_s, np.where(self.usable_s[0] <= wait_s, rhythm.blocked_s, 0.0)
 
     def _place(self, at_s: Any) -> Place:
         """`place`, with the last interval as short as it is: after its training the rhythm is ahead by what is missing of it."""

@@ -62,8 +62,13 @@ def _recover(clock: random.Random, row: list[float], phases: Phases, rate: float
             return
 
 
-def one_level(work: float, stall: float, lag: float, phases: Phases, rate: float, interruptions: int, seed: int) -> Estimate:
-    """One long run up to its n-th interruption of training; a row of the estimate is what lies between two of them."""
+def one_level(
+    work: float, stall: float, lag: float, phases: Phases, rate: float, interruptions: int, seed: int, one_in_flight: bool = False
+) -> Estimate:
+    """One long run up to its n-th interruption of training; a row of the estimate is what lies between two of them.
+
+    With one in flight, a save's stall does not end before the save before it is safe; nothing is in flight after a start.
+    """
     clock = random.Random(seed)
     rows = []
     safe = 0
@@ -76,11 +81,12 @@ def one_level(work: float, stall: float, lag: float, phases: Phases, rate: float
                 break
             now += work
             row[WORK] += work
-            if now + stall > fails_at:
+            ends_at = max(now + stall, draining[-1][0]) if one_in_flight and draining else now + stall
+            if ends_at > fails_at:
                 row[STALL] += fails_at - now
                 break
-            now += stall
-            row[STALL] += stall
+            row[STALL] += ends_at - now
+            now = ends_at
             done += 1
             draining.append((now + lag, done))
         usable = [segment for ready_at, segment in draining if ready_at <= fails_at]

@@ -185,3 +185,30 @@ def test_replica_loss_against_counting(nodes, group, lost):
     assert told >= dead / len(ways) - 1e-12
     assert replicas_lost_probability(nodes, group, group - 1) == 0.0
     assert replicas_lost_probability(nodes, group, nodes) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("work", "stall", "lag", "mtbf"), [(300.0, 5.0, 900.0, 3600.0), (600.0, 2.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)]
+)
+def test_a_save_that_waits_for_the_one_before_it(work, stall, lag, mtbf):
+    """Against a plain walk with one save in flight; the first save after a start waits for none."""
+    recovery = Recovery(60.0, 120.0, 90.0, 30.0, 45.0)
+    blocked = lag - work - stall
+    exact = segment(work, stall + blocked, lag, recovery, 1 / mtbf, blocked)
+    walked = one_level(work, stall, lag, Phases(60.0, 120.0, 90.0, 30.0, 45.0), 1 / mtbf, 20_000, 5, one_in_flight=True)
+    for name in (*STATES, "total_s"):
+        assert abs(getattr(exact, name) - walked.mean[name]) <= 3 * walked.error[name] + 1e-9, name
+    steady = segment(work, stall + blocked, lag, recovery, 1 / mtbf)
+    assert steady.total_s > exact.total_s + 3 * walked.error["total_s"]  # the difference is worth the words
+
+
+def test_a_wait_that_vanishes_changes_nothing():
+    recovery = Recovery(60.0, 120.0, 90.0, 30.0, 45.0)
+    one, other = (segment(300.0, 9.0, 40.0, recovery, 1e-4, blocked) for blocked in (0.0, 1e-12))
+    assert all(a == pytest.approx(b, rel=1e-9) for a, b in zip(one, other, strict=True))
+    nobody_fails = segment(300.0, 609.0, 900.0, recovery, 0.0, 600.0)
+    assert (nobody_fails.work_s, nobody_fails.stall_s, nobody_fails.failures) == (300.0, 609.0, 0.0)
+    arrays = segment(np.array([300.0, 300.0]), np.array([9.0, 609.0]), 900.0, recovery, 1e-4, np.array([0.0, 600.0]))
+    alone = segment(300.0, 609.0, 900.0, recovery, 1e-4, 600.0)
+    assert arrays.total_s[1] == pytest.approx(alone.total_s, rel=1e-12)
+    assert arrays.total_s[0] == pytest.approx(segment(300.0, 9.0, 900.0, recovery, 1e-4).total_s, rel=1e-9)

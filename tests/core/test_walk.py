@@ -220,3 +220,34 @@ def test_a_run_that_never_gets_through(monkeypatch):
     monkeypatch.setattr(walking, "MOST_EVENTS", 50)
     with pytest.raises(EndlessError):
         walk(job_for([PLAIN]), told(*[30.0] * 60), np.zeros(1, np.uint64))
+
+
+# ---- one save in flight
+
+
+def blocked_runs(*gaps: float, work: float = 40.0) -> Any:
+    """Train 10, copy 1, drain 25: each cycle but the first after a start waits 14 for the save before it."""
+    rhythm = Rhythm(10.0, 0.0, 15.0, 14.0, 0, 0.0, 0, 0.0, (25.0,))
+    job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (26.0,))
+    told = np.array([[*gaps, *[NEVER] * EVENTS]])
+    return walk(job, Told(told, np.zeros(told.shape, dtype=np.intp)), streams.keys_of(1, streams.KINDS, np.arange(1)))
+
+
+@pytest.mark.parametrize(
+    ("gaps", "work", "wall", "trained", "writes"),
+    [
+        ((), 40.0, 86.0, 40.0, 4.0),  # 11 + 3 x 25
+        ((50.0,), 40.0, 50.0 + 61.0, 30.0 + 30.0, 1 + 14 / 25 + 3),  # the first save is safe at 36, the second, from 36 on, is not
+        ((20.0,), 40.0, 20.0 + 86.0, 19.0 + 40.0, 9 / 25 + 4),  # before the first is safe
+        ((10.5,), 40.0, 10.5 + 86.0, 10.0 + 40.0, 4.0),  # in the first copy
+        ((30.0,), 40.0, 30.0 + 86.0, 20.0 + 40.0, 19 / 25 + 4),  # while the second waits
+        ((36.5,), 40.0, 36.5 + 61.0, 20.5 + 30.0, 1 + 0.5 / 25 + 3),
+        ((), 5.0, 6.0, 5.0, 1.0),
+    ],
+)
+def test_the_first_save_after_a_start_waits_for_none(gaps, work, wall, trained, writes):
+    runs = blocked_runs(*gaps, work=work)
+    assert runs.finished.all()
+    assert runs.wall_s[0] == pytest.approx(wall, abs=1e-9)
+    assert runs.trained_s[0] == pytest.approx(trained, abs=1e-9)
+    assert runs.saves[0] == pytest.approx(writes, abs=1e-9)
