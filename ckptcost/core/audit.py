@@ -180,7 +180,7 @@ def judged(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
     """Verdict, how, and how many times the nearest ends differ."""
     if fact.at_most:
         if stated.allowed.low <= fact.allowed.high * (1 + 1e-9):
-            return CONSISTENT, "at most", math.nan
+            return CONSISTENT, "at most" if stated.printed.low <= fact.printed.high * (1 + 1e-9) else "rounding", math.nan
         return INCONSISTENT, "apart", _factor(stated.printed.low, fact.printed.high)
     excluded = (stated.strict == "low" and fact.allowed.high <= stated.allowed.low * (1 + 1e-9)) or (
         stated.strict == "high" and fact.allowed.low >= stated.allowed.high * (1 - 1e-9)
