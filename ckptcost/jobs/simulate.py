@@ -11,10 +11,11 @@ from ckptcost.core.interruptions import NEVER, Floats
 from ckptcost.core.job import Step
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
-from ckptcost.core.simulate import Summary, ratio_summary, summary_of
+from ckptcost.core.renewal import long_run_goodput
+from ckptcost.core.simulate import Summary, job_of, ratio_summary, summary_of
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
-from ckptcost.jobs.walks import Asked, parts_of, prepared_for, walked
+from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, walked
 from ckptcost.scenario import Resolved
 
 MOST_RUNS = 10_000_000
@@ -35,6 +36,8 @@ class Simulation(NamedTuple):
     """measures and state times by name, base units"""
     by_kind: Floats
     finished: Floats
+    long_run_goodput: float | None = None
+    """what the renewal series says of many failures, for exponential and Weibull gaps on one tier"""
 
     def summary(self, name: str) -> Summary:
         if name == "goodput":
@@ -58,7 +61,20 @@ def simulate(resolved: Resolved, asked: Asked, note: Callable[[int], None] | Non
     )
     exact = exact and prepared.scenario.third_tier is None
     by_kind, finished = out.pop("by_kind"), out.pop("finished")
-    return Simulation(resolved, asked, prepared.outcome, exact, tuple(k.name for k in prepared.kinds), out, by_kind, finished)
+    names = tuple(kind.name for kind in prepared.kinds)
+    return Simulation(resolved, asked, prepared.outcome, exact, names, out, by_kind, finished, _long_run(prepared))
+
+
+def _long_run(prepared: Prepared) -> float | None:
+    """The long-run goodput of a renewal law, where the series speaks of the same runs."""
+    asked, plan = prepared.asked, prepared.outcome.plan
+    renews = asked.process in ("exponential", "weibull") and asked.inputs == "fixed" and not asked.kinds and asked.limit_s == NEVER
+    if not renews or plan.second is not None or not prepared.rate_per_s > 0:
+        return None
+    s = prepared.scenario
+    r = job_of(s, plan, s.policy.every, prepared.kinds).rhythm
+    kept_s, drag_s, stall_s, blocked_s, lag_s = (float(x) for x in (r.kept_s, r.drag_s, r.stall_s, r.blocked_s, plan.saved.lag_s))
+    return long_run_goodput(kept_s, drag_s, stall_s, blocked_s, lag_s, plan.recovery, 1.0 / prepared.rate_per_s, asked.shape)
 
 
 def _check(asked: Asked) -> None:

@@ -226,6 +226,8 @@ def _findings(found: Simulation) -> list[str]:
             f"The closed form says {duration(float(found.outcome.wall_s))} and {share(float(found.outcome.goodput))}: the mean duration "
             f"here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it."
         )
+    elif found.long_run_goodput is not None:
+        said.append(f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series.")
     return said
 
 
