@@ -100,7 +100,7 @@ class Verdict(NamedTuple):
     fact: Fact | None
     word: Word
     how: str
-    """inside, overlaps, rounding, at most (consistent); apart, touches (inconsistent)"""
+    """inside, overlaps, rounding, at most (consistent); apart, touches (inconsistent); elsewhere (the law need not hold)"""
     factor: float = math.nan
     """inconsistent: how many times the nearest ends differ"""
     unit: str = ""
@@ -166,6 +166,8 @@ def derive(claim: Claim) -> Slots:
     for _ in range(ROUNDS):
         found: Slots = {}
         for relation in RELATIONS:
+            if not claim.stated.keys().isdisjoint(relation.unless):
+                continue
             for target, text in relation.forms.items():
                 fact = _derived(claim, slots, relation, target, text)
                 if fact is not None:
@@ -203,6 +205,7 @@ def _factor(larger: float, smaller: float) -> float:
 def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
     """One verdict for each law whose quantities are all known, and a word on what no law reaches."""
     found: list[Verdict] = []
+    need_not: list[tuple[frozenset[str], Verdict]] = []
     seen: list[frozenset[str]] = []
     for relation in RELATIONS:
         both = [name for name in relation.forms if name in claim.stated and (name, relation.id) in slots]
@@ -213,9 +216,17 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
         fact, stated = slots[target, relation.id], claim.stated[target]
         together = fact.uses | {target}
         if together not in seen and not together <= claim.shared:
-            seen.append(together)
             word, how, factor = judged(stated, fact)
-            found.append(Verdict(claim.id, target, stated, fact, word, how, factor, QUANTITIES[target].unit, relation.id))
+            verdict = Verdict(claim.id, target, stated, fact, word, how, factor, QUANTITIES[target].unit, relation.id)
+            if relation.only_then and word == INCONSISTENT:
+                need_not.append((together, verdict._replace(word=NOT_DERIVABLE, how="elsewhere", factor=math.nan)))
+                continue
+            seen.append(together)
+            found.append(verdict)
+    for together, verdict in need_not:  # where no law that has to hold says it
+        if together not in seen:
+            seen.append(together)
+            found.append(verdict)
     reached = frozenset[str]().union(*seen)
     found += [
         Verdict(claim.id, name, stated, None, NOT_DERIVABLE, "", unit=QUANTITIES[name].unit)

@@ -67,6 +67,10 @@ class Relation(NamedTuple):
     assumes: str = ""
     at_most: bool = False
     """the formula is the most its quantity can be"""
+    only_then: bool = False
+    """holds only under what it assumes, which a sheet need not claim: it can agree with a statement, not contradict it"""
+    unless: tuple[str, ...] = ()
+    """not used where one of these is stated: another law then says it better"""
 
 
 RELATIONS: Final[tuple[Relation, ...]] = (
@@ -76,15 +80,30 @@ RELATIONS: Final[tuple[Relation, ...]] = (
     Relation("size of all", {"total_size": "saves * size", "size": "total_size / saves", "saves": "total_size / size"}),
     Relation("energy per byte", {"energy": "energy_per_byte * size", "energy_per_byte": "energy / size"}),
     Relation("state", {"size": "params * bytes_per_param", "bytes_per_param": "size / params", "params": "size / bytes_per_param"}),
-    Relation("cadence", {"saves_per_day": "1 day / interval", "interval": "1 day / saves_per_day"}, "the stall is short beside it"),
+    Relation("cadence", {"saves_per_day": "1 day / (interval + stall)", "interval": "1 day / saves_per_day - stall"}),
     Relation(
-        "stall share",
+        "cadence, waiting",
+        {"saves_per_day": "1 day / (interval + time)", "interval": "1 day / saves_per_day - time"},
+        "training waits for the whole save",
+        unless=("stall",),
+    ),
+    Relation(
+        "cadence, at most",
+        {"saves_per_day": "1 day / interval", "interval": "1 day / saves_per_day"},
+        "reached by saves that hold nothing up",
+        at_most=True,
+        unless=("stall", "time"),
+    ),
+    Relation("stall share", {"stall_share": "1 / (1 + interval / stall)", "interval": "stall * (1 / stall_share - 1)"}),
+    Relation(
+        "stall share, waiting",
         {
             "stall_share": "1 / (1 + interval / time)",
             "interval": "time * (1 / stall_share - 1)",
             "time": "interval / (1 / stall_share - 1)",
         },
         "training waits for the whole save",
+        unless=("stall",),
     ),
     Relation(
         "speed-up",
@@ -115,6 +134,13 @@ RELATIONS: Final[tuple[Relation, ...]] = (
             "failures_per_day": "saves_per_day * (1 - goodput)",
         },
         "the best interval, and no time to recover (first order)",
+        only_then=True,
+    ),
+    Relation(
+        "goodput for saves",
+        {"goodput": "(1 + 1 / (1 + failures_per_day / saves_per_day)) / 2"},
+        "each failure costs half an interval and nothing else",
+        at_most=True,
     ),
     Relation(
         "stall for a goodput",

@@ -88,6 +88,8 @@ def apart(verdict: Verdict) -> str:
             return "by rounding"
         case "touches":
             return "only the ends meet"
+        case "elsewhere":
+            return "need not hold"
         case "apart":
             return distance(verdict.factor) or difference(verdict.stated, verdict.fact, verdict.unit)
     return ""

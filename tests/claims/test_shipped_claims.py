@@ -98,7 +98,7 @@ VERDICTS = {
     "200-800 TB in all": ("ddn-2025", "gpt4.total_size", "", CONSISTENT, "inside", "200", "800", 1e12),
     "7.8 a day holds": ("micron-2026", "meta.failures_per_day", "", CONSISTENT, "inside", "7.76", "7.76", 1),
     "50-60 a day means MTTF": ("micron-2026", "model.mttf", "", CONSISTENT, "inside", "24", "29", 60),
-    "30-40 s is 2,160-2,880 a day": ("micron-2026", "model.saves_per_day", "cadence", CONSISTENT, "overlaps", "2160", "2880", 1),
+    "30-40 s is 2,160-2,880 a day": ("micron-2026", "model.saves_per_day", "cadence, at most", CONSISTENT, "at most", "2160", "2880", 1),
     "D12: n = failures/(1-G)": ("micron-2026", "model.saves_per_day", "goodput", CONSISTENT, "inside", "2000", "2400", 1),
     "60 s recovery": ("micron-2026", "minute.goodput", "", INCONSISTENT, "apart", "93.8", "93.8", 0.01),
     "300 s recovery": ("micron-2026", "minutes.goodput", "", INCONSISTENT, "apart", "80.6", "80.6", 0.01),

@@ -17,6 +17,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from ckptcost.catalog.interruptions import SaidKind, read_kinds, read_trace
+from ckptcost.errors import InputError
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.0.schema.json").read_text("utf-8"))
 SHORT = ("-s", "llama31-405b-16k", "--set", "run.work=2 days", "--runs", "20")
 THREE = (
@@ -323,3 +326,40 @@ def test_progress_is_shown_on_a_terminal_only(shell):
     assert shown.endswith(b"\r\x1b[K")
     assert b"simulating" not in done.stdout
     assert shell("simulate", *SHORT).stderr == ""
+
+
+def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
+    """1.5 h, 3 h and 30 h: whatever the column is called; one mean gap follows the last where no span is said."""
+    said = {
+        "time_s": "10800\n5400\n108000", "time_min": "180\n90\n1800", "time_h": "3\n1.5\n30", "time_days": "0.125\n0.0625\n1.25",
+    }  # fmt: skip
+    for column, rows in said.items():
+        (tmp_path / "trace.csv").write_text(f"{column}\n{rows}\n")
+        trace = read_trace(str(tmp_path / "trace.csv"), None)
+        assert trace.times_s == pytest.approx((5400.0, 10_800.0, 108_000.0)), column
+        assert (trace.span_s, trace.kinds) == (pytest.approx(108_000.0 + 108_000.0 / 3), ()), column
+    # a timestamp counts from the first in time, which need not be the first row; without a zone a day has 24 hours, even in March
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    (tmp_path / "trace.csv").write_text("timestamp,kind\n2026-03-30T00:00:00,b\n2026-03-28T12:00:00,a\n2026-03-29T12:00:00,\n")
+    trace = read_trace(str(tmp_path / "trace.csv"), "2 days")
+    monkeypatch.delenv("TZ")
+    time.tzset()
+    assert trace.times_s == (0.0, 86_400.0, 129_600.0)
+    assert (trace.kinds, trace.span_s) == (("a", "", "b"), 172_800.0)
+    with pytest.raises(InputError, match="--trace-span"):
+        read_trace(str(tmp_path / "trace.csv"), "36 h")  # as long as its last time: the record would repeat upon itself
+
+
+def test_every_word_of_a_kind_is_read(tmp_path):
+    (tmp_path / "kinds.toml").write_text(
+        '[[kind]]\nname = "a"\nshare = "30 %"\ntier = 2\nnotice = "2 min"\n'
+        'detect = "1 s"\nreschedule = "2 s"\ninit = "3 s"\nwarmup = "4 s"\n[[kind]]\nname = "b"\nrate = "1 /day"\n[[kind]]\nname = "c"\n'
+        'every = "12 h"\n'
+    )
+    nothing = (None, None, None, None)
+    assert read_kinds(str(tmp_path / "kinds.toml")) == (
+        SaidKind("a", 0.3, None, None, 2, 120.0, 1.0, 2.0, 3.0, 4.0),
+        SaidKind("b", None, pytest.approx(1 / 86_400), None, 1, 0.0, *nothing),
+        SaidKind("c", None, None, 43_200.0, 1, 0.0, *nothing),
+    )

@@ -15,7 +15,7 @@ from ckptcost.catalog.stated import stated_of
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, audit, derive
 from ckptcost.core.expressions import Amount, best_goodput, evaluate, formula, unit_of
 from ckptcost.core.intervals import Interval
-from ckptcost.core.readings import STATES, readings
+from ckptcost.core.readings import STATES, alternatives, readings
 from ckptcost.core.relations import QUANTITIES, RELATIONS
 from ckptcost.core.units import DAY_S, UNITS
 from ckptcost.errors import InputError, UnitError, UnknownName
@@ -337,3 +337,138 @@ def test_not_stated(text, unit):
 def test_a_name_nobody_knows():
     with pytest.raises(UnknownName, match="did you mean 'write'"):
         of(wirte="2 GB/s")
+
+
+def test_a_claims_own_word_stands_over_the_context():
+    sheet = sheet_of({"context": {"size": "3 TB", "time": "10 s"}, "claim": [{"id": "it", "size": "2 TB", "write": "200 GB/s"}]}, "s.toml")
+    claim = sheet.claims[0]
+    assert (claim.stated["size"].text, claim.stated["time"].text, claim.shared) == ("2 TB", "10 s", {"time"})
+    assert [verdict.word for verdict in audit(sheet).verdicts] == [CONSISTENT]
+
+
+def test_a_share_may_be_all_of_it_and_no_more():
+    assert of(goodput="100 %").claims[0].stated["goodput"].printed == Interval(1.0, 1.0)
+    with pytest.raises(InputError, match="more than all of it"):
+        of(goodput="101 %")
+
+
+def test_a_formula_may_be_below_zero():
+    claims = [{"id": "a", "energy": "10 kWh"}, {"id": "b", "energy": "12 kWh"}]
+    for said, word in (("-20 %", CONSISTENT), ("20 %", INCONSISTENT), ("less than 5 %", CONSISTENT)):
+        sheet = sheet_of({"claim": claims, "holds": [{"that": "1 - b.energy / a.energy", "is": said}]}, "s.toml")
+        assert [verdict.word for verdict in audit(sheet).verdicts if not verdict.claim] == [word], said
+
+
+def test_about_is_no_narrower_than_the_last_digit():
+    assert stated_of("about 2 kWh", "j").allowed == Interval(1.5 * 3.6e6, 2.5 * 3.6e6)
+    assert stated_of("about 20 kWh", "j").allowed == Interval(18 * 3.6e6, 22 * 3.6e6)
+
+
+def test_what_is_firm_and_what_is_not():
+    for text, soft in (("15 kWh", False), ("15 to 20 kWh", False), ("about 15 to 20 kWh", True), ("up to 15 to 20 kWh", True),
+                       ("exactly 15 kWh", False), ("over 15 kWh", True), ("at least 15 kWh", True), ("up to 15 kWh", True)):  # fmt: skip
+        assert stated_of(text, "j").soft is soft, text
+    assert stated_of("up to 15 to 20 kWh", "j").printed == Interval(0.0, 20 * 3.6e6)
+
+
+def test_the_most_a_quantity_can_be_is_no_value_to_go_on_with():
+    """failures and saves a day give a goodput, that the most a stall may be; a goodput from that stall would be a guess of a guess."""
+    slots = derive(of(saves_per_day=1000, failures_per_day=20, recovery="60 s").claims[0])
+    assert slots["stall", "stall for a goodput"].at_most
+    assert any(what == "goodput" for what, _ in slots)
+    assert ("goodput", "goodput") not in slots
+
+
+def test_a_claims_own_value_is_held_against_the_context():
+    context = {"size": "about 2 TB", "time": "10 s"}
+    verdicts = audit(sheet_of({"context": context, "claim": [{"id": "it", "write": "200 GB/s"}]}, "s.toml")).verdicts
+    assert [(verdict.what, verdict.word) for verdict in verdicts] == [("write", CONSISTENT)]
+
+
+def test_a_context_is_not_judged_in_each_claim():
+    context = {"size": "2 TB", "time": "10 s", "write": "1 GB/s"}  # at odds with itself, whatever a claim says
+    verdicts = audit(sheet_of({"context": context, "claim": [{"id": "it", "gpus": 1024}]}, "s.toml")).verdicts
+    assert [(verdict.what, verdict.word) for verdict in verdicts] == [("gpus", NOT_DERIVABLE)]
+
+
+def test_the_other_ways_to_read_a_value():
+    """The same digits in the other kind of prefix, in bits, as a mean of rates, as about that much."""
+    for text, unit, rate, wanted in (
+        ("2 TB", "bytes", False, {"unit": 2 * 2.0**40}), ("2 TiB", "bytes", False, {"unit": 2e12}), ("5 kB", "bytes", False, {"unit": 5120.0}),
+        ("8 GB/s", "bytes_per_s", True, {"unit": 8 * 2.0**30, "bits": 1e9}), ("3 GiB", "bytes", False, {"unit": 3e9}), ("5 s", "s", False, {}),
+    ):  # fmt: skip
+        stated = stated_of(text, unit)
+        found = {kind: read for kind, _, read in alternatives(stated, rate)}
+        assert {kind: read.printed.low for kind, read in found.items() if kind in ("unit", "bits")} == pytest.approx(wanted), text
+        assert all(read.printed.low == read.printed.high for kind, read in found.items() if kind in ("unit", "bits")), text
+        if rate:
+            assert found["mean-of-rates"].allowed == Interval(stated.allowed.low / 1.2, stated.allowed.high)
+        low, high = stated.printed.low * 0.9, stated.printed.low * 1.1
+        assert (found["about"].allowed.low, found["about"].allowed.high) == pytest.approx((low, high))
+
+
+# ---- laws that need not hold contradict nothing
+
+
+def said(**stated):
+    """One claim's verdicts by quantity and law."""
+    sheet = sheet_of({"name": "sheet", "claim": [{"about": "it", **stated}]}, "sheet")
+    return {(v.what, v.law): (v.word, v.how) for v in audit(sheet).verdicts}
+
+
+def test_a_goodput_below_the_best_is_possible():
+    """10 failures a day at 90 %: 100 saves a day at best, 1,000 with a recovery of 800 s and a short stall."""
+    assert said(failures_per_day=10, goodput="90 %", saves_per_day=1000) == {("goodput", "goodput for saves"): (CONSISTENT, "at most")}
+
+
+def test_half_an_interval_a_failure_bounds_the_goodput():
+    found = said(failures_per_day=50, goodput="99 %", saves_per_day=1000)
+    assert found == {("goodput", "goodput for saves"): (INCONSISTENT, "apart")}
+    assert said(failures_per_day=50, goodput="97 %", saves_per_day=1000)["goodput", "goodput for saves"][0] == CONSISTENT
+    for x in (1e-4, 0.1, 1.0, 10.0, 100.0):  # never below the exact best at that many saves: G*e^... = x/(e^x - 1) with x = l*tau
+        kept = x / math.expm1(x)
+        per_save = x / kept  # failures for each save of the wall time
+        assert kept <= (1 + 1 / (1 + per_save)) / 2 + 1e-12
+
+
+def test_a_stated_stall_is_what_holds_training_up():
+    sheet = {
+        "size": "exactly 2 TB",
+        "write": "exactly 20 GB/s",
+        "time": "exactly 100 s",
+        "interval": "exactly 600 s",
+        "stall": "exactly 1 s",
+    }
+    assert said(**sheet, stall_share="0.17 %")["stall_share", "stall share"] == (CONSISTENT, "inside")
+    assert said(**sheet, stall_share="14.3 %")["stall_share", "stall share"][0] == INCONSISTENT
+    without = {key: value for key, value in sheet.items() if key != "stall"}
+    assert said(**without, stall_share="14.3 %")["stall_share", "stall share, waiting"] == (CONSISTENT, "inside")
+
+
+def test_a_cycle_holds_the_save_too():
+    found = said(interval="exactly 10 min", time="exactly 5 min", stall_share="33 %", saves_per_day=96)
+    assert {word for word, _ in found.values()} == {CONSISTENT}
+    assert said(interval="exactly 10 min", saves_per_day=96)["saves_per_day", "cadence, at most"] == (CONSISTENT, "at most")
+    assert said(interval="exactly 10 min", saves_per_day=200)["saves_per_day", "cadence, at most"][0] == INCONSISTENT
+
+
+def test_functions_of_ranges_by_hand():
+    def value(text):
+        return evaluate(formula(text), {"a": Amount(Interval(1.0, 5.0), ()), "b": Amount(Interval(2.0, 3.0), ())}.__getitem__).range
+
+    assert (value("min(a, b)"), value("max(a, b)")) == (Interval(1.0, 3.0), Interval(2.0, 5.0))
+
+
+def test_the_best_goodput_of_ranges_is_that_of_their_ends():
+    """Worst with the most failures, the longest stall and recovery; without a stall only the recovery is lost."""
+    (few, many), (short, long), (quick, slow) = (10.0, 50.0), (0.5, 2.0), (20.0, 90.0)
+
+    def at(*values):
+        found = best_goodput(*(Interval(value, value) for value in values))
+        assert found.low == found.high
+        return found.low
+
+    found = best_goodput(Interval(few, many), Interval(short, long), Interval(quick, slow))
+    assert found == Interval(at(many, long, slow), at(few, short, quick))
+    assert at(many, 0.0, slow) == pytest.approx(math.exp(-many / DAY_S * slow), rel=1e-12)
+    assert at(many, 1e-9, slow) == pytest.approx(at(many, 0.0, slow), rel=1e-4)

@@ -107,3 +107,17 @@ def test_meeting():
     assert Interval(1, 2).meets(Interval(2 * (1 + 1e-12), 3)), "the last bits do not make a contradiction"
     assert Interval(1, 2).within(Interval(1, 2))
     assert not Interval(0, 2).within(Interval(1, 2))
+
+
+def test_the_last_bits_keep_no_one_apart():
+    one, other = Interval(1.0, 2.0), Interval(2.0 * (1 + 1e-12), 3.0)
+    assert one.meets(other)
+    assert other.meets(one)
+    assert not one.meets(Interval(2.0 * (1 + 1e-6), 3.0))
+    assert not Interval(2.0 * (1 + 1e-6), 3.0).meets(one)
+
+
+def test_powers_past_the_largest_float():
+    assert Interval(-1e200, 1.0).power(2) == Interval(0.0, math.inf)
+    assert Interval(-1e200, -1.0).power(2) == Interval(1.0, math.inf)
+    assert Interval(-1e200, 1.0).power(3) == Interval(-math.inf, 1.0)

@@ -191,3 +191,24 @@ def test_the_second_tier_is_fed_no_faster_than_it_drains():
     cycle = best.interval_s + plan.saved.stall_s + s.policy.slowdown_fraction * plan.saved.lag_s
     assert best.second_every * cycle >= plan.second.write_s * (1.0 - 1e-12)
     assert fed_interval_s(replace(s, policy=replace(s.policy, mode="sync")), plan, 10.0, 1.0) == 10.0
+
+
+def test_the_least_interval_just_feeds_the_second_tier():
+    """n cycles of interval, stall and drag last exactly one drain; an interval that is long enough stays as it is."""
+    s = changed(TWO_TIERS_ASYNC, policy__in_flight=8.0, second_tier__write_bytes_per_s=0.5e9, policy__slowdown_fraction=0.02)
+    plan = plan_of(s)
+    rest_s = float(plan.saved.stall_s + 0.02 * plan.saved.lag_s)
+    for n in (1.0, 4.0, 16.0):
+        least = float(fed_interval_s(s, plan, 1e-3, n))
+        assert n * (least + rest_s) == pytest.approx(float(plan.second.write_s))
+        assert fed_interval_s(s, plan, least + 1.0, n) == least + 1.0
+
+
+def test_a_run_too_short_for_a_save_still_has_a_pair():
+    """Where even every interval's best is longer than the run, saving to both tiers at once is compared all the same."""
+    s = changed(TWO_TIERS, failures__failures_per_node_s=0.0, failures__failures_per_s=1e-13, work_s=3600.0)
+    plan = plan_of(s)
+    best = joint_interval_s(s, plan, "time")
+    assert (best.second_every, best.at_end) == (1.0, True)
+    assert best.interval_s > 3600.0
+    assert best.cost == pytest.approx(float(cost_at(changed(s, policy__second_every=1.0), plan, "time", best.interval_s)))

@@ -93,3 +93,17 @@ def test_the_third_tier_has_its_place_in_the_rhythm():
         (plan_of(late).saved.lag_s, plan_of(late).second.lag_s, third_of(late).lag_s)
     )
     assert (found.second_stall_s, found.third_stall_s) == (0.0, 0.0)
+
+
+def test_a_third_tier_that_fills_slowly_holds_the_rhythm_up():
+    """Each of its saves must have drained before its next one: 24 cycles for one drain, and each drain drags on 24 intervals' training."""
+    third = replace(BASE.tier, write_bytes_per_s=0.05e9)
+    policy = replace(TWO_TIERS_ASYNC.policy, second_every=6.0, third_every=4.0, in_flight=1.0, slowdown_fraction=0.02)
+    s = replace(TWO_TIERS_ASYNC, third_tier=third, policy=policy)
+    plan, last = plan_of(s), third_of(s)
+    assert last.lag_s / 24 > max(plan.saved.lag_s, plan.second.lag_s / 6) + 60.0
+    found = rhythm_of(s, plan, last, 30.0)
+    own_drag_s = 0.02 * plan.saved.lag_s
+    assert found.kept_s + own_drag_s + found.stall_s == pytest.approx(last.lag_s / 24)
+    assert found.blocked_s > 0
+    assert found.drag_s == pytest.approx(0.02 * (plan.saved.lag_s + plan.second.lag_s / 6 + last.lag_s / 24))

@@ -216,3 +216,27 @@ def test_states_and_bill_account_for_the_whole_run():
         assert (values["redone_s"] >= -1e-6 * s.work_s).all()
         lost = (found.wall_s - float(s.work_s)) * s.cluster.gpus
         assert values["gpu_s"] == pytest.approx(lost)
+
+
+@pytest.mark.parametrize("base", [TWO_TIERS, TWO_TIERS_ASYNC], ids=["sync", "async"])
+def test_what_the_walk_is_told_and_the_bill_holds_tier_by_tier(base):
+    """A save in an emergency lasts until it is safe, stall and drain; each tier keeps its own number of its own saves."""
+    third = replace(BASE.tier, write_bytes_per_s=10e9, read_bytes_per_s=3e9)
+    s = replace(
+        changed(
+            base, policy__second_every=4.0, policy__third_every=3.0, policy__keep_last=5.0, policy__second_keep_last=7.0,
+            policy__third_keep_last=math.inf, policy__every=400.0, work_s=240 * 400.0,
+        ),
+        third_tier=third,
+    )  # fmt: skip
+    plan, last, runs = plan_of(s), third_of(s), np.arange(2)
+    saves = (plan.saved, plan.second, last)
+    job = job_of(s, plan, 400.0, kinds_of(s, plan))
+    assert job.emergency_s == pytest.approx([save.stall_s + save.lag_s for save in saves])
+    assert list(job.loads_s) == sorted(job.loads_s)
+    found = walk(job, Renewal(streams.keys_of(1, streams.GAPS, runs), math.inf), streams.keys_of(1, streams.KINDS, runs))
+    spent = spent_of(s, plan, job, found)
+    # from the i-th save to the next i of them are held, or as many as are kept
+    for save, made, keep, held in ((saves[0], 240, 5, spent.held_bytes), (saves[1], 60, 7, spent.second_held_bytes),
+                                   (saves[2], 20, 20, spent.third_held_bytes)):  # fmt: skip
+        assert held == pytest.approx(np.minimum(np.arange(1, made + 1), keep).mean() * save.stored_bytes)

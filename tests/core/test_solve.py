@@ -150,3 +150,9 @@ def test_payback():
     assert payback_s(500_000.0, 0.5) == 1e6
     assert payback_s(500_000.0, 0.0) == math.inf
     assert payback_s(500_000.0, -2.0) == math.inf
+
+
+def test_what_just_meets_it_at_the_bad_end_needs_no_search():
+    asked: list[float] = []
+    assert boundary(lambda x: asked.append(x) or 0.0, good=1.0, bad=100.0) == 100.0
+    assert asked == [1.0, 100.0]

@@ -251,3 +251,8 @@ def test_the_first_save_after_a_start_waits_for_none(gaps, work, wall, trained, 
     assert runs.wall_s[0] == pytest.approx(wall, abs=1e-9)
     assert runs.trained_s[0] == pytest.approx(trained, abs=1e-9)
     assert runs.saves[0] == pytest.approx(writes, abs=1e-9)
+
+
+def test_a_warning_as_long_as_a_save_is_enough():
+    first, last = one_run(PLAIN._replace(kinds=(PLAIN.kinds[0]._replace(notice=10.0),)), 150.0)
+    assert (first.lost_s, first.stall_s, last.trained_s) == (0.0, 20.0, 310.0)

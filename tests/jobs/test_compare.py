@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from ckptcost import api
+from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.draws import drawn, p5_p95
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.jobs.compare import MOST, as_planned, compare, varied
+from ckptcost.jobs.compare import MOST, _same_figure, as_planned, compare, varied
 from ckptcost.jobs.differences import RESULTS, difference, inputs_changed, line_difference, lines_of, useful_gpu_s, words_changed
+from ckptcost.layers import read_layer
 from ckptcost.report.studies.compare import study_of
 from ckptcost.scenario import ranges_of, ties_of
 
@@ -212,3 +214,44 @@ def test_a_run_that_never_ends_has_no_finite_difference():
     assert math.isinf(change.value) or math.isnan(change.value)
     assert difference(answer, 1, BY_ID["goodput"]).value == pytest.approx(-float(answer.cases[0].outcome.goodput))
     study_of(answer)
+
+
+def test_what_makes_two_figures_one():
+    """The same numbers; or one range scaled, of one basis and a source in common."""
+    one = Figure(10.0, 5.0, 20.0, "published", "a; b")
+    assert _same_figure(one, Figure(10.0, 5.0, 20.0, "vendor", "c"))
+    assert _same_figure(one, Figure(30.0, 15.0, 60.0, "published", "b"))
+    for other in (
+        Figure(10.0, 5.0, 40.0, "published", "a; b"), Figure(10.0, 2.0, 20.0, "published", "a; b"),
+        Figure(30.0, 15.0, 60.0, "published", "c"), Figure(30.0, 15.0, 60.0, "vendor", "b"),
+        Figure(30.0, 15.0, 50.0, "published", "b"), Figure(30.0, None, None, "published", "b"),
+    ):  # fmt: skip
+        assert not _same_figure(one, other), other
+        assert not _same_figure(other, one), other
+
+
+def test_a_line_known_in_the_first_only_leaves_no_difference_either():
+    base = layers("llama31-405b-16k", "tier.network_energy=8 J/GB")
+    answer = compare(CATALOG, [("known", base), ("unknown", layers())])
+    change = difference(answer, 1, BY_ID["kwh"])
+    assert (change.lacking, change.without) == (("network",), ())
+    assert math.isnan(change.value)
+
+
+def test_each_result_leaves_out_the_lines_of_its_own_quantity():
+    answer = held("tier.network_energy=8 J/GB", "tier.network_energy=8 J/GB, site.grid_market=100 g/kWh")
+    own = {"gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e", "market_kgco2e": "market_kgco2e",
+           "embodied_kgco2e": "embodied_kgco2e"}  # fmt: skip
+    for case in answer.cases:
+        for name, quantity in own.items():
+            assert BY_ID[name].lines(case.outcome) == case.outcome.run.unknown(quantity), name
+    assert len({BY_ID["market_kgco2e"].lines(case.outcome) for case in answer.cases}) > 1
+
+
+def test_a_range_of_the_interval_is_no_uncertainty():
+    """The plan stays as chosen: only the world is drawn, as `model` does it; a range alone is a changed input all the same."""
+    ranged = read_layer(CATALOG, {"policy": {"interval": {"value": "1 h", "low": "30 min", "high": "2 h"}}}, "test", "test")
+    answer = compare(CATALOG, [("a point", layers(interval="1 h")), ("a range", [*layers(), ranged])])
+    assert np.ndim(answer.together[1].interval_s) == 0
+    assert difference(answer, 1, BY_ID["kwh"]).low == difference(answer, 1, BY_ID["kwh"]).high == 0.0
+    assert [changed.path for changed in inputs_changed(*answer.cases)] == ["policy.interval"]

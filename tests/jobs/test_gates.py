@@ -80,3 +80,10 @@ def test_every_measure_can_be_asked_for():
     for name, measure in MEASURES.items():
         for statistic in ("", *("." + each for each in STATISTICS)):
             assert gate_of(f"{name}{statistic}<={units[measure.unit]}", "x").measure is measure
+
+
+def test_nothing_below_nothing_is_a_target():
+    for text in ("usd<=-0.5", "kwh<=-1e-9", "wall<-1 ms"):
+        with pytest.raises(InputError, match="negative"):
+            gate_of(text, "--budget")
+    assert gate_of("usd<=0", "--budget").limit == 0.0

@@ -14,6 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.outcome import cost_at, outcome_at, plan_of
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs import pareto
 from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.model import model
 from ckptcost.jobs.needs import unknown_inputs
@@ -302,3 +303,24 @@ def test_targets_are_judged_at_the_recommended_point():
     assert mine.verdicts[0].value == float(mine.recommended.outcome.goodput)
     with pytest.raises(InputError, match="percentile"):
         found("llama31-405b-16k", gates=("goodput.p5>=0.5",))
+
+
+def test_what_is_looked_at_reaches_beyond_the_optima_but_not_beyond_the_run():
+    """Four times shorter than the shortest optimum to four times longer than the longest, or one save in the run."""
+    for settings in ((), ("run.work=5 h",)):
+        mine = found("llama31-405b-16k", settings)
+        (looked_at,) = mine.front.candidates
+        best = [mine.option.best[o] for o in OBJECTIVES]
+        work_s = float(mine.option.scenario.work_s)
+        assert looked_at.interval_s[0] == pytest.approx(min(best) / 4)
+        assert 0.7 * min(4 * max(best), work_s) < looked_at.interval_s[-1] <= min(4 * max(best), work_s) * (1 + 1e-12)
+        marked = {o: float(at) for at, marks in zip(looked_at.interval_s, looked_at.best_for, strict=True) for o in marks}
+        assert marked == pytest.approx(dict(zip(OBJECTIVES, best, strict=True)), rel=1e-9)
+
+
+def test_an_objective_whose_best_is_to_save_all_the_time_has_no_interval(monkeypatch):
+    real = pareto.best_interval_s
+    monkeypatch.setattr(pareto, "best_interval_s", lambda s, plan, objective: 0.0 if objective == "usd" else real(s, plan, objective))
+    option = pareto.option_of(found().option.resolved)
+    assert option.known == ("time", "energy", "carbon")
+    assert math.isnan(option.best["usd"])

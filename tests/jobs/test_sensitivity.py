@@ -13,9 +13,11 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import drawn, replace_at
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError, UnknownName
+from ckptcost.jobs import sensitivity as job
 from ckptcost.jobs.compare import as_planned, first_of
 from ckptcost.jobs.model import Case
 from ckptcost.jobs.sensitivity import OF, Sensitivity, measure_of, sensitivity
+from ckptcost.layers import read_layer
 from ckptcost.report.studies.sensitivity import study_of
 from ckptcost.scenario import ranges_of, ties_of
 
@@ -276,3 +278,16 @@ def test_draws_in_which_the_run_never_ends_are_told():
     assert 0 < found.never < 1
     assert all(math.isnan(each.share) for each in found.shares)
     assert any("never ends" in line for line in study_of(found).findings)
+
+
+def test_the_interval_is_no_input_of_the_world(monkeypatch):
+    """As the plan it is there once, chosen; with a range of its own it is no uncertainty either."""
+    monkeypatch.setattr(job, "DRAWS", 128)
+    case = case_of("llama31-405b-16k", interval="2 h")
+    paths = [each.lever.path for each in sensitivity(case, "kwh").responses]
+    assert paths.count("policy.interval") == len({"policy.interval"} & set(paths)) == 1
+    ranged = read_layer(CATALOG, {"policy": {"interval": {"value": "2 h", "low": "1 h", "high": "4 h"}}}, "test", "test")
+    wide = first_of(CATALOG, [*api.layers_for(CATALOG, "llama31-405b-16k", None, []), ranged])
+    one, other = sensitivity(case, "kwh"), sensitivity(wide, "kwh")
+    assert "policy.interval" not in {each.lever.path for each in (*other.swings, *other.shares)}
+    assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=1e-12)

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from ckptcost import api
+from ckptcost.catalog.interruptions import SaidKind
 from ckptcost.catalog.store import Catalog
 from ckptcost.core import walk as walking
 from ckptcost.core.job import DONE
+from ckptcost.core.outcome import plan_of
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs import walks
-from ckptcost.jobs.simulate import Simulation, simulate, time_line
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.gates import gate_of
+from ckptcost.jobs.simulate import Simulation, simulate, time_line, verdicts_of
+from ckptcost.jobs.walks import Asked, prepared_for
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
 
@@ -206,3 +209,111 @@ def test_there_is_no_such_run():
 def test_an_interval_longer_than_the_run_is_refused():
     with pytest.raises(InputError, match="longer than the run"):
         simulate(resolved_for("llama31-405b-16k", "run.work=1 day", "policy.interval=2 days"), Asked(runs=2))
+
+
+def test_kinds_that_a_file_adds_keep_their_own_words():
+    """Shares are parts of the scenario's failures, rates come on top; what a kind does not say is the scenario's."""
+    base = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=3 days")
+    one = SaidKind("a", 0.3, None, None, 2, 120.0, 1.0, 2.0, 3.0, 4.0)
+    two, three = (SaidKind(name, None, rate, every, 1, 0.0, *[None] * 4) for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4)))
+    own = prepared_for(base, Asked()).kinds
+    found = prepared_for(base, Asked(kinds=(one, two, three)))
+    rate = float(found.outcome.plan.failures_per_s)
+    assert found.rate_per_s == pytest.approx(rate + 1e-5)
+    kinds = {kind.name: kind for kind in found.kinds}
+    assert list(kinds) == [*(kind.name for kind in own), "a", "b", "c"]
+    f = base.scenario.failures
+    mine = (f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
+    for kind in own:
+        assert kinds[kind.name].share * found.rate_per_s == pytest.approx(0.7 * kind.share * rate)
+        assert kinds[kind.name][2:] == kind[2:]
+    assert kinds["a"].share * found.rate_per_s == pytest.approx(0.3 * rate)
+    assert kinds["b"].share * found.rate_per_s == pytest.approx(1e-5)
+    assert kinds["a"][2:] == (1, 1.0, 2.0, 3.0, 4.0, 120.0, math.inf)
+    assert kinds["b"][2:] == (0, *mine, 0.0, math.inf)
+    assert kinds["c"][1:] == (0.0, 0, *mine, 0.0, 4e4)
+    # another mean gap moves them all together
+    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == 1 / 5000.0
+
+
+def test_each_state_rests_on_its_own_input():
+    resolved = resolved_for("llama31-405b-16k", "run.work=3 days", "failures.detect=11 s", "failures.reschedule=13 s", "failures.init=0 s",
+                            "failures.warmup=17 s", "policy.mode=async", "policy.slowdown=1 %")  # fmt: skip
+    values = simulate(resolved, Asked(runs=40)).values
+    failures = values["failures"]
+    assert values["detect"] == pytest.approx(11 * failures)
+    assert values["reschedule"] == pytest.approx(13 * failures)
+    assert values["init"].max() == 0.0
+    load_s = float(plan_of(resolved.scenario).recovery.load_s)
+    assert (values["load"] <= load_s * failures * (1 + 1e-9)).all()
+    assert (values["warmup"] <= 17 * failures).all()
+    assert values["load"].sum() > 0.95 * load_s * failures.sum()
+    assert values["warmup"].sum() > 0.95 * 17 * failures.sum()
+    assert values["kept"] == pytest.approx(float(resolved.scenario.work_s))
+    parts = ("kept", "redone", "slowed", "stall_time", "detect", "reschedule", "init", "load", "warmup")
+    assert sum(values[part] for part in parts) == pytest.approx(values["wall"])
+    assert values["goodput"] == pytest.approx(values["kept"] / values["wall"])
+    assert values["slowed"].min() > 0
+
+
+def test_what_the_closed_form_speaks_of():
+    """Exponential failures at the scenario's own rate, of its own kinds, inputs as given, no limit, two tiers at most."""
+    assert simulate(SHORT, Asked(runs=2)).exact
+    kind = SaidKind("a", 0.3, None, None, 1, 0.0, *[None] * 4)
+    for asked in (
+        Asked(2, process="weibull"),
+        Asked(2, mean_s=9e4),
+        Asked(2, kinds=(kind,)),
+        Asked(2, limit_s=9e9),
+        Asked(2, inputs="pert"),
+    ):
+        assert not simulate(SHORT, asked).exact, asked
+    three = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "third_tier.id=nas-hdd", "run.work=3 days")
+    assert not simulate(three, Asked(runs=2)).exact
+
+
+def test_a_target_is_held_against_what_it_asks_for():
+    found = simulate(SHORT, Asked(runs=50))
+    usd = found.values["usd"]
+    wanted = {"": usd.mean(), ".mean": usd.mean()} | {f".p{p}": np.quantile(usd, p / 100) for p in (5, 50, 95)}
+    assert len(set(wanted.values())) == 4
+    gates = [gate_of(f"usd{statistic}<=1", "--budget") for statistic in wanted]
+    assert [verdict.value for verdict in verdicts_of(found, gates)] == pytest.approx(list(wanted.values()))
+    kept, wall = found.values["kept"], found.values["wall"]
+    assert [v.value for v in verdicts_of(found, [gate_of("goodput>=0.5", "--require")])] == pytest.approx(
+        [kept.sum() / wall.sum()], rel=1e-12
+    )
+
+
+def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
+    asked = Asked(runs=12, process="weibull-nodes", shape=0.7)
+    whole = simulate(SHORT, asked)
+    monkeypatch.setattr(walks, "HORIZON", 1.01)
+    assert same(simulate(SHORT, asked), whole)
+
+
+def test_the_drawn_world_is_walked_through():
+    """Each run's own failure rate and its own ways back; a kind's own words stay; the plan and the shares of kinds do too."""
+    base = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=6 h")
+    assert "failures.node_loss_fraction" in ranges_of(base)
+    asked = Asked(200, inputs="uniform", kinds=(SaidKind("a", 0.3, None, None, 2, 0.0, 1.0, None, 3.0, None),))
+    prepared = prepared_for(base, asked)
+    rates: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = walks._process
+        patch.setattr(
+            walks, "_process", lambda p, s, ids, rate_per_s, horizon_s: rates.append(rate_per_s) or real(p, s, ids, rate_per_s, horizon_s)
+        )
+        _, world, job = walks.walked(prepared, 0, 200, None)
+    assert rates[0] == pytest.approx(plan_of(world).failures_per_s)
+    assert rates[0].std() > 0.1 * rates[0].mean()
+    f = world.failures
+    for kind in job.kinds:
+        mine = (f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
+        wanted = (1.0, mine[1], 3.0, mine[3]) if kind.name == "a" else mine
+        for found, piece in zip((kind.detect_s, kind.reschedule_s, kind.init_s, kind.warmup_s), wanted, strict=True):
+            assert np.array_equal(found, piece), kind.name
+    assert np.ndim(f.node_loss_fraction) == np.ndim(world.policy.every) == 0
+    drawn = [np.asarray(each) for each in (f.detect_s, f.init_s, world.tier.write_bytes_per_s, world.cluster.gpu_train_w) if np.ndim(each)]
+    assert len(drawn) >= 3
+    assert abs(np.corrcoef(drawn) - np.eye(len(drawn))).max() < 0.3, "each input by itself"
