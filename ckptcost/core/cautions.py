@@ -89,6 +89,9 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
                 p.second_every * cycle_s,
             )
         )
+        if p.mode == "async":
+            lags_s = saved.lag_s + o.plan.second.lag_s
+            found.append(Caution("SECOND_LAG_NEAR_MTBF", _ok(rate * lags_s > 0.1), rate * lags_s, 0.1))
     return found
 
 

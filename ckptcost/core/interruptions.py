@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     """One class of interruption and the pieces of getting back from it."""
 
     name: str
-    share: float
+    share: Number
     """of all interruptions; those of a trace with kinds of its own bring theirs"""
     level: int
     """the first tier whose copy survives it: 0 is the first"""

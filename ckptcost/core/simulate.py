@@ -12,7 +12,6 @@ from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.interruptions import NEVER, Floats, Kind
 from ckptcost.core.job import Job, Runs
 from ckptcost.core.money import kept_saves
-from ckptcost.core.numeric import ratio
 from ckptcost.core.outcome import Plan
 from ckptcost.core.rhythm import rhythm_of
 from ckptcost.core.timing import Save
@@ -55,7 +54,7 @@ def spent_of(s: Scenario, plan: Plan, job: Job, runs: Runs) -> Spent:
     p, third = s.policy, third_of(s)
     intervals = runs.kept_s / job.rhythm.kept_s
     slowed_s = intervals * job.rhythm.drag_s
-    made = ratio(s.work_s, job.rhythm.kept_s)
+    made = intervals  # saves that last: fewer than the work asks for where a limit stopped the run
     held = kept_saves(made, p.keep_last) * plan.saved.stored_bytes
     second_held = kept_saves(made / p.second_every, p.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
     third_held = kept_saves(made / p.second_every / p.third_every, p.third_keep_last) * third.stored_bytes if third else 0.0

@@ -7,6 +7,7 @@ where an instant falls. What an interruption leaves is the newest copy that surv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ class _Walk:
         self.kind = np.zeros(count, dtype=np.intp)
         self.sums = {name: np.zeros(count) for name in _SUMS}
         self.by_kind = np.zeros((len(job.kinds), count))
-        self.bounds = np.cumsum([kind.share for kind in job.kinds])[:-1]
+        self.bounds = tuple(accumulate(kind.share for kind in job.kinds))[:-1]
+        """where one kind ends and the next begins, on the way from 0 to 1; one value a run where shares differ"""
         self.kept_s, self.finished = np.zeros(count), np.zeros(count, dtype=bool)
         zeros = {name: np.zeros(count) for name in _SUMS}
         self.result = Runs(np.zeros(count, dtype=bool), np.zeros(count), **zeros, by_kind=np.zeros_like(self.by_kind))
@@ -82,7 +84,7 @@ class _Walk:
         for name in ("at", "clock_s", "level", "kind", "kept_s", "finished", "kind_keys"):
             setattr(self, name, getattr(self, name)[going])
         self.usable_s = [each[going] for each in self.usable_s]
-        self.start, self.end = _kept(self.start, going), _kept(self.end, going)
+        self.start, self.end, self.bounds = _kept(self.start, going), _kept(self.end, going), _kept(self.bounds, going)
         self.process, self.job = self.process.keep(going), _kept(self.job, going)
 
     def step(self, event: int, line: list[Step] | None) -> NDArray[np.bool_]:
@@ -130,7 +132,9 @@ class _Walk:
         if kind is None:
             kind = np.zeros(len(gap_s), dtype=np.intp)
             if len(self.bounds):
-                kind = np.searchsorted(self.bounds, streams.uniforms(self.kind_keys, event), side="right")
+                share = streams.uniforms(self.kind_keys, event)
+                for bound in self.bounds:
+                    kind = kind + (share >= bound)
         for i, each in enumerate(job.kinds):
             if each.after_s < NEVER:
                 kind = np.where(gap_s > each.after_s, i, kind)

@@ -141,7 +141,7 @@ def _rule(resolved: Resolved) -> tuple[tuple[Level, ...], float, tuple[float, ..
     stalls = [float(wait + drag) for wait, drag in zip(waits, drags, strict=True)]
     rates = [0.0, 0.0, 0.0]
     for kind in kinds_of(s, plan):
-        rates[kind.level] += float(plan.failures_per_s) * kind.share
+        rates[kind.level] += float(plan.failures_per_s * kind.share)
     recovery = plan.recovery
     fixed_s = float(recovery.down_s + recovery.exposed_s - recovery.load_s)
     lost = [fixed_s + float(load_s(s.checkpoint, tier, s.cluster)) for tier in (s.tier, s.second_tier, s.third_tier)]

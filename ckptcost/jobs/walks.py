@@ -15,7 +15,7 @@ from ckptcost.core.domain import Scenario
 from ckptcost.core.draws import Ranges, placed
 from ckptcost.core.interruptions import NEVER, Floats, Kind, Platform, Process, Renewal, Replay, platform_times_s
 from ckptcost.core.job import Job, Runs, Step
-from ckptcost.core.outcome import Outcome, evaluate, plan_of
+from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
 from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.walk import MOST_EVENTS, EndlessError, walk
@@ -60,7 +60,11 @@ class Prepared(NamedTuple):
     ranges: Ranges
     ties: dict[str, str]
     kinds: tuple[Kind, ...]
+    """still without their shares, which follow from a run's own failure rate"""
+    mix: tuple[tuple[float, float], ...]
+    """of each kind: its part of the scenario's failures, and its rate on top of them"""
     rate_per_s: float
+    """all interruptions, inputs as given"""
     asked: Asked
     outcome: Outcome
     trace_kinds: tuple[int, ...]
@@ -74,9 +78,11 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
     two = replace(s, third_tier=None)
     outcome = evaluate(two)
     computable(resolved, outcome)
-    kinds, rate_per_s = _kinds(s, outcome, asked.kinds)
-    if asked.mean_s is not None:
-        rate_per_s = 1.0 / asked.mean_s
+    kinds, mix = _kinds(s, outcome, asked.kinds)
+    if asked.trace is not None and (extra := next((kind.name for kind in asked.kinds if kind.rate_per_s), None)):
+        remedy = "a record holds all interruptions: give the kind a share of them, or name it in the record's column kind"
+        raise InputError("adds a rate to a record", where="--kinds", key=extra, remedy=remedy)
+    rate_per_s = float(_total(_base_per_s(asked, outcome.plan), mix))
     if outcome.interval_s > float(s.work_s):
         raise InputError(
             "the interval is longer than the run, so nothing would ever be saved", key="policy", remedy="save at least once in the run"
@@ -87,7 +93,16 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
     ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
     for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
         ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
-    return Prepared(as_planned(s, outcome), ranges, ties_of(resolved), kinds, rate_per_s, asked, outcome, _trace_kinds(asked, kinds))
+    return Prepared(as_planned(s, outcome), ranges, ties_of(resolved), kinds, mix, rate_per_s, asked, outcome, _trace_kinds(asked, kinds))
+
+
+def _base_per_s(asked: Asked, plan: Plan) -> Any:
+    """Rate of the scenario's own failures: one value a run where inputs are drawn, unless its mean is given."""
+    return plan.failures_per_s if asked.mean_s is None else 1.0 / asked.mean_s
+
+
+def _total(base_per_s: Any, mix: tuple[tuple[float, float], ...]) -> Any:
+    return sum(base_per_s * part + more for part, more in mix)
 
 
 def _endless() -> InputError:
@@ -98,13 +113,12 @@ def _endless() -> InputError:
     )
 
 
-def _kinds(s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]) -> tuple[tuple[Kind, ...], float]:
-    """Every kind with its share of all interruptions, and their rate together."""
+def _kinds(s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]) -> tuple[tuple[Kind, ...], tuple[tuple[float, float], ...]]:
+    """Every kind, its part of the scenario's failures and its rate on top of them."""
     own = kinds_of(s, outcome.plan)
-    base = float(outcome.plan.failures_per_s)
     tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
     rest = 1.0 - sum(kind.share or 0.0 for kind in said)
-    found: list[tuple[Kind, float, float]] = [(kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9]
+    found: list[tuple[Kind, Any, float]] = [(kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9]
     names = [kind.name for kind, _, _ in found]
     f = s.failures
     for each in said:
@@ -116,10 +130,21 @@ def _kinds(s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]) -> tuple[t
         after_s = each.every_s if each.every_s is not None else NEVER
         kind = Kind(each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s)
         found.append((kind, each.share or 0.0, each.rate_per_s or 0.0))
-    total = sum(base * part + more for _, part, more in found)
-    # a record of failures has its shares of kinds even where the scenario knows of none
-    weight, whole = (base, total) if total else (1.0, sum(part for _, part, _ in found))
-    return tuple(kind._replace(share=(weight * part + more) / whole if whole else 0.0) for kind, part, more in found), total
+    return tuple(kind for kind, _, _ in found), tuple((part, more) for _, part, more in found)
+
+
+def _shared(prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan) -> tuple[tuple[Kind, ...], Any]:
+    """The kinds with their shares of all interruptions, and the rate of all; both one value a run where inputs are drawn."""
+    base_per_s = _base_per_s(prepared.asked, plan)
+    total_per_s = _total(base_per_s, prepared.mix)
+    if prepared.asked.trace is not None or not np.any(total_per_s):
+        # a record has its shares of kinds even where the scenario knows of no failures
+        whole = sum(part for part, _ in prepared.mix)
+        return tuple(
+            k._replace(share=part / whole if whole else 0.0) for k, (part, _) in zip(kinds, prepared.mix, strict=True)
+        ), total_per_s
+    shares = [(base_per_s * part + more) / total_per_s for part, more in prepared.mix]
+    return tuple(kind._replace(share=share) for kind, share in zip(kinds, shares, strict=True)), total_per_s
 
 
 def _or(said: float | None, otherwise: Any) -> Any:
@@ -205,11 +230,8 @@ def walked(
         said = {each.name: each for each in asked.kinds}
         own = {kind.name: {p: getattr(s.failures, p) for p in _PIECES if getattr(said.get(kind.name), p, None) is None} for kind in kinds}
         kinds = tuple(kind._replace(**own[kind.name]) for kind in kinds)
+    kinds, rate_per_s = _shared(prepared, kinds, plan)
     job = job_of(s, plan, s.policy.every, kinds, asked.limit_s)
-    # drawn failure rates move all kinds together
-    rate_per_s: Any = prepared.rate_per_s
-    if prepared.ranges and float(prepared.outcome.plan.failures_per_s) > 0:
-        rate_per_s = prepared.rate_per_s * (plan.failures_per_s / float(prepared.outcome.plan.failures_per_s))
     keys = streams.keys_of(asked.seed, streams.KINDS, ids)
     horizon_s = HORIZON * float(prepared.outcome.wall_s)
     while True:
@@ -237,7 +259,7 @@ def _process(prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon
         kinds = np.array(prepared.trace_kinds, dtype=np.intp) if prepared.trace_kinds else None
         return Replay(np.array(trace.times_s), kinds, trace.span_s, offsets)
     if asked.process == "weibull-nodes":
-        nodes = int(nodes_of(prepared.scenario.cluster))
+        nodes = int(np.max(nodes_of(s.cluster)))
         if not prepared.rate_per_s > 0:
             raise InputError("nothing fails in this scenario", where="--failures", remedy="give failures.rate")
         if not horizon_s * float(np.max(rate_per_s)) < MOST_EVENTS:

@@ -100,6 +100,11 @@ def caution_text(caution: Caution) -> str:
                 f"This tier dies with its node, and {share(value)} of failures lose one. The figures assume that another "
                 "copy exists: name it with second_tier.id and policy.second_every."
             )
+        case "SECOND_LAG_NEAR_MTBF":
+            return (
+                f"Until a save is safe on the second tier passes {share(value)} of the mean time between failures: the closed form of two "
+                "asynchronous tiers, right to first order in that, is too kind. `ckptcost simulate` walks through it."
+            )
         case "SECOND_TIER_TOO_SLOW":
             return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
     return caution.code

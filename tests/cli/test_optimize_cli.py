@@ -199,3 +199,29 @@ def test_help_names_every_flag(cli):
 def test_the_same_bytes_twice(cli):
     words = ("optimize", *QUESTIONS["tiers and modes"], "-f", "json")
     assert cli(*words).out == cli(*words).out
+
+
+def test_the_ends_of_each_front_are_shown_where_there_is_a_choice(cli):
+    tables = document(cli("optimize", *QUESTIONS["tiers and modes"], "-f", "json"))["tables"]
+    whole, thin = ([(row["tier"], row["mode"], row["interval"]) for row in tables[name]["rows"]] for name in ("front", "front_ends"))
+    assert set(thin) <= set(whole)
+    for option in {row[:2] for row in whole}:
+        intervals = [row[2] for row in whole if row[:2] == option]
+        shown = [row[2] for row in thin if row[:2] == option]
+        assert (min(shown), max(shown)) == (min(intervals), max(intervals))
+    title = "The front over"
+    assert title in cli("optimize", *QUESTIONS["tiers and modes"]).out
+    assert title not in cli("optimize", *QUESTIONS["one tier"]).out
+
+
+def test_the_tables_of_two_tiers_by_hand(cli):
+    words = ("-s", "small-8b", "--mode", "sync", "--set", "failures.node_loss_fraction=1 %")
+    tables = document(cli("optimize", *words, "-f", "json"))["tables"]
+    for row in tables["levels"]["rows"]:
+        assert row["period"] == pytest.approx(row["interval"] * row["every"], rel=1e-9)
+    rule = tables["rule"]["rows"]
+    assert len(rule) == 2
+    for row in rule:
+        assert row["alone"] == pytest.approx((2 * row["stall"] * row["mtbf"]) ** 0.5, rel=1e-9), "neither held up by its drain nor pooled"
+        assert row["nested"] == pytest.approx(rule[0]["nested"] * row["multiple"], rel=1e-9)
+    assert rule[0]["multiple"] == 1 < rule[1]["multiple"]

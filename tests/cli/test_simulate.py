@@ -363,3 +363,25 @@ def test_every_word_of_a_kind_is_read(tmp_path):
         SaidKind("b", None, pytest.approx(1 / 86_400), None, 1, 0.0, *nothing),
         SaidKind("c", None, None, 43_200.0, 1, 0.0, *nothing),
     )
+
+
+def test_beside_the_closed_form(cli):
+    """What `model` says of the same run, and by how many standard errors the runs are off it, with the sign."""
+    words = ("-s", "llama31-405b-16k", "--set", "run.work=2 days")
+    for seed in ("1", "2", "3"):
+        done = cli("simulate", *words, "--runs", "20", "--seed", seed, "-f", "json")
+        document = json.loads(done.out)
+        rows = {row["quantity"]: row for row in document["tables"]["outcome"]["rows"]}
+        model = json.loads(cli("model", *words, "-f", "json").out)["cases"][0]
+        values = model["values"]
+        for name, column in (("goodput", "goodput"), ("energy added", "run_energy_kwh"), ("GPU-hours lost", "run_gpu_hours")):
+            assert rows[name]["closed_form"] == pytest.approx(values[column], rel=1e-9), name
+        for row in rows.values():
+            if row.get("closed_form") is not None:
+                assert row["errors_off"] * row["error"] == pytest.approx(row["mean"] - row["closed_form"], rel=1e-6, abs=1e-9)
+        # nothing but redone work can be this near to it: work redone is what failures lose of it
+        redone = rows["work redone"]
+        assert abs(redone["errors_off"]) < 5
+        said = " ".join(document["findings"])
+        assert ("above it" in said) == (rows["duration of the run"]["errors_off"] >= 0)
+        assert ("below it" in said) == (rows["duration of the run"]["errors_off"] < 0)

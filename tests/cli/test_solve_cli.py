@@ -198,3 +198,40 @@ def test_price_with_both_prices_known(cli):
     assert provisioned["fast"] == pytest.approx(145.0)
     assert provisioned["breakeven"] == pytest.approx(month["breakeven"] / (500 * 2**40 / 1e12))
     assert len(document["scenarios"]) == 2
+
+
+def test_bandwidth_keeps_the_proportion_of_reading_to_writing(cli):
+    document = json.loads(cli("solve", "bandwidth", *LLAMA, "--set", "tier.read=335 GB/s", "--for", "goodput>=0.9", "-f", "json").out)
+    write, read = row(document, "bandwidth"), row(document, "read")
+    assert (write["today"], read["today"]) == (167.5e9, 335e9)
+    assert read["needed"] == pytest.approx(2 * write["needed"], rel=1e-12)
+    assert write["factor"] == pytest.approx(write["needed"] / write["today"], rel=1e-12)
+
+
+@pytest.mark.parametrize(("what", "name"), [("interval", "interval"), ("saves-per-day", "saves_per_day")])
+def test_with_todays_way_back_a_circumstance_is_the_answer(cli, what, name):
+    document = json.loads(cli("solve", what, *LLAMA, "--for", "goodput>=0.86", "-f", "json").out)
+    ends = sorted((row(document, name)["shortest"], row(document, name)["longest"]))
+    found = document["tables"]["circumstances"]["rows"]
+    assert (found[-1]["from"], found[-1]["to"]) == pytest.approx(ends, rel=1e-6)
+    assert [each["from"] for each in found] == sorted(each["from"] for each in found)  # the longer the way back, the narrower
+    assert [each["to"] for each in found] == sorted((each["to"] for each in found), reverse=True)
+
+
+def test_few_saves_a_day_are_said_before_many(cli):
+    number = r"([\d.,]+)"
+    for what, said in (
+        ("interval", rf"that is {number} to {number} saves a day"),
+        ("saves-per-day", rf"It takes {number} to {number} saves a day"),
+    ):
+        few, many = re.search(said, flat(cli("solve", what, *LLAMA, "--for", "goodput>=0.86").out)).groups()
+        assert float(few.replace(",", "")) < float(many.replace(",", ""))
+
+
+def test_what_is_left_of_an_asynchronous_save_is_stall_and_drain(cli):
+    words = ("solve", "write", *LLAMA, "--set", "policy.mode=async", "--set", "tier.setup=30 s", "--for", "goodput>=0.99")
+    document = json.loads(cli(*words, "-f", "json").out)
+    best = row(document, "stall")["at_best"] or 0.0, row(document, "lag")["at_best"]
+    said = re.search(r"A save would still take ([\d.]+) s", " ".join(document["findings"]))
+    assert float(said[1]) == pytest.approx(sum(best), rel=5e-3)
+    assert best[1] > 30

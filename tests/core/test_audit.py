@@ -394,8 +394,9 @@ def test_a_context_is_not_judged_in_each_claim():
 def test_the_other_ways_to_read_a_value():
     """The same digits in the other kind of prefix, in bits, as a mean of rates, as about that much."""
     for text, unit, rate, wanted in (
-        ("2 TB", "bytes", False, {"unit": 2 * 2.0**40}), ("2 TiB", "bytes", False, {"unit": 2e12}), ("5 kB", "bytes", False, {"unit": 5120.0}),
-        ("8 GB/s", "bytes_per_s", True, {"unit": 8 * 2.0**30, "bits": 1e9}), ("3 GiB", "bytes", False, {"unit": 3e9}), ("5 s", "s", False, {}),
+        ("2 TB", "bytes", False, {"unit": 2 * 2.0**40}), ("2 TiB", "bytes", False, {"unit": 2e12}),
+        ("5 kB", "bytes", False, {"unit": 5120.0}), ("3 GiB", "bytes", False, {"unit": 3e9}), ("5 s", "s", False, {}),
+        ("8 GB/s", "bytes_per_s", True, {"unit": 8 * 2.0**30, "bits": 1e9}),
     ):  # fmt: skip
         stated = stated_of(text, unit)
         found = {kind: read for kind, _, read in alternatives(stated, rate)}

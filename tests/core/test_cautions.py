@@ -39,6 +39,7 @@ FIRES = {
     "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
     "COPY_DIES_WITH_NODE": replace(BASE, tier=RAM),
     "SECOND_TIER_TOO_SLOW": TWO_TIERS_SLOW,
+    "SECOND_LAG_NEAR_MTBF": changed(TWO_TIERS_ASYNC, failures__failures_per_s=1e-2),
 }
 
 

@@ -255,3 +255,16 @@ def test_a_range_of_the_interval_is_no_uncertainty():
     assert np.ndim(answer.together[1].interval_s) == 0
     assert difference(answer, 1, BY_ID["kwh"]).low == difference(answer, 1, BY_ID["kwh"]).high == 0.0
     assert [changed.path for changed in inputs_changed(*answer.cases)] == ["policy.interval"]
+
+
+def test_the_table_is_the_differences():
+    answer = held("interval=1 h", "policy.mode=async")
+    rows = {(row["scenario"], row["quantity"]): row for row in study_of(answer).tables[0].rows}
+    for at, letter in ((1, "B"), (2, "C")):
+        for name in ("goodput", "wall", "saves", "usd", "kgco2e"):  # shown in their base units
+            row, change = rows[letter, name], difference(answer, at, BY_ID[name])
+            assert (row["difference"], row["relative"], row["more"]) == (change.value, change.relative, change.more), name
+            assert (row["difference_low"], row["difference_high"]) == (change.low, change.high), name
+            assert row["sign_certain"] is change.sign_is_certain
+        assert rows[letter, "kwh"]["difference_high"] == pytest.approx(difference(answer, at, BY_ID["kwh"]).high / 3.6e6)
+    assert any(0 < row["more"] < 1 for row in rows.values() if row.get("more") is not None)

@@ -87,3 +87,7 @@ def test_nothing_below_nothing_is_a_target():
         with pytest.raises(InputError, match="negative"):
             gate_of(text, "--budget")
     assert gate_of("usd<=0", "--budget").limit == 0.0
+
+
+def test_only_goodput_is_better_high():
+    assert [name for name, measure in MEASURES.items() if measure.better == "high"] == ["goodput"]

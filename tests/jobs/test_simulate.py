@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ckptcost import api
-from ckptcost.catalog.interruptions import SaidKind
+from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.catalog.store import Catalog
 from ckptcost.core import walk as walking
 from ckptcost.core.job import DONE
@@ -213,27 +214,80 @@ def test_an_interval_longer_than_the_run_is_refused():
 
 def test_kinds_that_a_file_adds_keep_their_own_words():
     """Shares are parts of the scenario's failures, rates come on top; what a kind does not say is the scenario's."""
+
+    def words(kind):
+        return kind.level, kind.detect_s, kind.reschedule_s, kind.init_s, kind.warmup_s, kind.notice_s, kind.after_s
+
     base = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=3 days")
     one = SaidKind("a", 0.3, None, None, 2, 120.0, 1.0, 2.0, 3.0, 4.0)
     two, three = (SaidKind(name, None, rate, every, 1, 0.0, *[None] * 4) for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4)))
-    own = prepared_for(base, Asked()).kinds
+    plain = prepared_for(base, Asked())
+    own = walks._shared(plain, plain.kinds, plain.outcome.plan)[0]
     found = prepared_for(base, Asked(kinds=(one, two, three)))
     rate = float(found.outcome.plan.failures_per_s)
     assert found.rate_per_s == pytest.approx(rate + 1e-5)
-    kinds = {kind.name: kind for kind in found.kinds}
+    kinds = {kind.name: kind for kind in walks._shared(found, found.kinds, found.outcome.plan)[0]}
     assert list(kinds) == [*(kind.name for kind in own), "a", "b", "c"]
     f = base.scenario.failures
     mine = (f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
     for kind in own:
         assert kinds[kind.name].share * found.rate_per_s == pytest.approx(0.7 * kind.share * rate)
-        assert kinds[kind.name][2:] == kind[2:]
+        assert words(kinds[kind.name]) == words(kind)
     assert kinds["a"].share * found.rate_per_s == pytest.approx(0.3 * rate)
     assert kinds["b"].share * found.rate_per_s == pytest.approx(1e-5)
-    assert kinds["a"][2:] == (1, 1.0, 2.0, 3.0, 4.0, 120.0, math.inf)
-    assert kinds["b"][2:] == (0, *mine, 0.0, math.inf)
-    assert kinds["c"][1:] == (0.0, 0, *mine, 0.0, 4e4)
-    # another mean gap moves them all together
-    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == 1 / 5000.0
+    assert kinds["c"].share == 0.0
+    assert words(kinds["a"]) == (1, 1.0, 2.0, 3.0, 4.0, 120.0, math.inf)
+    assert words(kinds["b"]) == (0, *mine, 0.0, math.inf)
+    assert words(kinds["c"]) == (0, *mine, 0.0, 4e4)
+    # another mean gap is that of the scenario's failures; a rate of its own stays on top
+    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == pytest.approx(1 / 5000.0 + 1e-5)
+
+
+def up_days(found: Simulation) -> Any:
+    """Days in which something can fail."""
+    return (found.values["wall"] - found.values["detect"] - found.values["reschedule"]) / 86400.0
+
+
+def test_a_rate_of_its_own_is_not_drawn_with_the_scenarios():
+    """The scenario's failures vary a hundredfold from run to run; one kind comes once a day all the same."""
+    resolved = resolved_for("llama31-405b-16k", "run.work=5 days", "failures.rate=0 /1000 node-days")
+    figure = next(i.figure for i in resolved.inputs if i.path == "failures.shared_rate")
+    ranged = replace(figure, value=1e-5, low=1e-7, high=1e-4)
+    inputs = tuple(i._replace(figure=ranged) if i.path == "failures.shared_rate" else i for i in resolved.inputs)
+    s = resolved.scenario
+    drawn = resolved._replace(inputs=inputs, scenario=replace(s, failures=replace(s.failures, failures_per_s=1e-5)))
+    daily = SaidKind("maintenance", None, 1 / 86400.0, None, 1, 0.0, *[None] * 4)
+    found = simulate(drawn, Asked(runs=400, inputs="uniform", kinds=(daily,)))
+    a_day = found.by_kind[1] / up_days(found)
+    assert abs(a_day.mean() - 1.0) < 3 * a_day.std() / 20.0
+    others = found.by_kind[0]
+    assert others.std() > 3 * math.sqrt(others.mean())  # far more than chance alone
+    given = simulate(drawn, Asked(runs=200, inputs="uniform", mean_s=86400.0))
+    a_day = given.values["failures"] / up_days(given)
+    assert abs(a_day.mean() - 1.0) < 3 * a_day.std() / math.sqrt(200)
+
+
+def test_a_record_is_not_added_to():
+    daily = SaidKind("maintenance", None, 1 / 86400.0, None, 1, 0.0, *[None] * 4)
+    record = Trace((100.0, 5e4), (), 1e5)
+    with pytest.raises(InputError, match="adds a rate to a record"):
+        simulate(SHORT, Asked(runs=2, process="trace", trace=record, kinds=(daily,)))
+    half = daily._replace(rate_per_s=None, share=0.5)
+    found = simulate(SHORT, Asked(runs=400, process="trace", trace=record, kinds=(half,)))
+    assert found.by_kind[1].sum() / found.by_kind.sum() == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_stopped_run_keeps_what_it_wrote():
+    """With all saves kept at a price, the bill of a run that a limit stops is that of the saves it made."""
+    resolved = resolved_for(
+        "llama31-405b-16k", "run.work=30 days",
+        "policy.keep_last=all", "tier.storage_price=1 USD/GB-month", "cluster.gpu_price=0 USD/GPU-h",
+        "failures.rate=0 /1000 node-days", "policy.interval=1 h",
+    )  # fmt: skip
+    found = simulate(resolved, Asked(runs=1, limit_s=36_000.0))
+    saves = math.floor(36_000.0 / (3600.0 + float(found.outcome.mean_stall_s)))
+    stored = float(found.outcome.plan.saved.stored_bytes)
+    assert found.values["usd"][0] == pytest.approx((saves + 1) / 2 * stored / 1e9 * 36_000.0 / (730 * 3600), rel=0.05)
 
 
 def test_each_state_rests_on_its_own_input():

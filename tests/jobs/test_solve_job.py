@@ -477,3 +477,48 @@ def test_no_price_without_the_price_of_a_gpu():
     s = resolved(changed(BASE, cluster__usd_per_gpu_s=UNKNOWN))
     with pytest.raises(InputError, match=r"cluster\.gpu_price"):
         side_of(s)
+
+
+def test_what_the_tier_itself_costs_is_in_its_price_alone():
+    """Electricity of storage and network, and the bytes held: none is in what saves and failures cost; all of the rest is."""
+    free = side_of(preset("llama31-405b-16k", "site.tariff=0.1 USD/kWh", "tier.storage_price=0 USD/GB-month", "tier.network_energy=0 J/GB"))
+    dear = side_of(
+        preset("llama31-405b-16k", "site.tariff=0.1 USD/kWh", "tier.storage_price=1 USD/GB-month", "tier.network_energy=800 J/GB")
+    )
+    assert free.lost_usd == pytest.approx(dear.lost_usd, rel=1e-12)
+    bill = dear.outcome.run
+    for name in ("network", "retention"):
+        assert float(bill.line(name).cost_usd) > 0, name
+    own = sum(float(bill.line(name).cost_usd) for name in ("storage_write", "network", "retention"))
+    assert dear.lost_usd == pytest.approx(float(bill.total("cost_usd")) - own, rel=1e-12)
+
+
+def test_a_purchase_is_net_of_the_prices_that_are_known():
+    def side(rate, usd_per_h=None):
+        price = () if usd_per_h is None else (f"tier.standing_price={usd_per_h} USD/h", "tier.capacity=100 TB")
+        return side_of(published(rate, *price))
+
+    for slow, fast, prices in ((100.0, 300.0, "both"), (100.0, None, "slow"), (None, None, "none")):
+        found = breakeven(side(100, slow), side(400, fast), 1e6)
+        even, premium = found.worth_usd_per_s, found.premium_usd_per_s
+        assert found.payback.prices == prices
+        assert found.payback.saved_usd_per_s == (even - fast / 3600 if prices == "both" else premium)
+        if slow is not None:
+            assert premium == pytest.approx(even - slow / 3600)
+
+
+def test_keeping_is_a_part_of_its_own():
+    found = evaluate(preset("llama31-405b-16k", "tier.storage_price=0.02 USD/GB-month").scenario)
+    parts = parts_of(found, "usd")
+    assert parts["keeping"] > 0
+    assert parts["keeping"] == pytest.approx(float(found.run.line("retention").cost_usd))
+    assert sum(parts.values()) == pytest.approx(float(found.run.total("cost_usd")))
+
+
+@pytest.mark.parametrize("what", ["write", "bandwidth", "stall", "interval", "read"])
+def test_saves_that_are_safe_at_once_are_asked_about_where_that_is_another_question(what):
+    """With a drain, for a stall and for intervals; a faster write acts through the lag, so it is no circumstance there."""
+    for shape, lagging in ((BASE, False), (ASYNC, True)):
+        times = [each.recovery_s for each in solve(resolved(shape), what, gate("goodput>=0.5")).circumstances]
+        assert (NOTHING_ELSE in times) == (lagging and what in ("stall", "interval"))
+        assert bool(times) == (what != "read")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError
 from ckptcost.jobs import tiers_check
+from ckptcost.present.amounts import share
+from ckptcost.report.studies.tiers_check import study_of
 from ckptcost.scenario import resolve
 
 THREE = [
@@ -87,3 +91,28 @@ def test_two_tiers_on_the_command_line_are_checked(cli):
     assert (done.code, done.err) == (0, "")
     assert "checked by 50 simulated runs" in done.out
     assert "simulated runs" not in cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "0").out
+
+
+def test_the_study_says_what_was_found(found):
+    """Each row beside the best found: what is dearer is over it; now is a choice of its own."""
+    now = max(found.tried, key=lambda each: each.cost("time").mean())
+    assert now not in (found.rule, found.best)
+    study = study_of(found._replace(now=now))
+    rows = {row["at"]: row for row in study.tables[0].rows}
+    for name, each in (("best found", found.best), ("first-order rule", found.rule), ("now", now)):
+        row = rows[name]
+        assert (row["interval"], row["second_every"], row["third_every"]) == (each.interval_s, each.second_every, each.third_every)
+        assert row["excess"] == pytest.approx(each.cost("time").mean() / found.best.cost("time").mean() - 1, abs=1e-12)
+        assert row["kwh"] == pytest.approx(each.found.values["kwh"].mean() / 3.6e6)
+        assert row["goodput"] == pytest.approx(each.found.values["kept"].sum() / each.found.values["wall"].sum())
+    assert rows["now"]["excess"] > 0
+    assert f"Now: {share(rows['now']['excess'])} (+-" in study.findings[-1]
+
+
+def test_how_far_the_closed_form_is_off_has_its_sign(cli):
+    flags = [word for each in THREE if "third" not in each and "second_loss" not in each for word in ("--set", each)]
+    done = cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "20", "-f", "json")
+    rows = json.loads(done.out)["tables"]["check"]["rows"]
+    assert len(rows) >= 2
+    for row in rows:
+        assert row["errors_off"] * row["error"] == pytest.approx(row["simulated"] - row["closed_form"], rel=1e-6, abs=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +45,7 @@ def study_of(
         tables.append(_runs(found))
     return Study(
         "simulation",
-        f"{found.resolved.name or 'scenario'}: {count(found.asked.runs)} runs",
+        f"{found.resolved.name or 'scenario'}: {_runs_in_words(found)}",
         _about(found),
         _question(found),
         tables,
@@ -108,11 +109,15 @@ def _outcome(found: Simulation) -> Table:
         if closed is not None:
             row |= {
                 "closed_form": _known(people(closed)),
-                "errors_off": _known((summary.mean - closed) / summary.error) if summary.error else 0.0,
+                "errors_off": _known((summary.mean - closed) / summary.error) if summary.error > 0 and _whole(found) else None,
             }
         rows.append(row)
     note = _unknown_lines(found)
-    return Table("outcome", f"{count(found.asked.runs)} runs", columns, rows, note)
+    return Table("outcome", _runs_in_words(found).capitalize(), columns, rows, note)
+
+
+def _runs_in_words(found: Simulation) -> str:
+    return "one run" if found.asked.runs == 1 else f"{count(found.asked.runs)} runs"
 
 
 def _closed(found: Simulation, name: str) -> float | None:
@@ -213,22 +218,38 @@ def _findings(found: Simulation) -> list[str]:
     if finished < 1.0:
         said.append(f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}.")
     said.append(
-        f"Goodput {share(goodput.mean)}; 9 of 10 runs lie within {share(goodput.p5)} and {share(goodput.p95)}, "
+        f"Goodput {share(goodput.mean)}; 9 of 10 runs lie between {share(goodput.p5)} and {share(goodput.p95)}, "
         f"and take {duration(wall.p5)} to {duration(wall.p95)}."
+        if found.asked.runs > 1
+        else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
     money = f", {number(usd.mean)} USD ({number(usd.p5)}-{number(usd.p95)})" if usd.mean == usd.mean else ""
     if kwh.mean == kwh.mean:
         low, high = number(to_kwh(kwh.p5)), number(to_kwh(kwh.p95))
         said.append(f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh ({low}-{high}){money}.")
     if found.exact:
-        off = (wall.mean - float(found.outcome.wall_s)) / wall.error if wall.error else 0.0
-        said.append(
-            f"The closed form says {duration(float(found.outcome.wall_s))} and {share(float(found.outcome.goodput))}: the mean duration "
-            f"here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it."
-        )
+        closed_s = float(found.outcome.wall_s)
+        closed = f"The closed form says {duration(closed_s)} and {share(float(found.outcome.goodput))}"
+        if not _whole(found):
+            said.append(closed + " for a run of many whole intervals; here the last one is shorter, with a whole save.")
+        elif wall.error > 0:
+            off = (wall.mean - closed_s) / wall.error
+            said.append(f"{closed}: the mean duration here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it.")
+        else:
+            said.append(closed + ".")
     elif found.long_run_goodput is not None:
         said.append(f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series.")
     return said
+
+
+def _whole(found: Simulation) -> bool:
+    """Whether the run is whole intervals, or its broken last one, which the closed form spreads evenly, is lost in the noise."""
+    s, o = found.resolved.scenario, found.outcome
+    every = float(s.policy.second_every) if s.second_tier is not None else 1.0
+    periods = float(s.work_s / o.interval_s) / every
+    extra_s = (math.ceil(periods - 1e-9) - periods) * every * float(o.mean_stall_s)
+    error = found.summary("wall").error
+    return math.isnan(error) or bool(extra_s <= 0.3 * error)
 
 
 def _warnings(found: Simulation) -> list[tuple[str, str]]:
