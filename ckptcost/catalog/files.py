@@ -45,7 +45,8 @@ def overlay() -> Path:
         return Path(own)
     try:
         home = Path.home()
-    except RuntimeError:  # a container user without a home has no folder of its own
+        home.is_dir()
+    except (RuntimeError, PermissionError):  # a container user without a home, or with somebody else's, has no folder of its own
         home = Path(os.devnull)
     if sys.platform == "darwin":
         return home / "Library" / "Application Support" / "ckptcost"
@@ -96,7 +97,10 @@ def csv_of(file: Traversable, shown: str, needed: tuple[str, ...]) -> list[dict[
     reader = csv.DictReader(io.StringIO(text_of(file, shown), newline=""))
     if missing := [name for name in needed if name not in (reader.fieldnames or ())]:
         raise InputError(f"has no column {missing[0]!r}", where=shown, key="line 1", remedy="columns: " + ", ".join(needed))
-    rows = list(reader)
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputError(f"is no table ({error})", where=shown, key=f"line {reader.line_num}") from None
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise InputError("has more or fewer cells than the header", where=shown, key=f"line {number}")

@@ -115,7 +115,13 @@ def read_trace(path: str, span: str | None) -> Trace:
     """A CSV with a column time_s, time_min, time_h, time_days or timestamp (ISO 8601), and perhaps kind; lines of # may precede it."""
     lines = text_of(Path(path), path, MOST_TRACE_BYTES, start=_START).splitlines(keepends=True)
     remarks = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    reader = csv.DictReader(lines[remarks:])
+    try:
+        return _trace_of(csv.DictReader(lines[remarks:]), path, span, remarks)
+    except csv.Error as error:
+        raise InputError(f"is no table ({error})", where=path) from None
+
+
+def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks: int) -> Trace:
     columns = [name.strip() for name in reader.fieldnames or ()]
     column = next((name for name in columns if name in (*_TIMES, "timestamp")), None)
     if column is None:

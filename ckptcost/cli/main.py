@@ -81,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif words[0] not in COMMANDS:
             raise UnknownName("command", words[0], COMMANDS)
         else:
-            options = parser_for(words[0]).parse_args(words[1:])
+            parser = parser_for(words[0])
+            options = parser.parse_args(words[1:])
+            _no_bare_dashes(parser, options)
             options.command_line = ["ckptcost", *words]
             return _run(options)
     except CkptcostError as error:
@@ -99,6 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return OutputError.exit_code
     return 0
+
+
+def _no_bare_dashes(parser: Parser, options: argparse.Namespace) -> None:
+    """argparse takes `--flag=--` for an empty list; nobody means that."""
+    for action in parser._actions:
+        value = getattr(options, action.dest, None)
+        many = value if isinstance(value, list) and isinstance(action, argparse._AppendAction) else [value]
+        if action.option_strings and any(isinstance(each, list) for each in many):
+            parser.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
 
 
 def _run(options: argparse.Namespace) -> int:

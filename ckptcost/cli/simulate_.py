@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     try:
-        value = int(text.replace("_", "").replace(",", ""))
+        value = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number") from None
     if value < 0:

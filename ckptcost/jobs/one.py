@@ -13,5 +13,5 @@ from ckptcost.scenario import Resolved, resolve
 def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -> Resolved:
     """The scenario on one tier, at one cadence."""
     tiers, saves, counted_by = compared(layers)
-    chosen = tier or (tiers[0] if tiers else None)
+    chosen = tier if tier is not None else tiers[0] if tiers else None
     return resolve(catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by))

@@ -20,6 +20,7 @@ from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
 from ckptcost.jobs.model import compared, with_tier
+from ckptcost.jobs.one import one_of
 from ckptcost.jobs.pareto import Front, Option, option_of, pareto
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import resolve
@@ -72,6 +73,8 @@ class Optimum(NamedTuple):
     option: Option
     options: tuple[Option, ...]
     recommended: Point
+    today: Option
+    """the scenario as it stands, which the point "now" is on"""
     points: tuple[Point, ...]
     plateaus: dict[str, Plateau]
     classic: Classic
@@ -106,11 +109,14 @@ def optimize(
     recommended = point_of(option, objective, option.best[objective])
     points = [point_of(option, each, option.best[each]) for each in option.known]
     classic = classic_of(option.scenario, option.at(option.best["time" if "time" in option.known else objective]))
-    for name, interval_s in (("young", classic.young_interval_s), ("daly", classic.daly_interval_s), *_now(option, timed)):
+    for name, interval_s in (("young", classic.young_interval_s), ("daly", classic.daly_interval_s)):
         if 0 < float(interval_s) < math.inf:
             points.append(point_of(option, name, float(interval_s)))
+    today = option_of(one_of(catalog, layers)) if timed else option
+    if timed and 0 < float(interval_of(today.scenario, today.plan)) < math.inf:
+        points.append(point_of(option, "now", float(interval_of(today.scenario, today.plan)), today))
     return Optimum(
-        objective, option, options, recommended, tuple(points),
+        objective, option, options, recommended, today, tuple(points),
         {each: _plateau(option, each) for each in option.known},
         classic,
         point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
@@ -148,9 +154,9 @@ def _now(option: Option, timed: bool) -> list[tuple[str, float]]:
     return [("now", float(interval_of(option.scenario, option.plan)))] if timed else []
 
 
-def point_of(option: Option, name: str, interval_s: float) -> Point:
-    """One interval against every objective's own best."""
-    outcome = option.at(interval_s)
+def point_of(option: Option, name: str, interval_s: float, on: Option | None = None) -> Point:
+    """One interval, on another tier or in another mode where told so, against every objective's own best."""
+    outcome = (on or option).at(interval_s)
     least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
     return Point(name, interval_s, outcome, {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known})
 

@@ -21,6 +21,7 @@ from ckptcost.core.timing import nodes_of
 from ckptcost.core.walk import MOST_EVENTS, EndlessError, walk
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.model import as_planned, computable
+from ckptcost.jobs.workers import in_order
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 
 CHUNK = 8192
@@ -173,21 +174,11 @@ def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator
             heard = None if note is None else (lambda done, start=start: note(start + done))
             yield start, _part(prepared, start, stop, heard)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # fresh processes: a fork would copy the threads' locks of whoever calls
-    with ProcessPoolExecutor(asked.workers, mp_context=get_context("spawn")) as pool:
-        waiting = [(start, stop, pool.submit(_part, prepared, start, stop)) for start, stop in spans]
-        try:
-            for start, stop, future in waiting:
-                part = future.result()
-                if note is not None:
-                    note(stop)
-                yield start, part
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pieces = [(prepared, start, stop) for start, stop in spans]
+    for (start, stop), part in zip(spans, in_order(_part, pieces, asked.workers), strict=True):
+        if note is not None:
+            note(stop)
+        yield start, part
 
 
 def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None) -> dict[str, Floats]:

@@ -108,18 +108,27 @@ _PEOPLE = {
 }  # fmt: skip
 
 
-def quantity(value: float | None, unit: str) -> str:
-    """A base-unit value as its field writes it, so that it can be read back.
+def amount(value: float | None, unit: str) -> str:
+    """A base-unit value with the unit that people use.
 
-    >>> quantity(3e10, "bytes_per_s"), quantity(1e-7, "kgco2e_per_j"), quantity(0.49, "")
-    ('30 GB/s', '360 g/kWh', '0.49')
+    >>> amount(3.6e10, "j"), amount(3e10, "bytes_per_s")
+    ('10,000 kWh', '30 GB/s')
     """
     if value is None or value != value or math.isinf(value):
         return number(value)
     if unit in ("bytes", "bytes_per_s", "s"):
-        return {"bytes": size, "bytes_per_s": rate, "s": duration}[unit](value).replace(",", "")
+        return {"bytes": size, "bytes_per_s": rate, "s": duration}[unit](value)
     scale, name = _PEOPLE.get(unit, (1.0, unit))
-    return f"{number(value / scale)} {name}".replace(",", "").rstrip()
+    return f"{number(value / scale)} {name}".rstrip()
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """The same as its field writes it, so that it can be read back.
+
+    >>> quantity(3e10, "bytes_per_s"), quantity(1e-7, "kgco2e_per_j"), quantity(0.49, "")
+    ('30 GB/s', '360 g/kWh', '0.49')
+    """
+    return amount(value, unit).replace(",", "")
 
 
 def quantities(low: float | None, high: float | None, unit: str) -> str:

@@ -21,10 +21,9 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1,
         if over > 0:  # narrower gaps before shorter names
             over -= (len(gap) - 1) * (len(widths) - 1)
             gap = " "
-        for i in range(left):
-            taken = min(max(over, 0), max(0, widths[i] - LEAST))
-            widths[i] -= taken
-            over -= taken
+        while over > 0 and left and max(widths[:left]) > LEAST:  # the widest gives first, so that no name is cut for another's sake
+            widths[widths.index(max(widths[:left]))] -= 1
+            over -= 1
         cells = [[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
     return [_line(row, widths, left, gap) for row in cells]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ckptcost.core.cautions import Caution
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import count, duration, number, quantity, share, size
+from ckptcost.present.amounts import amount, count, duration, number, quantity, share, size
 
 LINES = {
     "gpu_wait": "GPUs waiting for saves",
@@ -114,7 +114,7 @@ def measured(value: float, measure_id: str, unit: str) -> str:
     """A result as people say it: shares as percentages, counts as counts."""
     if measure_id == "goodput":
         return share(value)
-    return quantity(value, unit) if unit else count(value)
+    return amount(value, unit) if unit else count(value)
 
 
 def gate_text(verdict: Verdict) -> str:

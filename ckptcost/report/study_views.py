@@ -52,7 +52,7 @@ def to_markdown(study: Study) -> str:
             continue
         header, rows, left = shown_cells(table)
         out += ["", f"## {table.title}", "", *markdown(header, rows, left=left)]
-        out += ["", f"_{table.note}_"] if table.note else []
+        out += ["", f"_{table.note.strip()}_"] if table.note else []
     if study.gates:
         out += ["", "## Targets", "", *(f"- {line}" for line in _gates(study.gates))]
     if study.warnings:
@@ -64,7 +64,7 @@ def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty cell where unknown."""
     table = study.tables[0] if name is None else _named(study, name)
     header = [_headed(column.id, column.unit) for column in table.columns]
-    return lines([header, *([_raw(row.get(column.id)) for column in table.columns] for row in table.rows)])
+    return lines([header, *([_raw(row.get(column.id), column.unit) for column in table.columns] for row in table.rows)])
 
 
 def _named(study: Study, name: str) -> Table:
@@ -84,9 +84,12 @@ def _headed(name: str, unit: str) -> str:
     return name if not suffix or name == suffix or name.endswith("_" + suffix) else f"{name}_{suffix}"
 
 
-def _raw(value: object) -> object:
+def _raw(value: object, unit: str) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return safe(value)
-    return value if value is None or isinstance(value, int) else tidy(float(value))  # type: ignore[arg-type]
+    if value is None or isinstance(value, int):
+        return value
+    plain = tidy(float(value))  # type: ignore[arg-type]
+    return int(plain) if unit == "count" and plain is not None and plain == int(plain) else plain

@@ -53,3 +53,16 @@ def test_bad_targets(cli, flag):
         assert done.out == ""
         assert flag in done.err
         assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", ["simulate", "optimize", "solve", "compare", "sensitivity", "audit", "model", "sweep"])
+def test_an_empty_list_for_a_flag_is_refused(cli, command):
+    """argparse takes --flag=-- for an empty list."""
+    from ckptcost.cli.main import parser_for
+
+    for action in parser_for(command)._actions:
+        if action.option_strings and action.nargs != 0 and action.dest not in ("help", "over", "format", "mode", "objective"):
+            done = cli(command, *(["write"] if command == "solve" else []), f"{action.option_strings[-1]}=--")
+            assert done.code == 2, action.option_strings
+            assert done.out == ""
+            assert "Traceback" not in done.err

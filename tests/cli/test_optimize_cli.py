@@ -101,7 +101,7 @@ def test_regret_moves_with_the_interval(cli):
     assert float(slow["now"]["regret_time"]) > 0.1
     assert float(slow["best for time"]["interval_s"]) == pytest.approx(845.4, abs=0.1)
     out = cli("optimize", "-s", "llama31-405b-16k", "--interval", "2 h").out
-    assert "Now: each 7,200 s, " in out
+    assert "Now: every 7,200 s, " in out
     assert "more wall time" in out
 
 

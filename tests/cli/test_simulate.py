@@ -385,3 +385,35 @@ def test_beside_the_closed_form(cli):
         said = " ".join(document["findings"])
         assert ("above it" in said) == (rows["duration of the run"]["errors_off"] >= 0)
         assert ("below it" in said) == (rows["duration of the run"]["errors_off"] < 0)
+
+
+def test_a_field_that_is_too_long_for_a_table(cli, tmp_path):
+    for text in ("time_h,x\n1," + "y" * 200_000 + "\n", "time_h," + "y" * 200_000 + "\n1,2\n"):
+        file = tmp_path / "trace.csv"
+        file.write_text(text)
+        done = cli("simulate", "--trace", str(file))
+        assert done.code == 2
+        assert "is no table" in done.err
+
+
+def test_a_home_of_somebody_elses_is_no_home(cli, monkeypatch, tmp_path):
+    import pathlib
+
+    monkeypatch.delenv("CKPTCOST_USER")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    plain = pathlib.Path.is_dir
+
+    def refused(self):
+        if self == pathlib.Path.home():
+            raise PermissionError(13, "Permission denied")
+        return plain(self)
+
+    monkeypatch.setattr(pathlib.Path, "is_dir", refused)
+    assert cli("simulate", "-s", "small-8b", "--runs", "2").code == 0
+
+
+def test_one_run_has_no_error_and_says_no_nan(cli):
+    done = cli("simulate", "-s", "small-8b", "--runs", "1")
+    assert done.code == 0
+    assert "nan" not in done.out
+    assert "one run" in done.out

@@ -153,3 +153,27 @@ def test_uniform_is_even_and_degenerate_ranges_are_points():
         assert (spread_over(shape, 0.7, 0.7, 0.7, SHARES) == 0.7).all()
     assert spread_over("triangle", 1.0, 2.0, 4.0, np.array([0.5])) == pytest.approx([2.0])
     assert (triangle(1.0, 1.0, 1.0, SHARES) == 1.0).all()
+
+
+def test_no_life_of_a_node_is_told_by_its_last():
+    """Each generation draws anew: the gaps of one node are as unrelated as those of two."""
+    keys = streams.keys_of(1, streams.NODES, np.arange(400))
+    gaps = np.diff(platform_times_s(keys, 1, 1.0, 1.0, 60.0)[:, :12], axis=1)
+    assert np.isfinite(gaps).all()
+    assert len(np.unique(gaps)) == gaps.size
+    related = np.corrcoef(gaps.T) - np.eye(gaps.shape[1])
+    assert abs(related).max() < 5 / np.sqrt(400)
+
+
+def test_the_runs_that_go_on_are_interrupted_as_before():
+    ids, going = np.arange(6), np.array([False, True, True, False, False, True])
+    keys, clock_s = streams.keys_of(3, streams.GAPS, ids), np.linspace(0.0, 50.0, 6)
+    for process in (
+        Renewal(keys, 10.0, 0.7), Renewal(keys, np.arange(1.0, 7.0), 0.7),
+        Replay(np.array([2.0, 9.0, 30.0]), np.array([0, 1, 0]), 40.0, np.linspace(0.0, 39.0, 6)),
+        Platform(platform_times_s(keys, 5, 20.0, 0.7, 200.0), 200.0),
+    ):  # fmt: skip
+        gap_s, kind = process.next_s(clock_s, 2)
+        kept_s, kept_kind = process.keep(going).next_s(clock_s[going], 2)
+        assert np.array_equal(kept_s, gap_s[going]), process
+        assert kind is None or np.array_equal(kept_kind, kind[going])

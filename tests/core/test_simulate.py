@@ -240,3 +240,19 @@ def test_what_the_walk_is_told_and_the_bill_holds_tier_by_tier(base):
     for save, made, keep, held in ((saves[0], 240, 5, spent.held_bytes), (saves[1], 60, 7, spent.second_held_bytes),
                                    (saves[2], 20, 20, spent.third_held_bytes)):  # fmt: skip
         assert held == pytest.approx(np.minimum(np.arange(1, made + 1), keep).mean() * save.stored_bytes)
+
+
+@pytest.mark.parametrize("survives", ["process", "node", "site"])
+def test_failures_that_need_the_second_tier_are_the_closed_forms(survives):
+    """A first tier that outlives its node is never lost with one."""
+    s = replace(TWO_TIERS, tier=replace(TWO_TIERS.tier, survives=survives))
+    plan = plan_of(s)
+    lost = sum(kind.share for kind in kinds_of(s, plan) if kind.level == 1)
+    assert lost == pytest.approx(float(plan.lost_per_s / plan.failures_per_s))
+    assert (lost > 0) == (survives == "process")
+
+
+def test_a_small_scatter_has_an_error_and_rounding_has_none():
+    values = np.array([100.0, 100.01, 99.99, 100.02])
+    assert summary_of(values).error == pytest.approx(values.std(ddof=1) / 2)
+    assert summary_of(np.array([100.0, 100.0 + 1.5e-14, 100.0])).error == 0.0

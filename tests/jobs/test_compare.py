@@ -268,3 +268,12 @@ def test_the_table_is_the_differences():
             assert row["sign_certain"] is change.sign_is_certain
         assert rows[letter, "kwh"]["difference_high"] == pytest.approx(difference(answer, at, BY_ID["kwh"]).high / 3.6e6)
     assert any(0 < row["more"] < 1 for row in rows.values() if row.get("more") is not None)
+
+
+def test_two_runs_that_never_end_do_not_differ_in_that():
+    base = layers("llama31-405b-16k", "tier.write=1 kB/s", interval="1 h")
+    change = difference(held("site.pue=1.4", base=base), 1, BY_ID["wall"])
+    assert change.value == 0.0
+    assert all(math.isnan(each) for each in (change.relative, change.low, change.high, change.more))
+    one_ends = difference(held("tier.write=100 GB/s", base=base), 1, BY_ID["wall"])
+    assert (one_ends.value, math.isnan(one_ends.low)) == (-math.inf, True)

@@ -14,12 +14,13 @@ from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.catalog.store import Catalog
 from ckptcost.core import walk as walking
 from ckptcost.core.job import DONE
-from ckptcost.core.outcome import plan_of
+from ckptcost.core.outcome import evaluate, plan_of
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs import walks
 from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.simulate import Simulation, simulate, time_line, verdicts_of
 from ckptcost.jobs.walks import Asked, prepared_for
+from ckptcost.report.studies.simulate import study_of
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
 
@@ -340,10 +341,14 @@ def test_a_target_is_held_against_what_it_asks_for():
 
 
 def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
-    asked = Asked(runs=12, process="weibull-nodes", shape=0.7)
-    whole = simulate(SHORT, asked)
-    monkeypatch.setattr(walks, "HORIZON", 1.01)
-    assert same(simulate(SHORT, asked), whole)
+    """Failures ten times as frequent as the closed form knows: the table is too short at first, and the runs are the same."""
+    asked = Asked(runs=12, process="weibull-nodes", shape=0.7, mean_s=1500.0)
+    short = resolved_for("llama31-405b-16k", "run.work=6 h", "failures.rate=0.1 /1000 node-days", "policy.interval=10 min")
+    monkeypatch.setattr(walks, "HORIZON", 50.0)
+    whole = simulate(short, asked)
+    assert whole.values["wall"].min() > 1.3 * float(whole.outcome.wall_s)
+    monkeypatch.setattr(walks, "HORIZON", 1.2)
+    assert same(simulate(short, asked), whole)
 
 
 def test_the_drawn_world_is_walked_through():
@@ -371,3 +376,9 @@ def test_the_drawn_world_is_walked_through():
     drawn = [np.asarray(each) for each in (f.detect_s, f.init_s, world.tier.write_bytes_per_s, world.cluster.gpu_train_w) if np.ndim(each)]
     assert len(drawn) >= 3
     assert abs(np.corrcoef(drawn) - np.eye(len(drawn))).max() < 0.3, "each input by itself"
+
+
+def test_redone_work_beside_the_closed_forms():
+    found = simulate(SHORT, Asked(runs=20))
+    row = next(row for row in study_of(found).tables[0].rows if row["quantity"] == "work redone")
+    assert row["closed_form"] == pytest.approx(float(evaluate(SHORT.scenario).spent.redone_s))

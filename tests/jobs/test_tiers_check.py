@@ -9,7 +9,9 @@ import pytest
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.outcome import evaluate
+from ckptcost.core.outcome import evaluate, plan_of
+from ckptcost.core.simulate import third_of
+from ckptcost.core.timing import load_s
 from ckptcost.errors import InputError
 from ckptcost.jobs import tiers_check
 from ckptcost.present.amounts import share
@@ -116,3 +118,52 @@ def test_how_far_the_closed_form_is_off_has_its_sign(cli):
     assert len(rows) >= 2
     for row in rows:
         assert row["errors_off"] * row["error"] == pytest.approx(row["simulated"] - row["closed_form"], rel=1e-6, abs=1e-12)
+
+
+def test_what_is_minimised_is_the_objectives_own(found):
+    values = found.best.found.values
+    for objective, name in (("time", "wall"), ("energy", "kwh"), ("usd", "usd")):
+        assert np.array_equal(found.best.cost(objective), values[name])
+    assert values["embodied_kgco2e"].min() > 0
+    assert np.array_equal(found.best.cost("carbon"), values["kgco2e"] + values["embodied_kgco2e"])
+
+
+def test_the_search_starts_at_the_rule_and_stays_within_the_run(found):
+    one, two, three = found.levels
+    assert (one.multiple, two.multiple, three.multiple) == (1.0, found.rule.second_every, found.rule.second_every * found.rule.third_every)
+    work_s = float(found.resolved.scenario.work_s)
+    assert max(each.interval_s for each in found.tried) <= work_s
+    assert {key[0] for key in tiers_check._neighbours(found.rule, 1.25, found.rule.interval_s * 1.2)} == {
+        found.rule.interval_s, found.rule.interval_s / 1.25
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_what_the_rule_is_told_of_three_tiers(mode):
+    """A level costs its stall, and what its drain slows; it loses getting back with its own tier's load; the rates are the kinds'."""
+    resolved = resolved_of(*(each for each in THREE if "mode" not in each), f"policy.mode={mode}", "policy.slowdown=0.02")
+    s, (levels, _, _) = resolved.scenario, tiers_check._rule(resolved)
+    plan, third = plan_of(s), third_of(s)
+    saves = (plan.saved, plan.second, third)
+    waits = [save.stall_s if mode == "sync" or i == 0 else 0.0 for i, save in enumerate(saves)]
+    assert [level.stall_s for level in levels] == pytest.approx([wait + 0.02 * save.lag_s for wait, save in zip(waits, saves, strict=True)])
+    rates = [float(plan.failures_per_s) * share for share in (0.3, 0.65, 0.05)]
+    assert [1 / level.mtbf_s for level in levels] == pytest.approx(rates)
+    f = s.failures
+    for level, rate, tier in zip(levels, rates, (s.tier, s.second_tier, s.third_tier), strict=True):
+        back_s = f.detect_s + f.reschedule_s + f.init_s + f.warmup_s + load_s(s.checkpoint, tier, s.cluster)
+        assert level.waste == pytest.approx((2 * rate * level.stall_s) ** 0.5 + rate * back_s)
+
+
+def test_every_mth_is_of_the_saves_on_the_second_tier(monkeypatch):
+    class Asked(Exception):
+        pass
+
+    def stop(resolved, *key):
+        raise Asked(*key[:3])
+
+    monkeypatch.setattr(tiers_check, "_rule", lambda resolved: ((), 600.0, (1.0, 3.0, 12.0)))
+    monkeypatch.setattr(tiers_check, "tried", stop)
+    with pytest.raises(Asked) as first:
+        tiers_check.three_tiers(resolved_of(*THREE), "time", False, runs=2)
+    assert first.value.args == (600.0, 3.0, 4.0)

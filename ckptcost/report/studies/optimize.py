@@ -58,7 +58,8 @@ def _at(point_id: str) -> str:
 def _points(found: Optimum) -> list[tuple[str, Point | None]]:
     """Every objective's row, known or not, then the rules and what is now."""
     by_id = {point.id: point for point in found.points}
-    return [(_at(each), by_id.get(each)) for each in (*OBJECTIVES, *NAMES) if each in OBJECTIVES or each in by_id]
+    rows = [(_at(each), by_id.get(each)) for each in (*OBJECTIVES, *NAMES) if each in OBJECTIVES or each in by_id]
+    return [(f"now: {name_of(found.today)}" if label == "now" and _elsewhere(found) else label, point) for label, point in rows]
 
 
 def _about(found: Optimum) -> list[str]:
@@ -152,6 +153,11 @@ def _curve(found: Optimum) -> Table:
     return Table("curve", f"The run over intervals around the best for {found.objective}{where_of(found)}", columns, rows, shown=False)
 
 
+def _elsewhere(found: Optimum) -> str:
+    """Where the scenario saves today, if that is not what is recommended."""
+    return "" if name_of(found.today) == name_of(found.option) else f" ({name_of(found.today)})"
+
+
 def _findings(found: Optimum) -> list[str]:
     best, objective = found.recommended, found.objective
     row = row_of(best.outcome)
@@ -159,7 +165,7 @@ def _findings(found: Optimum) -> list[str]:
     amounts += [
         f"{number(row[name])} {unit}" for name, unit in (("energy", "kWh"), ("cost", "USD"), ("carbon", "kgCO2e")) if row[name] is not None
     ]
-    often = f"save each {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a day)"
+    often = f"save every {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a day)"
     hopeless = not best.outcome.goodput >= HOPELESS_GOODPUT
     if hopeless:
         amounts = ["even so the run would all but never finish"]
@@ -168,7 +174,9 @@ def _findings(found: Optimum) -> list[str]:
     if now is not None and not hopeless:
         more = [f"{share(value)} more {COSTS[o]}" for o, value in now.regrets.items() if value >= WORTH_SAYING]
         out.append(
-            f"Now: each {duration(now.interval_s)}, " + (", ".join(more) if more else "as good as the best for every objective") + "."
+            f"Now{_elsewhere(found)}: every {duration(now.interval_s)}, "
+            + (", ".join(more) if more else "as good as the best for every objective")
+            + "."
         )
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
@@ -81,7 +82,8 @@ def _facts(solution: Solution, reached: Reached | None) -> list[float | None]:
 
 
 FACTS = (
-    ("interval", "interval", "s"), ("saves_per_day", "saves a day without failures", "count"), ("stall", "training held up by a save", "s"),
+    ("interval", "interval", "s"), ("saves_per_day", "saves a day without failures", "count"),
+    ("mean_stall", "training held up by a save", "s"),
     ("lag", "until a save is safe", "s"), ("recovery", "time to get back", "s"), ("mtbf", "time between failures", "s"),
 )  # fmt: skip
 
@@ -113,7 +115,7 @@ def _answer(solution: Solution) -> Table:
     rows.append({"item": gate.measure.label, "id": gate.measure.id, "unit": _COLUMN_UNIT[gate.measure.unit], **values})
     facts = {name: _facts(solution, each) for name, each in shown.items()}
     for i, (name, words, unit) in enumerate(FACTS):
-        if knob and name == knob.id and (name != "stall" or solution.plan.second is None):
+        if (knob and knob.id == name) or (knob and knob.id == "stall" and name == "mean_stall" and solution.plan.second is None):
             continue  # with a second tier the mean stall is more than what was asked for
         row = {"item": words, "id": name, "unit": unit, **{column: fact[i] for column, fact in facts.items()}}
         if any(row[column] for column in facts):
@@ -133,6 +135,11 @@ def _answer(solution: Solution) -> Table:
     return Table("answer", "The answer" if found.needed else "The best that can be had", columns, rows)
 
 
+def _whole(value: float, seen: float) -> float:
+    """Without the residue of a search that ends where a part vanishes."""
+    return 0.0 if abs(value) <= seen else value
+
+
 def _parts(solution: Solution) -> Table:
     """Where the time, or what the target counts, goes."""
     gate, found = solution.gate, solution.found
@@ -149,8 +156,12 @@ def _parts(solution: Solution) -> Table:
     if gate.measure.id in QUANTITY_OF and gate.measure.id != "gpu_hours":
         unit = _COLUMN_UNIT[gate.measure.unit]
         today, then = parts_of(solution.today.outcome, gate.measure.id), parts_of(last.outcome, gate.measure.id)
-        rows = [{"part": PARTS[name], "today": measured(today[name], gate.measure)[0], "then": measured(then[name], gate.measure)[0]}
-                for name in then if today[name] or then[name]]  # fmt: skip
+        seen = 1e-9 * max(
+            (abs(value) for value in (*today.values(), *then.values()) if value == value and abs(value) < math.inf), default=0.0
+        )
+        rows = [{"part": PARTS[name], "today": measured(_whole(today[name], seen), gate.measure)[0],
+                 "then": measured(_whole(then[name], seen), gate.measure)[0]}
+                for name in then if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]]  # fmt: skip
         about = f"What the {gate.measure.label} is made of"
     else:
         unit, about = "share", "Where the time goes"
