@@ -37,6 +37,8 @@ _NEEDS = {
 _STEP_AT_0 = {"s": 1e-3, "bytes": 1e6, "": 1e-6}
 """first step away from an input of 0 that has no range, by its unit; the rest are rates and prices, in which results are all but
 straight: 1e-9 of their base unit"""
+NOISE = 1e-9
+"""a swing below this share of the result is rounding"""
 _DIGITS = 6
 """of an elasticity: more would be rounding"""
 
@@ -124,10 +126,12 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False) -> Sensitivit
     every = levers_of(case.resolved, copies_of(case.resolved))
     if not replan:
         every.append(chosen_interval(case))
-    shares, together, never = _shares(world, ranged, ranges, ties, result, value, draws)
+    swings = tuple(sorted((_swing(world, lever, result, value) for lever in ranged), key=lambda each: _falling(each.swing)))
+    # what does not move the result explains nothing of its spread; a share of it would be noise
+    moving = [lever for lever in ranged if any(each.lever is lever and not each.swing <= NOISE * abs(value) for each in swings)]
+    shares, together, never = _shares(world, moving, ranges, ties, result, value, draws)
     return Sensitivity(
-        case, measure, replan, value, low, high,
-        tuple(sorted((_swing(world, lever, result, value) for lever in ranged), key=lambda each: _falling(each.swing))),
+        case, measure, replan, value, low, high, swings,
         tuple(sorted((_response(world, lever, result) for lever in every), key=lambda each: _falling(abs(each.elasticity)))),
         tuple(sorted(shares, key=lambda each: _falling(each.share))), together, never, draws,
     )  # fmt: skip

@@ -14,11 +14,14 @@ from ckptcost.scenario import Resolved
 
 ROW_UNIT = "@unit"
 """the unit of a column whose rows each carry their own, in the column `unit`"""
+ROW_DIFFERENCE = "@difference"
+"""the same for a difference: of shares it is in points"""
 
 UNITS = {
     "": "text", "1": "a plain number", "count": "things counted", "share": "a fraction of 1", "s": "seconds", "bytes": "bytes",
     "bytes_per_s": "bytes per second", "W": "watts", "kWh": "kilowatt-hours", "GPU-h": "GPU-hours", "USD": "dollars", "kgCO2e": "kilograms",
     "h": "hours", "USD/h": "dollars an hour", "bool": "true or false", ROW_UNIT: "as the row's `unit` says",
+    ROW_DIFFERENCE: "a difference, as the row's `unit` says; of shares a fraction too",
 }  # fmt: skip
 
 
@@ -81,6 +84,8 @@ def cell(value: Any, unit: str) -> str:
         return "-"
     if isinstance(value, str):
         return value
+    if unit == "points":
+        return f"{number(float(value) * 100)} points"
     return _CELL.get(unit, number)(float(value))
 
 
@@ -88,5 +93,13 @@ def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
     """Header, rows and how many of the first columns are text, of the columns that views for people show."""
     columns = [column for column in table.columns if column.shown]
     left = next((i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns))
-    rows = [[cell(row.get(c.id), row.get("unit", "") if c.unit == ROW_UNIT else c.unit) for c in columns] for row in table.rows]
+    rows = [[cell(row.get(c.id), _unit_in(row, c.unit)) for c in columns] for row in table.rows]
     return [c.label for c in columns], rows, max(left, 1)
+
+
+def _unit_in(row: dict[str, Any], unit: str) -> str:
+    """The unit of a column in one row."""
+    if unit not in (ROW_UNIT, ROW_DIFFERENCE):
+        return unit
+    own = str(row.get("unit", ""))
+    return "points" if unit == ROW_DIFFERENCE and own == "share" else own

@@ -22,7 +22,25 @@ from ckptcost.report.study import UNITS, Study, Table
 from ckptcost.version import __version__
 
 SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.0"
-Unit = Literal["", "1", "count", "share", "s", "bytes", "bytes_per_s", "W", "kWh", "GPU-h", "USD", "kgCO2e", "h", "USD/h", "bool", "@unit"]
+Unit = Literal[
+    "",
+    "1",
+    "count",
+    "share",
+    "s",
+    "bytes",
+    "bytes_per_s",
+    "W",
+    "kWh",
+    "GPU-h",
+    "USD",
+    "kgCO2e",
+    "h",
+    "USD/h",
+    "bool",
+    "@unit",
+    "@difference",
+]
 Kind = Literal["simulation", "optimum", "solution", "comparison", "sensitivity", "audit"]
 
 

@@ -53,7 +53,7 @@ def test_the_ends_of_a_bar_are_the_models(cli, path, low, high, of):
 
 def test_all_inputs_are_for_programs_and_a_few_for_people(cli):
     few = cli("sensitivity", "-s", "llama31-405b-16k", "--top", "2")
-    assert "more in -f csv and -f json" in few.out
+    assert "more in -f csv and -f json" in " ".join(few.out.split())
     found = document(cli("sensitivity", "-s", "llama31-405b-16k", "--top", "2", "-f", "json"))["tables"]
     assert len(found["tornado_top"]["rows"]) == len(found["measure_next_top"]["rows"]) == len(found["elasticities_top"]["rows"]) == 2
     inputs = {row["input"] for row in found["elasticities"]["rows"]}

@@ -519,3 +519,28 @@ def test_saves_that_are_safe_at_once_are_asked_about_where_that_is_another_quest
         times = [each.recovery_s for each in solve(resolved(shape), what, gate("goodput>=0.5")).circumstances]
         assert (NOTHING_ELSE in times) == (lagging and what in ("stall", "interval"))
         assert bool(times) == (what != "read")
+
+
+def test_without_failures_the_scenario_as_it_stands_saves_once():
+    s = changed(BASE, failures__failures_per_node_s=0.0, failures__failures_per_s=0.0, policy__cadence="optimal")
+    trials = Trials(resolved(s), gate("goodput>=0.9"))
+    assert trials.asked_s == float(s.work_s)
+    assert trials.as_it_stands(None).outcome.saves == pytest.approx(1.0)
+
+
+def test_several_drains_at_once_let_intervals_be_shorter():
+    """Skipping: an interval of one m-th of a drain, less stall and drag, is the shortest that is really made with m in flight."""
+    for m in (1.0, 4.0):
+        s = changed(ASYNC, policy__when_busy="skip", policy__in_flight=m, policy__slowdown_fraction=0.01, tier__write_bytes_per_s=2e9)
+        plan = plan_of(s)
+        found = Trials(resolved(s), gate("goodput>=0.3")).window()
+        least_s = float(plan.saved.lag_s / m - plan.saved.stall_s - 0.01 * plan.saved.lag_s)
+        assert found.needed.value == pytest.approx(least_s, rel=1e-9)
+        assert found.at_best.value >= least_s * (1 - 1e-9)
+
+
+def test_a_strict_target_is_missed_at_its_edge():
+    for text, met in (("goodput>=0.5", True), ("goodput>0.5", False), ("wall<=2 h", True), ("wall<2 h", False)):
+        trials = Trials(resolved(BASE), gate(text))
+        edge = trials.as_it_stands(None)._replace(measured=trials.gate.limit)
+        assert trials.met(edge) is met, text

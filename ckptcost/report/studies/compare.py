@@ -11,10 +11,10 @@ from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import RESULTS, Difference, Result, difference, inputs_changed, line_difference, lines_of, words_changed
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import quantity
+from ckptcost.present.amounts import count, quantity
 from ckptcost.present.words import line_label
 from ckptcost.report.studies.compare_words import about, findings, not_told, warnings, work_differs
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Column, Study, Table
 from ckptcost.scenario import Input
 
 PEOPLE: dict[str, tuple[str, Any]] = {
@@ -116,12 +116,12 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
     ]  # fmt: skip
     first = (Column("label", "result"), Column("quantity", "id", shown=False), Column("unit", "unit", shown=False))
     own = tuple(Column(letter, letter, ROW_UNIT) for letter in letters)
-    note = "A difference of goodput is in points. " + not_told(answer)
+    note = not_told(answer)
     if len(letters) == 2:
-        columns = (*first, *own, Column("B_difference", "B - A", ROW_UNIT), Column("B_relative", "of A", "share"))
+        columns = (*first, *own, Column("B_difference", "B - A", ROW_DIFFERENCE), Column("B_relative", "of A", "share"))
         return [Table("side_by_side", "Side by side", columns, rows, note)]
     relative = tuple(Column(f"{letter}_relative", f"{letter} - A", "share") for letter in letters[1:])
-    differences = tuple(Column(f"{letter}_difference", f"{letter} - A", ROW_UNIT) for letter in letters[1:])
+    differences = tuple(Column(f"{letter}_difference", f"{letter} - A", ROW_DIFFERENCE) for letter in letters[1:])
     return [
         Table("side_by_side", "Side by side", (*first, *own), rows),
         Table("differences", "Differences from A", (*first, *differences), rows, note),
@@ -154,6 +154,8 @@ def said_of(i: Input | None) -> str:
     """An input as somebody wrote it, and what it rests on."""
     if i is None:
         return "-"
+    if not i.unit and i.figure.value < float("inf"):
+        return f"{count(i.figure.value)} ({i.figure.basis or 'assumed'})"
     text = i.figure.text if any(letter.isalpha() for letter in i.figure.text) else quantity(i.figure.value, i.unit)
     return f"{'unlimited' if i.figure.value == float('inf') else text} ({i.figure.basis or 'assumed'})"
 

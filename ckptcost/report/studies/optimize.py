@@ -68,7 +68,7 @@ def _about(found: Optimum) -> list[str]:
     modes = " and ".join(dict.fromkeys(each.mode for each in found.options))
     return [
         f"{size(float(full_bytes(s.checkpoint)))} a save, {count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, "
-        f"a failure each {duration(float(mtbf_s(plan.failures_per_s)))}; on {where}, {modes}; objective: {found.objective}"
+        f"a failure every {duration(float(mtbf_s(plan.failures_per_s)))}; on {where}, {modes}; objective: {found.objective}"
     ]
 
 

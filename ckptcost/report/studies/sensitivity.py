@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcost.jobs.levers import Lever
-from ckptcost.jobs.sensitivity import MEASURED, Response, Sensitivity, Share
+from ckptcost.jobs.sensitivity import MEASURED, NOISE, Response, Sensitivity, Share
 from ckptcost.present.amounts import between, count, duration, number, quantities, quantity, share
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.compare import PEOPLE
@@ -110,8 +110,18 @@ def _tornado(found: Sensitivity, top: int) -> list[Table]:
         for each in found.swings
     ]  # fmt: skip
     title = f"Each input through its range: {found.measure.label}" + ("" if unit in ("s", "share") else f", {unit}")
-    note = "The swing is in points." if unit == "share" else ""
-    return _both(Table("tornado", title, columns, rows), "tornado_top", title, top, note)
+    note = "The swing is in points. " if unit == "share" else ""
+    note += _held(found)
+    full = Table("tornado", title, columns, rows)
+    moving = sum(1 for each in found.swings if not each.swing <= NOISE * abs(found.value))
+    return _both(full, "tornado_top", title, min(top, moving), note.strip())
+
+
+def _held(found: Sensitivity) -> str:
+    """A power that was derived from the training power stays where it is when that one moves."""
+    derived = any(i.path == "cluster.gpu_stall" and "cluster.stall_fraction" in i.figure.note for i in found.case.resolved.inputs)
+    moves = any(each.lever.path == "cluster.gpu_train" and each.swing > NOISE * abs(found.value) for each in found.swings)
+    return "cluster.gpu_train moves alone, cluster.gpu_stall stays." if derived and moves else ""
 
 
 def _next(found: Sensitivity, top: int) -> list[Table]:
@@ -186,7 +196,8 @@ def _to_measure(found: Sensitivity) -> list[str]:
         text = f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of the {found.measure.label}; "
         if left < 0.995:
             now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
-            text += f"with it known the range would shrink from {now} to {then}{_unit_words(found)}."
+            inside = found.low <= each.low and each.high <= found.high
+            text += f"with it known the range would {'shrink' if inside else 'go'} from {now} to {then}{_unit_words(found)}."
         else:
             text += "with it known the range would hardly shrink, as the others keep it wide."
         said.append(text)

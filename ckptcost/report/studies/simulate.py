@@ -78,7 +78,7 @@ def _about(found: Simulation) -> list[str]:
     limit = "" if asked.limit_s == NEVER else f", stopped after {duration(asked.limit_s)}"
     tiers = [found.resolved.names[name] for name in ("tier", "second_tier", "third_tier") if name in found.resolved.names]
     return [
-        f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, {s.policy.mode} saves each "
+        f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, {s.policy.mode} saves every "
         f"{duration(float(found.outcome.interval_s))} to {', then '.join(tiers)}; "
         f"{size(float(found.outcome.plan.saved.written_bytes))} a save.",
         f"{process[0].upper()}{process[1:]}, {inputs}{limit}; seed {asked.seed}.",
