@@ -89,7 +89,12 @@ def three_tiers(
         raise InputError("three tiers have no closed form", where="--check", remedy="they need at least 2 simulated runs")
     levels, base_s, multiples = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):
-        raise InputError("a tier that no failure needs has no best interval", key="failures", remedy="see failures.second_loss_fraction")
+        names = ("first", "second", "third")
+        idle = next((name for name, level in zip(names, levels, strict=True) if not level.mtbf_s < math.inf), "last")
+        raise InputError(
+            f"no failure needs the {idle} tier, so it has no best interval", key="failures",
+            remedy="set failures.node_loss_fraction and failures.second_loss_fraction, or leave that tier out",
+        )  # fmt: skip
     seen: dict[tuple[float, float, float], Tried] = {}
 
     def at(interval_s: float, n: float, m: float) -> Tried:
