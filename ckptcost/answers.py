@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ckptcost.catalog.interruptions import law_of, limit_of, read_kinds, read_trace
-from ckptcost.catalog.keys import CADENCES
+from ckptcost.catalog.interruptions import law_of, read_kinds, read_trace
+from ckptcost.catalog.schema import flag_value
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.interruptions import NEVER
-from ckptcost.core.units import parse
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, gate_of
-from ckptcost.jobs.model import with_tier
-from ckptcost.jobs.one import one_of
+from ckptcost.jobs.model import one_of, with_tier
 from ckptcost.jobs.walks import Asked
 from ckptcost.layers import Layer, read_layer
 from ckptcost.report.study import Study
@@ -30,10 +28,10 @@ def asked_of(
     law, shape, mean_s = law_of(failures)
     if trace is not None and failures != "exponential":
         raise InputError("a record and a law contradict each other", where="--trace", remedy="give one of --trace and --failures")
-    return Asked(
-        runs, seed, law if trace is None else "trace", shape, mean_s, read_trace(trace, trace_span) if trace is not None else None,
-        read_kinds(kinds) if kinds is not None else (), NEVER if limit is None else limit_of("--limit", limit), inputs, workers=workers,
-    )  # fmt: skip
+    recorded = read_trace(trace, trace_span) if trace is not None else None
+    limit_s = NEVER if limit is None else flag_value("--limit", limit, "s")
+    said = read_kinds(kinds) if kinds is not None else ()
+    return Asked(runs, seed, law if trace is None else "trace", shape, mean_s, recorded, said, limit_s, inputs, workers=workers)
 
 
 def simulation(
@@ -89,7 +87,7 @@ def _three_tiers(
         return None
     if len(tiers) > 1 or mode == "both":
         raise InputError("one first tier and one mode at a time with three tiers", where="--tier" if len(tiers) > 1 else "--mode")
-    timed = any({*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys() for layer in layers)
+    timed = any(layer.has_cadence for layer in layers)
     said = {"policy": {**({"mode": mode} if mode else {}), **({} if timed else {"optimal": objective or "time"})}}
     resolved = resolve(catalog, [*with_tier(catalog, layers, tiers[0] if tiers else None, None, None), read_layer(catalog, said, "--mode")])
     return resolved, objective or resolved.scenario.policy.objective, timed
@@ -121,10 +119,7 @@ def price(
         raise InputError("names no faster tier", where="--against", remedy="e.g. --tier nas-hdd --against flash-shared")
     capital_usd = None
     if capex is not None:
-        try:
-            capital_usd = parse(capex, "usd")
-        except InputError as error:
-            raise error.at("--capex") from None
+        capital_usd = flag_value("--capex", capex, "usd")
         if not capital_usd > 0:
             raise InputError("a purchase costs something", where="--capex", remedy='e.g. "500000 USD"')
     slow, fast = (side_of(one_of(catalog, layers, each), keep_interval) for each in (tier, against))

@@ -35,6 +35,11 @@ class Layer(NamedTuple):
     def is_flag(self) -> bool:
         return self.label.startswith("--")
 
+    @property
+    def has_cadence(self) -> bool:
+        """Whether it says how often to save."""
+        return not {*CADENCES, "optimal"}.isdisjoint(self.sections.get("policy", {}))
+
 
 def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
     """A validated document as a layer."""
@@ -122,7 +127,7 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
                 dropped = [key for key in values[section] if said_by[section][key] != "defaults"]
                 for key in dropped:
                     del values[section][key], said_by[section][key]
-            if section == "policy" and said.keys() & {*CADENCES, "optimal"}:
+            if section == "policy" and layer.has_cadence:
                 for cadence in (*CADENCES, "optimal"):
                     values[section].pop(cadence, None)
             for key, value in said.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.files import text_of, toml_of
-from ckptcost.catalog.schema import printable
+from ckptcost.catalog.schema import flag_value, printable
 from ckptcost.core.units import DAY_S, HOUR_S, parse
 from ckptcost.errors import InputError, UnknownName, brief
 
@@ -149,7 +149,9 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
     found.sort(key=lambda each: each[0])
     times_s = tuple(time for time, _ in found)
     # one mean gap after the last event, so that the rate is kept when the record repeats
-    span_s = parse(span, "s") if span is not None else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
+    span_s = (
+        flag_value("--trace-span", span, "s") if span is not None else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
+    )
     if not span_s > times_s[-1]:
         remedy = 'give the length of the record, e.g. --trace-span "54 days", longer than its last time'
         raise InputError("ends with its last interruption", where="--trace-span" if span is not None else path, remedy=remedy)
@@ -195,11 +197,3 @@ def law_of(said: str) -> tuple[str, float, float | None]:
     except InputError as error:
         raise error.at("--failures") from None
     return law, shape, mean_s
-
-
-def limit_of(where: str, said: str) -> float:
-    """A length of time given in a flag."""
-    try:
-        return parse(said, "s")
-    except InputError as error:
-        raise error.at(where) from None

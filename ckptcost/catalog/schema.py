@@ -157,6 +157,14 @@ def saves_of(raw: Any, key: str) -> float:
         raise error.at(key=key) from None
 
 
+def flag_value(flag: str, said: str, unit: str) -> float:
+    """A quantity that a flag gives."""
+    try:
+        return parse(said, unit)
+    except InputError as error:
+        raise error.at(flag) from None
+
+
 def _basis(basis: str) -> None:
     if basis and basis not in BASES:
         raise UnknownName("basis", basis, BASES, key="basis")

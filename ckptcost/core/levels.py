@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ckptcost.core.domain import Number
 from ckptcost.core.failures import Recovery, States, recovered
-from ckptcost.core.numeric import exp, expm1, exprel, log1p, ratio, times, where
+from ckptcost.core.numeric import exp, expm1, exprel, log1p, minimum, ratio, times, where
 
 
 def period(
@@ -21,6 +21,7 @@ def period(
     `spared_per_s` and `lost_per_s` are the rates of failures that the first tier survives and does not survive.
     """
     rate = spared_per_s + lost_per_s
+    recovery, second_recovery = _held(recovery, rate), _held(second_recovery, rate)
     spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
     exposed_s = recovery.exposed_s
     # odds of losing the period to getting through, however often the first tier is needed on the way: exact for any length
@@ -58,6 +59,16 @@ def period(
     return States(
         working_s, stalling_s + second_stalling_s, detect_s, reschedule_s, init_s, load_s, warmup_s, starts, second_stalling_s
     )  # fmt: skip
+
+
+MOST_REPEATS = 600.0
+"""l*R past which a recovery is as good as endless, exp(600) tries, and a few steps further the exponentials overflow"""
+
+
+def _held(recovery: Recovery, rate: Number) -> Recovery:
+    """A recovery that the exponentials can hold."""
+    share = minimum(1.0, ratio(MOST_REPEATS, rate * recovery.exposed_s))
+    return recovery._replace(init_s=share * recovery.init_s, load_s=share * recovery.load_s, warmup_s=share * recovery.warmup_s)
 
 
 def _chance(odds: Number) -> Number:

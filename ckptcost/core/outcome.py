@@ -70,8 +70,12 @@ def plan_of(s: Scenario) -> Plan:
         return Plan(saved, None, recovery, None, rate, 0.0 * rate)
     second = timing.save(s.checkpoint, s.second_tier, s.cluster, s.policy)
     second_recovery = _recovery(s, timing.load_s(s.checkpoint, s.second_tier, s.cluster))
-    spares = s.tier.survives in ("node", "site")
-    return Plan(saved, second, recovery, second_recovery, rate, 0.0 * rate if spares else rate * s.failures.node_loss_fraction)
+    return Plan(saved, second, recovery, second_recovery, rate, rate * first_lost_fraction(s))
+
+
+def first_lost_fraction(s: Scenario) -> Number:
+    """Share of the failures that the first tier's copy does not survive."""
+    return 0.0 if s.tier.survives in ("node", "site") else s.failures.node_loss_fraction
 
 
 def _recovery(s: Scenario, load_s: Number) -> Recovery:
@@ -154,7 +158,11 @@ def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Numb
     run = run_at(s, plan, interval_s)
     if objective == "time":
         return run.spent.wall_s
-    bill = bill_of(s, run.spent, plan.saved, plan.second)
+    return billed(bill_of(s, run.spent, plan.saved, plan.second), objective)
+
+
+def billed(bill: Bill, objective: str) -> Number:
+    """What a bill counts for an objective: J, USD, or kgCO2e (location-based, and embodied where known)."""
     if objective == "carbon":
         return bill.total("location_kgco2e") + known(bill.total("embodied_kgco2e"), 0.0)
     return bill.total("energy_j" if objective == "energy" else "cost_usd")

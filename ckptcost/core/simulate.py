@@ -12,7 +12,7 @@ from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.interruptions import NEVER, Floats, Kind
 from ckptcost.core.job import Job, Runs
 from ckptcost.core.money import kept_saves
-from ckptcost.core.outcome import Plan
+from ckptcost.core.outcome import Plan, first_lost_fraction
 from ckptcost.core.rhythm import rhythm_of
 from ckptcost.core.timing import Save
 
@@ -28,8 +28,7 @@ def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
     if s.second_tier is None:
         names = {"failure": 1.0}
     else:
-        spares = s.tier.survives in ("node", "site")
-        node = 0.0 if spares else float(f.node_loss_fraction)
+        node = float(first_lost_fraction(s))
         worst = min(float(f.second_loss_fraction), node) if s.third_tier is not None else 0.0
         names = {"first tier survives": 1.0 - node, "node lost": node - worst, "second tier lost": worst}
     return tuple(

@@ -18,8 +18,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.errors import InputError, UnknownName, brief
-from ckptcost.jobs.model import Case, as_planned, case_of
-from ckptcost.jobs.one import one_of
+from ckptcost.jobs.model import Case, as_planned, case_of, one_of
 from ckptcost.layers import Layer, set_layer
 from ckptcost.scenario import ranges_of, ties_of
 

@@ -84,6 +84,15 @@ def _is_plain(said: str) -> bool:
     return True
 
 
+def no_percentiles(gates: Sequence[Gate], where: str = "") -> None:
+    """A closed form gives one figure; percentiles are of many runs."""
+    for gate in gates:
+        if gate.statistic:
+            raise InputError(
+                f"{gate.text!r} asks for a percentile of a single figure", where=where, remedy="`ckptcost simulate` has percentiles"
+            )
+
+
 def judged(gates: Sequence[Gate], value_of: Callable[[Gate], float], of: str = "") -> list[Verdict]:
     """Each gate against the value that a result gives for it."""
     verdicts = []

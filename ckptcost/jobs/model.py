@@ -10,18 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.axes import one_cadence
-from ckptcost.catalog.keys import CADENCES
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
+from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError
-from ckptcost.jobs.gates import Gate, Verdict, judged
+from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
+from ckptcost.jobs.needs import unknown_inputs
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
-
-OBJECTIVES = ("time", "energy", "usd", "carbon")
 
 
 class Case(NamedTuple):
@@ -85,15 +84,9 @@ def computable(resolved: Resolved, outcome: Outcome) -> None:
             remedy='give failures.rate, or an interval such as --interval "1 h"',
         )
     if not outcome.interval_s > 0:
-        needs = {
-            "energy": "cluster.gpu_train, gpu_stall, host_train",
-            "usd": "cluster.gpu_price, site.tariff",
-            "carbon": "site.grid_location and the powers",
-        }
-        raise InputError(
-            f"the best interval for {policy.objective} cannot be computed", key="policy.optimal",
-            remedy=f"a figure it needs is unknown ({needs.get(policy.objective, 'the save time')})",
-        )  # fmt: skip
+        needs = ", ".join(unknown_inputs(resolved.scenario, policy.objective)) or "the save time"
+        remedy = f"a figure it needs is unknown ({needs})"
+        raise InputError(f"the best interval for {policy.objective} cannot be computed", key="policy.optimal", remedy=remedy)
 
 
 def model(
@@ -123,7 +116,7 @@ def compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], L
     for layer in layers:
         if "id" in layer.sections.get("tier", {}):
             tiers = ()
-        if {*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys():
+        if layer.has_cadence:
             saves = ()
         tiers, saves = layer.compare_tiers or tiers, layer.compare_saves or saves
         counted_by = layer if layer.compare_saves else counted_by
@@ -142,6 +135,13 @@ def with_tier(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves
     return under_flags(layers, *chosen)
 
 
+def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -> Resolved:
+    """The scenario on one tier, at one cadence: the tier that is named, else the first of those it compares."""
+    tiers, saves, counted_by = compared(layers)
+    chosen = tier if tier is not None else tiers[0] if tiers else None
+    return resolve(catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by))
+
+
 def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
     """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
     return [*(layer for layer in layers if not layer.is_flag), *chosen, *(layer for layer in layers if layer.is_flag)]
@@ -149,9 +149,7 @@ def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
 
 def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
     """Every target held against every case."""
-    for gate in gates:
-        if gate.statistic:
-            raise InputError(f"{gate.text!r} asks for a percentile of a single figure", remedy="`ckptcost simulate` has percentiles")
+    no_percentiles(gates)
     several = len(cases) > 1
     return [
         verdict

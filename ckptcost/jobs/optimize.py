@@ -11,16 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.catalog.keys import CADENCES
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.nested import Joint, Nested, first_order_levels, joint_interval_s, level_waste, nested, nested_base_s
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.jobs.gates import Gate, Verdict, judged
-from ckptcost.jobs.model import compared, with_tier
-from ckptcost.jobs.one import one_of
+from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
+from ckptcost.jobs.model import compared, one_of, with_tier
 from ckptcost.jobs.pareto import Front, Option, option_of, pareto
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import resolve
@@ -94,10 +92,8 @@ def optimize(
     for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
         if said and said not in known:
             raise UnknownName(kind, said, known, where=f"--{kind}")
-    for gate in gates:
-        if gate.statistic:
-            raise InputError(f"{gate.text!r} asks for a percentile of a single figure", remedy="`ckptcost simulate` has percentiles")
-    timed = any({*CADENCES, "optimal"} & layer.sections.get("policy", {}).keys() for layer in layers)
+    no_percentiles(gates)
+    timed = any(layer.has_cadence for layer in layers)
     if not timed:  # what is looked for need not be given
         layers = [*layers, read_layer(catalog, {"policy": {"optimal": objective or "time"}}, "--objective", "--objective")]
     options = tuple(
@@ -121,7 +117,7 @@ def optimize(
         classic,
         point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
         _curve(option, objective),
-        _levels(option, objective, timed) if option.plan.second is not None else None,
+        _levels(option, objective, timed and name_of(today) == name_of(option)) if option.plan.second is not None else None,
         pareto(options),
         tuple(caution for caution in cautions_of(option.scenario, recommended.outcome) if bool(caution.holds)),
         tuple(judged(gates, lambda gate: float(gate.measure.of(recommended.outcome)), name_of(option) if len(options) > 1 else "")),
@@ -148,10 +144,6 @@ def _recommended(options: Sequence[Option], objective: str) -> Option:
             remedy=f"not known: {needs}" if needs else "a save that costs nothing is best made all the time",
         )
     return min(able, key=lambda option: float(cost_at(option.scenario, option.plan, objective, option.best[objective])))
-
-
-def _now(option: Option, timed: bool) -> list[tuple[str, float]]:
-    return [("now", float(interval_of(option.scenario, option.plan)))] if timed else []
 
 
 def point_of(option: Option, name: str, interval_s: float, on: Option | None = None) -> Point:
@@ -186,7 +178,7 @@ def _curve(option: Option, objective: str) -> Curve:
     return Curve(interval_s, outcome, {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known})
 
 
-def _levels(option: Option, objective: str, timed: bool) -> Levels:
+def _levels(option: Option, objective: str, is_now: bool) -> Levels:
     """The joint optimum, the best interval at the n that is given, what runs now, and the rounded rule."""
     s, plan = option.scenario, option.plan
     p, second = s.policy, plan.second
@@ -206,7 +198,7 @@ def _levels(option: Option, objective: str, timed: bool) -> Levels:
         joint = joint_interval_s(s, plan, objective)
     tries = [("joint", joint.interval_s, joint.second_every), ("given", option.best[objective], float(p.second_every))]
     tries += [("rule", rule.base_s, rule.multiples[-1])] if 0 < rule.base_s < math.inf and multiples[-1] < math.inf else []
-    tries += [(name, interval_s, float(p.second_every)) for name, interval_s in _now(option, timed)]
+    tries += [("now", float(interval_of(s, plan)), float(p.second_every))] if is_now else []
     points = []
     for name, interval_s, every in tries:
         changed = replace(s, policy=replace(p, second_every=every))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from ckptcost.core.bill import OF_THE_JOB, Quantity
+from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import UNKNOWN
+from ckptcost.core.measures import BILLED
 from ckptcost.core.numeric import known
 from ckptcost.core.outcome import Outcome, Plan
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.jobs.gates import Gate
+from ckptcost.jobs.gates import Gate, no_percentiles
 from ckptcost.jobs.knobs import KNOBS, RANGES, Knob, back_in, recovery_scaled, recovery_today
 from ckptcost.jobs.model import two_tiers_at_most
 from ckptcost.jobs.textbook import first_order
@@ -80,8 +81,7 @@ def check(what: str, gate: Gate, keep_interval: bool) -> None:
     """Questions that have no answer."""
     if what not in KNOBS and what not in RANGES:
         raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"])
-    if gate.statistic:
-        raise InputError(f"{gate.text!r} asks for a percentile of a single figure", where="--for", remedy="write e.g. goodput>=0.95")
+    no_percentiles([gate], "--for")
     if gate.measure.id not in OBJECTIVES:
         raise InputError(f"{gate.measure.id} is no target to solve for", where="--for", remedy="known: " + ", ".join(OBJECTIVES))
     if gate.operator.startswith(">") != (gate.measure.better == "high"):
@@ -131,13 +131,9 @@ def shares_of(outcome: Outcome) -> Shares:
     return Shares(float(outcome.goodput), *(float(part) / wall_s for part in parts))
 
 
-QUANTITY_OF: dict[str, Quantity] = {"gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e"}
-"""measures that are a total of the bill"""
-
-
 def parts_of(outcome: Outcome, measure_id: str) -> dict[str, float]:
     """What a bill's total is made of, by cause: saves, redone, restart, loading, keeping."""
-    quantity = QUANTITY_OF[measure_id]
+    quantity = BILLED[measure_id]
     parts = {"saves": 0.0, "redone": 0.0, "restart": 0.0, "loading": 0.0, "keeping": 0.0}
     names = {"redone_work": "redone", "restart": "restart", "loading": "loading"}
     for line in outcome.run.of():

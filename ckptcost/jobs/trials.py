@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core import outcome as core
-from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.failures import Recovery
-from ckptcost.core.numeric import ratio
+from ckptcost.core.domain import Scenario
 from ckptcost.core.outcome import Outcome, Plan
 from ckptcost.core.solve import boundary
 from ckptcost.jobs.gates import Gate
@@ -28,25 +26,6 @@ Change = Callable[[Plan], Plan]
 
 def unchanged(plan: Plan) -> Plan:
     return plan
-
-
-MOST_REPEATS = 600.0
-"""l*R past which a recovery is as good as endless, exp(600) tries, and a few steps further the model's exponentials overflow"""
-
-
-def bounded(plan: Plan) -> Plan:
-    """The plan with recoveries that the exponentials can hold: with two tiers an endless one from the first leaves the second."""
-    if not plan.failures_per_s * max(r.exposed_s for r in (plan.recovery, plan.second_recovery) if r is not None) > MOST_REPEATS:
-        return plan
-    return plan._replace(
-        recovery=_held(plan.recovery, plan.failures_per_s),
-        second_recovery=None if plan.second_recovery is None else _held(plan.second_recovery, plan.failures_per_s),
-    )
-
-
-def _held(recovery: Recovery, failures_per_s: Number) -> Recovery:
-    share = min(1.0, float(ratio(MOST_REPEATS, failures_per_s * recovery.exposed_s)))
-    return recovery._replace(init_s=share * recovery.init_s, load_s=share * recovery.load_s, warmup_s=share * recovery.warmup_s)
 
 
 class Reached(NamedTuple):
@@ -102,14 +81,14 @@ class Trials:
         Emissions of electricity are least where its energy is: what the making of the hardware emitted is in no target.
         """
         with np.errstate(over="ignore"):
-            best_s = float(core.best_interval_s(s, bounded(plan), "energy" if self.objective == "carbon" else self.objective))
+            best_s = float(core.best_interval_s(s, plan, "energy" if self.objective == "carbon" else self.objective))
         if best_s != best_s:  # a trial so far off that the run never ends
             best_s = self.asked_s
         return max(min(best_s, float(s.work_s)), LEAST_INTERVAL_S)
 
     def reached(self, s: Scenario, plan: Plan, value: float, interval_s: float) -> Reached:
         with np.errstate(over="ignore"):
-            outcome = core.outcome_at(s, bounded(plan), interval_s)
+            outcome = core.outcome_at(s, plan, interval_s)
         return Reached(value, outcome, float(self.gate.measure.of(outcome)))
 
     def as_it_stands(self, knob: Knob | None) -> Reached:

@@ -10,11 +10,11 @@ import numpy as np
 
 from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.core import streams
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.domain import Scenario
 from ckptcost.core.draws import Ranges, placed
 from ckptcost.core.interruptions import NEVER, Floats, Kind, Platform, Process, Renewal, Replay, platform_times_s
 from ckptcost.core.job import Job, Runs, Step
+from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
 from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
 from ckptcost.core.timing import nodes_of
@@ -183,8 +183,7 @@ def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator
 
 def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None) -> dict[str, Floats]:
     """Runs start..stop-1."""
-    runs, s, job = walked(prepared, start, stop, note)
-    plan = plan_of(s)
+    runs, s, plan, job = walked(prepared, start, stop, note)
     spent = spent_of(s, plan, job, runs)
     bill = bills_of(s, plan, spent)
     count = stop - start
@@ -193,20 +192,17 @@ def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None]
         "wall": wall_s, "kept": runs.kept_s, "goodput": runs.kept_s / wall_s, "failures": runs.interruptions,
         "saves": runs.saves, "redone": spent.redone_s, "slowed": spent.slowed_s, "stall_time": runs.stall_s, "detect": runs.detect_s,
         "reschedule": runs.reschedule_s, "init": runs.init_s, "load": runs.load_s, "warmup": runs.warmup_s,
-        **{name: bill.total(quantity) for name, quantity in zip(BILLED, QUANTITIES, strict=True)},
+        **{name: bill.total(quantity) for name, quantity in BILLED.items()},
         "finished": runs.finished.astype(float),
     }  # fmt: skip
     part = {name: np.broadcast_to(np.asarray(value, dtype=float), (count,)) for name, value in values.items()}
     return part | {"by_kind": runs.by_kind}
 
 
-BILLED = ("kwh", "gpu_hours", "usd", "kgco2e", "market_kgco2e", "embodied_kgco2e")
-"""measures that come from the bill, in the order of its quantities"""
-
-
 def walked(
     prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None, line: list[Step] | None = None
-) -> tuple[Runs, Scenario, Job]:
+) -> tuple[Runs, Scenario, Plan, Job]:
+    """Runs start..stop-1 to their end, with the scenario, plan and job that they are runs of."""
     asked = prepared.asked
     ids: Any = np.arange(start, stop, dtype=np.int64)
     s = prepared.scenario
@@ -238,7 +234,7 @@ def walked(
         horizon_s *= HORIZON
     if line is not None and steps is not None:
         line += steps
-    return runs, s, job
+    return runs, s, plan, job
 
 
 def _process(prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon_s: float) -> Process:

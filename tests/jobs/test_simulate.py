@@ -363,7 +363,7 @@ def test_the_drawn_world_is_walked_through():
         patch.setattr(
             walks, "_process", lambda p, s, ids, rate_per_s, horizon_s: rates.append(rate_per_s) or real(p, s, ids, rate_per_s, horizon_s)
         )
-        _, world, job = walks.walked(prepared, 0, 200, None)
+        _, world, _, job = walks.walked(prepared, 0, 200, None)
     assert rates[0] == pytest.approx(plan_of(world).failures_per_s)
     assert rates[0].std() > 0.1 * rates[0].mean()
     f = world.failures

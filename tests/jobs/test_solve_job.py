@@ -22,7 +22,7 @@ from ckptcost.core.timing import read_rate_bytes_per_s, write_rate_bytes_per_s
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, gate_of
 from ckptcost.jobs.knobs import KNOBS, RANGES
-from ckptcost.jobs.one import one_of
+from ckptcost.jobs.model import one_of
 from ckptcost.jobs.price import breakeven, side_of
 from ckptcost.jobs.solve import NOTHING_ELSE, parts_of, shares_of, solve
 from ckptcost.jobs.trials import OBJECTIVES, Found, Trials

@@ -192,7 +192,7 @@ def _contradiction(verdict: Verdict, about: Mapping[str, str], readings: Sequenc
         hint = f"It would hold with {best.reading}."
     else:
         hint = f"With {best.reading}, {distance(best.factor)} apart."
-    assumes = f" (if {verdict.fact.assumes})" if verdict.fact.assumes else ""
+    assumes = f" (assuming {verdict.fact.assumes})" if verdict.fact.assumes else ""
     return f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives {gives}{assumes}: {far}. {hint}"
 
 

@@ -8,11 +8,11 @@ from math import isfinite
 from typing import Any
 
 from ckptcost.core.cautions import cautions_of
-from ckptcost.core.measures import Measure, saves_per_day
+from ckptcost.core.measures import BILLED, Measure, saves_per_day
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.gates import Verdict
 from ckptcost.jobs.knobs import read_today, recovery_s
-from ckptcost.jobs.solve import NOTHING_ELSE, QUANTITY_OF, Solution, parts_of, shares_of
+from ckptcost.jobs.solve import NOTHING_ELSE, Solution, parts_of, shares_of
 from ckptcost.jobs.trials import Reached
 from ckptcost.present.amounts import duration
 from ckptcost.present.words import caution_text
@@ -153,7 +153,7 @@ def _parts(solution: Solution) -> Table:
         if solution.status == "any"
         else "needed"
     )
-    if gate.measure.id in QUANTITY_OF and gate.measure.id != "gpu_hours":
+    if gate.measure.id in BILLED and gate.measure.id != "gpu_hours":
         unit = _COLUMN_UNIT[gate.measure.unit]
         today, then = parts_of(solution.today.outcome, gate.measure.id), parts_of(last.outcome, gate.measure.id)
         seen = 1e-9 * max(

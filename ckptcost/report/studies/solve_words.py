@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ckptcost.core.measures import saves_per_day
+from ckptcost.core.measures import BILLED, saves_per_day
 from ckptcost.core.solve import first_order_stall_s
 from ckptcost.core.units import DAY_S
-from ckptcost.jobs.solve import NOTHING_ELSE, QUANTITY_OF, Solution, parts_of, shares_of
+from ckptcost.jobs.solve import NOTHING_ELSE, Solution, parts_of, shares_of
 from ckptcost.jobs.trials import Reached
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import measured as said
@@ -88,7 +88,7 @@ def _infeasible(solution: Solution, at_best: str) -> list[str]:
 def reasons(solution: Solution, reached: Reached) -> str:
     """What stands in the way, the largest part first."""
     measure = solution.gate.measure
-    if measure.id in QUANTITY_OF and measure.id != "gpu_hours":
+    if measure.id in BILLED and measure.id != "gpu_hours":
         parts = parts_of(reached.outcome, measure.id)
         whole = sum(parts.values())
         named = [(value, f"{PARTS[name]} {said(value, measure.id, measure.unit)}") for name, value in parts.items()]
