@@ -4,8 +4,11 @@ CkptcostError 1          the command could not be carried out
 |-- Mismatch 1           `check`: a report does not agree with its own arithmetic
 |-- InputError 2         a flag, scenario, catalogue or report file is wrong: where, what, remedy
 |   |-- UnitError        a quantity without a unit, or with the wrong one
-|   `-- UnknownName      no such entry; carries "did you mean"
-`-- OutputError 4        the result could not be written (full disk, closed pipe, no permission)
+|   |-- UnknownName      no such entry; carries "did you mean"
+|   `-- RunFileError     not a run file, or one of a newer version
+|-- OutputError 4        the result could not be written (full disk, closed pipe, no permission)
+|-- MeterUnavailable 5   what was asked for cannot be measured here: reason and remedy
+`-- MeterLost 5          it answered before and does not now; a recorder goes on without it and says so
 
 The front ends catch CkptcostError and nothing wider; anything else is a defect.
 """
@@ -75,3 +78,21 @@ class UnknownName(InputError):
 
 class OutputError(CkptcostError):
     exit_code = 4
+
+
+class RunFileError(InputError):
+    """A run file that cannot be read: not ours, or written by a newer version."""
+
+
+class MeterUnavailable(CkptcostError):
+    """There is nothing to read, and why."""
+
+    exit_code = 5
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        self.reason, self.remedy = reason, remedy
+        super().__init__(f"{reason}. {remedy}" if remedy else reason)
+
+
+class MeterLost(MeterUnavailable):
+    """A meter that answered before does not answer any more."""

@@ -20,7 +20,7 @@ ROW_DIFFERENCE = "@difference"
 UNITS = {
     "": "text", "1": "a plain number", "count": "things counted", "share": "a fraction of 1", "s": "seconds", "bytes": "bytes",
     "bytes_per_s": "bytes per second", "W": "watts", "kWh": "kilowatt-hours", "GPU-h": "GPU-hours", "USD": "dollars", "kgCO2e": "kilograms",
-    "h": "hours", "USD/h": "dollars an hour", "bool": "true or false", ROW_UNIT: "as the row's `unit` says",
+    "h": "hours", "USD/h": "dollars an hour", "J": "joules", "GPU-s": "GPU-seconds", "bool": "true or false", ROW_UNIT: "as the row's `unit` says",
     ROW_DIFFERENCE: "a difference, as the row's `unit` says; of shares a fraction too",
 }  # fmt: skip
 
@@ -64,11 +64,14 @@ class Study(NamedTuple):
     gates: Sequence[Verdict] = ()
     resolved: Sequence[Resolved] = ()
     """the scenarios it rests on, whose inputs the document lists"""
+    simulated: bool = False
+    """measured figures that come from a simulation or a replay, not from this machine"""
 
 
 _CELL = {
     "1": number, "count": count, "share": share, "s": duration, "bytes": size, "bytes_per_s": rate, "W": number, "kWh": number,
     "GPU-h": number, "USD": number, "kgCO2e": number, "h": number, "USD/h": number,
+    "J": number, "GPU-s": number,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The document of a study, schema ckptcost.study 1.0: tables by name, a unit for every column, null = unknown.
+"""The document of a study, schema ckptcost.study 1.1: tables by name, a unit for every column, null = unknown.
 
 Written strictly: unknown keys and non-finite numbers are refused.
 """
@@ -21,7 +21,7 @@ from ckptcost.report.factors import Part, factor_of, plain_factor
 from ckptcost.report.study import UNITS, Study, Table
 from ckptcost.version import __version__
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.0"
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.1"
 Unit = Literal[
     "",
     "1",
@@ -37,11 +37,13 @@ Unit = Literal[
     "kgCO2e",
     "h",
     "USD/h",
+    "J",
+    "GPU-s",
     "bool",
     "@unit",
     "@difference",
 ]
-Kind = Literal["simulation", "optimum", "solution", "comparison", "sensitivity", "audit"]
+Kind = Literal["simulation", "optimum", "solution", "comparison", "sensitivity", "audit", "measurement", "checkup"]
 
 
 class _Part(BaseModel):
@@ -99,6 +101,7 @@ class StudyDocument(_Part):
     findings: list[str]
     warnings: list[Warned]
     requirements: list[GatePart]
+    simulated: bool = Field(False, description="measured figures come from a simulation or a replay, not from a machine's meters")
     scenarios: list[ScenarioPart]
     reproducibility: Reproducible
 
@@ -135,6 +138,7 @@ def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), fil
              "limit": tidy(v.gate.limit), "value": tidy(v.value), "unit": v.gate.measure.unit, "of": v.of, "met": v.met}
             for v in study.gates
         ],
+        "simulated": study.simulated,
         "scenarios": scenarios,
     }  # fmt: skip
     return {

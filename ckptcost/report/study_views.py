@@ -14,6 +14,7 @@ from ckptcost.report.study import Study, Table, shown_cells
 from ckptcost.report.to_csv import lines, safe
 
 WIDTH = 80
+SIMULATED = "SIMULATED: nothing here was measured on this machine."
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> str:
@@ -22,7 +23,8 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> str:
 
 def text(study: Study) -> str:
     """The answer in sentences, then its tables."""
-    out = [_wrapped(study.title), "=" * min(len(study.title), WIDTH), *(_wrapped(line) for line in study.about)]
+    out = [_wrapped(study.title), "=" * min(len(study.title), WIDTH), *([SIMULATED] if study.simulated else [])]
+    out += [_wrapped(line) for line in study.about]
     if study.findings:
         out += ["", *(_wrapped(line, "- ", "  ") for line in study.findings)]
     for table in study.tables:
@@ -44,7 +46,7 @@ def _gates(gates: Sequence[Verdict]) -> list[str]:
 
 def to_markdown(study: Study) -> str:
     """The same for a pull request or a wiki."""
-    out = [f"# {study.title}", "", *study.about]
+    out = [f"# {study.title}", "", *([f"**{SIMULATED}**", ""] if study.simulated else []), *study.about]
     if study.findings:
         out += ["", *(f"- {line}" for line in study.findings)]
     for table in study.tables:
@@ -64,7 +66,10 @@ def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty cell where unknown."""
     table = study.tables[0] if name is None else _named(study, name)
     header = [_headed(column.id, column.unit) for column in table.columns]
-    return lines([header, *([_raw(row.get(column.id), column.unit) for column in table.columns] for row in table.rows)])
+    rows = [[_raw(row.get(column.id), column.unit) for column in table.columns] for row in table.rows]
+    if study.simulated:  # a column, because a comment line breaks what reads the file
+        header, rows = [*header, "simulated"], [[*row, "true"] for row in rows]
+    return lines([header, *rows])
 
 
 def _named(study: Study, name: str) -> Table:
@@ -75,7 +80,7 @@ def _named(study: Study, name: str) -> Table:
 
 
 _SUFFIX = {"s": "s", "bytes": "bytes", "bytes_per_s": "bytes_per_s", "W": "w", "kWh": "kwh", "GPU-h": "gpu_hours", "USD": "usd",
-           "kgCO2e": "kgco2e", "h": "hours", "USD/h": "usd_per_hour"}  # fmt: skip
+           "kgCO2e": "kgco2e", "h": "hours", "USD/h": "usd_per_hour", "J": "j", "GPU-s": "gpu_s"}  # fmt: skip
 
 
 def _headed(name: str, unit: str) -> str:

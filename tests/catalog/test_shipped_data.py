@@ -273,6 +273,8 @@ def used_sources() -> frozenset[str]:
         texts.append(toml(path)["source"])
         texts += [figure["source"] for _, _, figure in figures(path)]
     texts += [text for path in OTHERS for text in cited(toml(path))]
+    for page in (ROOT / "docs").rglob("*.md"):
+        texts += re.findall(r"\[`([\w-]+)`\](?!\()", page.read_text("utf-8"))
     return frozenset(name for text in texts for name in named(text))
 
 
