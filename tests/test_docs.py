@@ -22,7 +22,10 @@ from ckptcost.catalog.store import Catalog
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
-SHARED = {"sweep": "outcome", "measures": "outcome", **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate")}
+SHARED = {
+    "sweep": "outcome", "channels": "counters", "measures": "outcome",
+    **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate"),
+}  # fmt: skip
 """core modules that share another one's page"""
 NO_FORMULAS = {"__init__", "domain", "numeric"}
 

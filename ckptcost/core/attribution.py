@@ -1,0 +1,321 @@
+"""From joules of a domain to what a checkpoint cost it: absolute, above idle, standing still, and what a drain adds to training.
+
+    excess       joules - baseline_w * length
+    extra        joules of the drain - training_w * length of the drain      training_w: usual power just before, outside all windows
+    share        joules, each instant divided evenly among the windows open in it: shares add up to the union's joules
+
+Which of them is the cost is the reader's question; each has its range, and a reason where it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil, isnan, nan, sqrt
+from statistics import median
+from typing import Final, NamedTuple
+
+from ckptcost.core.channels import Basis, Channel
+from ckptcost.core.reconcile import NONE_SPENT, Energy, Measured, difference, taken, times, total, unknown
+from ckptcost.core.windows import Phase, Piece, Stretch, Window, extent, of_each, quiet_before, timeline, union
+
+Joules = Callable[[str, float, float], Measured]
+"""joules of a domain from one instant to another, as the counters give them"""
+BASELINE_LASTS_S: Final = 30 * 86400.0
+WHOLE: Final = 0.999
+"""a bin with a gap in it has no peak"""
+MOST_BINS: Final = 4096
+LEAST_USUAL, MOST_USUAL = 5, 12
+"""bins of a second or more that the usual power is made of"""
+"""a longer phase has wider bins, and says so"""
+
+
+class Baseline(NamedTuple):
+    """Idle power of one domain, measured on purpose with nothing running. A mean over a run would latch whatever ran."""
+
+    power_w: float
+    low_w: float
+    high_w: float
+    taken_s: float = nan
+    """when, on the calendar"""
+    host: str = ""
+    driver: str = ""
+
+
+class Place(NamedTuple):
+    """Where and when the run was: what a baseline is held against."""
+
+    host: str = ""
+    driver: str = ""
+    at_s: float = nan
+
+
+class Power(NamedTuple):
+    """Watts of a phase. The peak is the highest mean over `peak_over_s`: a shorter one is not seen."""
+
+    mean_w: Energy
+    peak_w: float
+    peak_over_s: float
+
+
+class Cost(NamedTuple):
+    """What one window cost one domain."""
+
+    window: str
+    domain: str
+    absolute: Energy
+    """from begin until it is safe and training goes on"""
+    share: Energy
+    """the same with shared instants divided; these add up over windows"""
+    excess: Energy
+    stall: Energy
+    """the joules of the time in which training stood still"""
+    drain: Energy
+    """mostly training's own"""
+    training_w: Energy
+    """the reference of `extra`"""
+    extra: Energy
+    """what draining adds to training, divided where several drain at once; may be negative within its range"""
+    overlap_s: float
+    """the drain less the stalls of other windows"""
+
+
+class Opportunity(NamedTuple):
+    """What standing still kept from being done."""
+
+    stalled_gpu_s: float
+    waited_gpu_s: float
+    """of it, GPUs whose own rank was done and stood waiting for a slower one"""
+    why: str = ""
+
+
+class Provenance(NamedTuple):
+    """Where a number of joules comes from, all of it, beside the number."""
+
+    domain: str
+    quantity: str
+    source: str
+    scope: str
+    boundary: str
+    basis: Basis
+    device: str
+    driver: str
+    tick_s: float | None
+    averaging_s: float | None
+    looks: float | None
+    accuracy: float | None
+    """the sensor's own published error, which no range here contains"""
+    coverage: float
+    """share of the window that the number is of"""
+    ticks: int | None
+    gaps: int | None
+    resolved_s: float | None
+    """how far the points that it rests on lie apart"""
+    note: str
+
+
+def provenance(channel: Channel, amount: Measured, driver: str = "", tick_s: float | None = None) -> Provenance:
+    """`tick_s` as measured in this run has precedence over the published one."""
+    gaps = getattr(amount, "gaps", None)
+    return Provenance(
+        channel.domain, channel.quantity, channel.source, channel.scope, channel.boundary, channel.basis, channel.device, driver,
+        channel.tick_s if tick_s is None else tick_s, channel.averaging_s, channel.looks, channel.accuracy, amount.coverage,
+        getattr(amount, "ticks", None), None if gaps is None else len(gaps), getattr(amount, "resolved_s", None), channel.note,
+    )  # fmt: skip
+
+
+def in_turn(parts: Sequence[tuple[Energy, float]]) -> Energy:
+    """Joules one after the other, with the lengths of time they are of."""
+    length_s = sum(part_s for _, part_s in parts)
+    summed = total([part for part, _ in parts])
+    covered_s = sum(part.coverage * part_s for part, part_s in parts)
+    return summed._replace(coverage=covered_s / length_s) if summed.known and length_s > 0 else summed
+
+
+def spent(joules: Joules, domain: str, stretches: Iterable[Stretch]) -> Energy:
+    """Joules of some stretches together; no time costs nothing, whoever measures."""
+    return in_turn([(taken(joules(domain, begin_s, end_s)), end_s - begin_s) for begin_s, end_s in stretches if end_s > begin_s])
+
+
+def mean_w(energy: Energy, length_s: float) -> Energy:
+    """Mean power over the covered part: what is not covered is in neither."""
+    return times(energy, 1.0 / (length_s * energy.coverage)) if energy.known and length_s > 0 else unknown(energy.why or "NO_TIME")
+
+
+def usual_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
+    """Power of a stretch as it mostly is: the mean of the middle half of its bins, so that a start or a pause in it does not count.
+
+    The range is two standard errors of that, by the bins' median deviation, and the range of the stretch's own joules.
+    """
+    begin_s, end_s = quiet
+    mean = mean_w(spent(joules, domain, [quiet]), end_s - begin_s)
+    count = min(int(end_s - begin_s), MOST_USUAL)
+    if not mean.known or count < LEAST_USUAL:
+        return mean
+    width_s = (end_s - begin_s) / count
+    bins = [taken(joules(domain, begin_s + n * width_s, begin_s + (n + 1) * width_s)) for n in range(count)]
+    watts = sorted(one.value / width_s for one in bins if one.known and one.coverage >= WHOLE)
+    if len(watts) < LEAST_USUAL:
+        return mean
+    cut = len(watts) // 4
+    middle = watts[cut : len(watts) - cut]
+    usual = sum(middle) / len(middle)
+    error = 2.0 * 1.4826 * median(abs(one - usual) for one in watts) / sqrt(len(watts))
+    return mean._replace(value=usual, low=usual - error - (mean.value - mean.low), high=usual + error + (mean.high - mean.value))
+
+
+def excess(absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None) -> Energy:
+    """Above idle, both over the covered part. A baseline of another host or driver, or older than 30 days, is used and flagged.
+
+    >>> excess(Energy(1000.0, 990.0, 1010.0), 10.0, Baseline(80.0, 75.0, 85.0))[:3]
+    (200.0, 140.0, 260.0)
+    """
+    if baseline is None or isnan(baseline.power_w):
+        return unknown(absolute.why or "NO_BASELINE", *absolute.flags)
+    idle_w = taken(Energy(baseline.power_w, baseline.low_w, baseline.high_w))
+    above = difference(absolute, times(idle_w, length_s * absolute.coverage))
+    return _judged(above._replace(flags=above.flags + tuple(_doubts(baseline, place))))
+
+
+def _doubts(baseline: Baseline, place: Place | None) -> Iterable[str]:
+    if place is None:
+        return
+    if baseline.host and place.host and baseline.host != place.host:
+        yield "BASELINE_OF_OTHER_HOST"
+    if baseline.driver and place.driver and baseline.driver != place.driver:
+        yield "BASELINE_OF_OTHER_DRIVER"
+    if isnan(baseline.taken_s):
+        yield "BASELINE_UNDATED"
+    elif abs(place.at_s - baseline.taken_s) > BASELINE_LASTS_S:
+        yield "BASELINE_OLD"
+
+
+def _judged(net: Energy) -> Energy:
+    """Zero within the range: the sign of the value says nothing."""
+    return net._replace(flags=(*net.flags, "NOT_DISTINGUISHABLE")) if net.low <= 0 <= net.high else net
+
+
+def opportunity(window: Window, gpus: float, gpus_of: Mapping[int, float] | None = None) -> Opportunity:
+    """GPUs times the window's stall. `gpus_of` a rank; without it they are spread evenly over the ranks that marked.
+
+    >>> from ckptcost.core.channels import Mark
+    >>> from ckptcost.core.phases import windows_of
+    >>> marks = [Mark(0.0, "begin", rank=0), Mark(2.0, "returned", rank=0), Mark(0.0, "begin", rank=1), Mark(5.0, "returned", rank=1)]
+    >>> opportunity(windows_of(marks)[0], gpus=16.0)[:2]
+    (80.0, 24.0)
+    """
+    if window.stall_s is None:
+        return Opportunity(nan, nan, window.begin_why or window.returned_why)
+    each = gpus / len(window.spans)
+    waited = sum((each if gpus_of is None else gpus_of.get(rank, nan)) * waited_s for rank, waited_s in window.waited_s.items())
+    return Opportunity(gpus * window.stall_s, waited)
+
+
+def power(joules: Joules, domain: str, phase: Phase, bin_s: float = 1.0) -> Power:
+    """Mean and peak of a phase; the last bin ends with the phase, overlapping the one before."""
+    if phase.length_s <= 0:
+        return Power(unknown("NO_TIME"), nan, 0.0)
+    mean = mean_w(spent(joules, domain, [(phase.begin_s, phase.end_s)]), phase.length_s)
+    width_s = min(max(bin_s, phase.length_s / MOST_BINS), phase.length_s)
+    begins = [phase.begin_s + width_s * n for n in range(ceil(phase.length_s / width_s - 1e-9) - 1)] + [phase.end_s - width_s]
+    seen = [taken(joules(domain, begin_s, begin_s + width_s)) for begin_s in begins]
+    peaks_w = [one.value / width_s for one in seen if one.coverage >= WHOLE]
+    # the last two bins overlap, so what lies beside the overlap can make the mean higher than both
+    return Power(mean, max([*peaks_w, mean.value] if mean.coverage >= WHOLE else peaks_w, default=nan), width_s)
+
+
+def attributed(
+    windows: Sequence[Window],
+    domains: Iterable[str],
+    joules: Joules,
+    since_s: float,
+    baselines: Mapping[str, Baseline] | None = None,
+    place: Place | None = None,
+) -> list[Cost]:
+    """Every window in every domain, by window; `since_s` is when recording began."""
+    known = [[extent(window)] if window.length_s is not None else [] for window in windows]
+    pieces = of_each(timeline(known), len(windows))
+    drains = [[_stretch(window.phase("drain"))] for window in windows]
+    stalls = [_stretch(window.phase("stall")) for window in windows]
+    # where any window holds training up, a drain has nothing to be compared with
+    calm = (piece for piece in timeline([*drains, stalls]) if piece.open[-1] < len(windows))
+    drained = of_each(calm, len(windows))
+    busy = union(extent(window) for window in windows)
+    quiet = [None if w.begin_s is None else quiet_before(busy, w.begin_s, since_s) for w in windows]
+    names = list(domains)
+    return [
+        _cost(window, name, joules, pieces[n], drained[n], quiet[n], (baselines or {}).get(name), place)
+        for n, window in enumerate(windows)
+        for name in names
+    ]
+
+
+def _stretch(phase: Phase | None) -> Stretch | None:
+    return None if phase is None else (phase.begin_s, phase.end_s)
+
+
+def _cost(
+    window: Window,
+    domain: str,
+    joules: Joules,
+    pieces: Sequence[Piece],
+    drained: Sequence[Piece],
+    quiet: Stretch | None,
+    baseline: Baseline | None,
+    place: Place | None,
+) -> Cost:
+    begin_s, end_s, length_s = window.begin_s, window.end_s, window.length_s
+    not_durable = window.begin_why or window.durable_why
+    absolute = share = above = unknown(not_durable)
+    if begin_s is not None and end_s is not None and length_s is not None:
+        absolute = share = spent(joules, domain, [(begin_s, end_s)])
+        if any(len(piece.open) > 1 for piece in pieces):
+            share = in_turn([(times(_of(joules, domain, piece), 1.0 / len(piece.open)), piece.length_s) for piece in pieces])
+            share = share._replace(flags=(*share.flags, "SHARED"))
+        above = excess(absolute, length_s, baseline, place)
+    stall, drain = window.phase("stall"), window.phase("drain")
+    stall_j = unknown(window.begin_why or window.returned_why) if stall is None else spent(joules, domain, [(stall.begin_s, stall.end_s)])
+    no_drain = unknown(window.returned_why or not_durable)
+    drain_j = no_drain if drain is None else spent(joules, domain, [(drain.begin_s, drain.end_s)])
+    training_w = unknown("NO_TRAINING_REFERENCE") if quiet is None else usual_w(joules, domain, quiet)
+    overlap_s = sum(piece.length_s for piece in drained)
+    if drain is None:
+        extra, overlap_s = no_drain, nan
+    elif drain.length_s == 0:
+        extra = NONE_SPENT
+    elif not drained:
+        extra = unknown("OTHERS_STALL")
+    else:
+        extra = _judged(in_turn([(_above_training(_of(joules, domain, piece), piece, training_w), piece.length_s) for piece in drained]))
+    return Cost(window.name, domain, absolute, share, above, stall_j, drain_j, training_w, extra, overlap_s)
+
+
+def _above_training(energy: Energy, piece: Piece, training_w: Energy) -> Energy:
+    expected = times(training_w, piece.length_s * energy.coverage)
+    return times(difference(energy, expected), 1.0 / len(piece.open))
+
+
+def _of(joules: Joules, domain: str, piece: Piece) -> Energy:
+    return spent(joules, domain, [(piece.begin_s, piece.end_s)])
+
+
+def own_cost(cpu_s: float, package_w: float, cores: float, busy_cores: float = nan, idle_w: float = nan) -> Energy:
+    """Joules of this program's own CPU seconds, modelled: nothing meters one core's share of a package.
+
+    The candidates for the watts of one busy core are an even share of the package, its power over the cores that were busy, and its
+    power above idle over them. The last is the value where idle and busy cores are known; the range holds all of them. At least one
+    core is busy while we run, so no CPU second costs more than the whole package.
+
+    >>> own_cost(cpu_s=2.0, package_w=200.0, cores=64, busy_cores=10.0, idle_w=80.0)[:3]
+    (24.0, 6.25, 40.0)
+    """
+    if not (cpu_s >= 0 and cores > 0):
+        return unknown("NO_CPU_TIME")
+    if isnan(package_w):
+        return unknown("NO_PACKAGE_METER")
+    busy = nan if isnan(busy_cores) else max(busy_cores, 1.0)
+    even_w = package_w / cores
+    candidates_w = [max(package_w - idle_w, 0.0) / busy, package_w / busy, even_w]
+    value_w = next(watts for watts in candidates_w if not isnan(watts))
+    known_w = [watts for watts in candidates_w if not isnan(watts)]
+    high_w = package_w if isnan(busy) else max(known_w)
+    return Energy(cpu_s * value_w, cpu_s * min(known_w), cpu_s * high_w, 1.0, "", ("MODELLED",))

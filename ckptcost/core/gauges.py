@@ -1,0 +1,206 @@
+"""Joules of a window, from samples of watts: the area under them, and what sampling, averaging and looking away leave open.
+
+A sample that is a mean over a tells of the middle of that time, so samples are moved back by a/2. Between two samples power is taken to
+lie between them: each span adds a trapezium and is uncertain by half of what the samples differ. Over many spans such errors are
+independent and add as squares. At the window's edges a mean over a carries up to a/8 of a step across.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcost.core import ticks
+from ckptcost.core.channels import Series
+from ckptcost.core.counters import FEW, TINY, Amount, Gap
+
+Floats = NDArray[np.float64]
+
+MISSING, UNSEEN_BEFORE, UNSEEN_AFTER, NO_SAMPLES = "missing-samples", "before-first-sample", "after-last-sample", "no-samples"
+SIGMAS: Final = 2.0
+"""how many standard deviations an interval reaches to either side"""
+GAP_S: Final = 2.0
+"""samples further apart leave the time between them unknown; three usual distances where that is more"""
+
+
+_MOST: Final = 20_000
+"""renewals that scatter is measured on, at most"""
+
+
+class _Line(NamedTuple):
+    """Power as samples draw it: through (at, power), with what is uncertain in each span."""
+
+    at: Floats
+    power: Floats
+    gaps: tuple[Gap, ...]
+    renewed_s: float
+    loose_s: float
+    """how far a sample's own time is uncertain to either side"""
+    rough: float
+    """scatter from sample to sample"""
+
+
+def energy(
+    series: Series, begin_s: float, end_s: float, *,
+    averaging_s: float | None = None, looks: float | None = None, tick_s: float | None = None,
+    resolution: float | None = None, most_gap_s: float | None = None,
+) -> Amount:  # fmt: skip
+    """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of time its sensor looks at; `tick_s`: how
+    often it is renewed, measured where it is not given; `most_gap_s`: longer without a sample is not covered.
+
+    >>> from ckptcost.core.channels import series
+    >>> watts = series([k / 10 for k in range(50)], [250.0] * 50)
+    >>> [round(part, 6) for part in energy(watts, 1.0, 3.0)[:4]]
+    [500.0, 500.0, 500.0, 1.0]
+    >>> energy(watts, 1.0, 6.0).gaps                       # nothing is known after the last sample, and nothing is made up
+    (Gap(begin_s=4.9, end_s=6.0, reason='after-last-sample'),)
+    """
+    if not begin_s <= end_s:
+        raise ValueError(f"no window from {begin_s} to {end_s}")
+    over_s = averaging_s or 0.0
+    margin_s = 4.0 * over_s + 2.0 * max(most_gap_s or GAP_S, tick_s or 0.0)
+    first, stop = np.searchsorted(series.t_s, [begin_s - margin_s, end_s + margin_s]).tolist()
+    first, stop = max(first - 8, 0), stop + 8
+    line = _line(Series(*(part[first:stop] for part in series)), over_s, tick_s, most_gap_s)
+    at, span_s = line.at, end_s - begin_s
+    if len(at) == 0:
+        return Amount(math.nan, math.nan, math.nan, math.nan, 0, (), True, math.nan, (NO_SAMPLES,))
+    inner = (gap for gap in line.gaps if gap.begin_s < end_s and gap.end_s > begin_s)
+    gaps = [Gap(max(gap.begin_s, begin_s), min(gap.end_s, end_s), gap.reason) for gap in inner]
+    if begin_s < at[0]:
+        gaps.insert(0, Gap(begin_s, min(float(at[0]), end_s), UNSEEN_BEFORE))
+    if end_s > at[-1]:
+        gaps.append(Gap(max(float(at[-1]), begin_s), end_s, UNSEEN_AFTER))
+    reasons = tuple(dict.fromkeys(gap.reason for gap in gaps))
+    covered_s = span_s - sum(gap.end_s - gap.begin_s for gap in gaps)
+    inside = int(np.diff(np.searchsorted(series.t_s, [begin_s, end_s]))[0])
+    inside = min(inside, math.ceil(covered_s / line.renewed_s)) if line.renewed_s > 0 else inside  # asking twice is no second sample
+    resolved_s = max(line.renewed_s, over_s)
+    if covered_s <= 1e-12 * span_s:
+        nothing = 0.0 if span_s == 0 and not gaps else math.nan
+        return Amount(nothing, nothing, nothing, 1.0 if nothing == 0 else math.nan, inside, tuple(gaps), True, resolved_s, reasons)
+    known = _without(begin_s, end_s, gaps)
+    areas = [_area(line, since_s, until_s) for since_s, until_s in known]
+    value, loose = math.fsum(area[0] for area in areas), math.fsum(area[1] for area in areas)
+    moved = [math.fsum(_area(line, since_s + shift_s, until_s + shift_s)[0] for since_s, until_s in known)
+             for shift_s in (-line.loose_s, line.loose_s) if shift_s]  # fmt: skip
+    loose += max((abs(other - value) for other in moved), default=0.0)
+    loose += math.fsum(_range(line, edge_s, over_s) for span in known for edge_s in span) * over_s / 8.0
+    if looks is not None and looks < 1.0:
+        # between two looks power differs from them about as much as they do from each other
+        loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
+    loose += (resolution or 0.0) / 2.0 * covered_s
+    return Amount(value, max(value - loose, 0.0), value + loose, covered_s / span_s, inside, tuple(gaps), inside < FEW, resolved_s, reasons)
+
+
+def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None) -> _Line:
+    """Samples where they belong in time. A value that is polled again before it was renewed is one sample, and one that stays the same
+    for long is many."""
+    answered = np.isfinite(series.value)
+    t_s, power, took_s = series.t_s[answered], series.value[answered], series.took_s[answered]
+    if len(t_s) == 0:
+        return _Line(t_s, power, (), math.nan, 0.0, 0.0)
+    polled_s = float(np.median(np.diff(t_s))) if len(t_s) > 1 else 0.0
+    most_s = most_gap_s or max(GAP_S, 3.0 * polled_s)
+    holes = np.flatnonzero(np.diff(t_s) > most_s)
+    new = np.concatenate([[0], np.flatnonzero(np.diff(power) != 0) + 1])
+    renewed_s = tick_s or (ticks.renewed_s(t_s[new[1:]]) if len(new) > FEW else polled_s)
+    middle = t_s + took_s / 2.0
+    each = np.arange(t_s[0], t_s[-1], max(renewed_s, polled_s, (t_s[-1] - t_s[0]) / _MOST, TINY))
+    each = np.searchsorted(t_s, each, side="right") - 1
+    rough = float(np.median(np.abs(np.diff(power[each], 2)))) / ticks.MEDIAN_OF_SECOND if len(each) > FEW else 0.0
+    if renewed_s > 1.5 * polled_s and len(new) > 1:
+        # polled more often than renewed: a sample was renewed between the poll that saw it first and the one before
+        first, after = np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s), (t_s + took_s)[new[1:]]
+        seen = np.concatenate([middle[:1], (first + after) / 2.0])
+        ends = np.maximum(np.append(seen[1:], middle[-1] + renewed_s) - renewed_s, seen)
+        at, power = np.repeat(seen, 2), np.repeat(power[new], 2)
+        at[1::2] = ends
+        at, loose_s = np.minimum(at, middle[-1]), polled_s / 2.0
+    else:
+        # polled as often as it is renewed, or less: what a poll sees is anything up to a renewal old, if that is known to matter
+        loose_s = min(tick_s or 0.0, polled_s) / 2.0
+        at = middle - loose_s
+    gaps = tuple(Gap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING) for k in holes)
+    return _Line(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
+
+
+def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float, float]]:
+    """The window's pieces between its gaps, which are in order."""
+    edges = [begin_s, *(edge for gap in gaps for edge in gap[:2]), end_s]
+    return [(since, until) for since, until in zip(edges[::2], edges[1::2], strict=True) if until > since]
+
+
+def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, float]:
+    """Joules under the line; how far they may be off if between samples power lies between them; and the sum of the squares of what
+    each span differs by."""
+    first, stop = int(np.searchsorted(line.at, begin_s, side="right")), int(np.searchsorted(line.at, end_s))
+    at = np.concatenate([[begin_s], line.at[first:stop], [end_s]])
+    power = np.interp(at, line.at, line.power)
+    span_s = np.diff(at)
+    joules = float(np.sum((power[1:] + power[:-1]) * span_s) / 2.0)
+    swing = np.abs(np.diff(power)) * span_s
+    squares = float(swing @ swing) / 2.0
+    off = min(float(swing[1:-1].sum()) / 2.0, SIGMAS * math.sqrt(float(swing[1:-1] @ swing[1:-1]) / 2.0))
+    # the window's first and last span are parts of longer ones, which power may go through late or early
+    whole = np.abs(np.diff(line.power[max(first - 1, 0) : stop + 1]))
+    if len(whole):
+        off += float(whole[0] * span_s[0]) + (float(whole[-1] * span_s[-1]) if len(span_s) > 1 else 0.0)
+    return joules, max(off, SIGMAS * line.rough * math.sqrt(float(span_s @ span_s))), squares
+
+
+def _range(line: _Line, edge_s: float, over_s: float) -> float:
+    """How far samples differ that may have taken in what lies across an edge."""
+    near = line.power[slice(*np.searchsorted(line.at, [edge_s - over_s, edge_s + over_s]))]
+    return float(np.ptp(near)) if len(near) else 0.0
+
+
+class Spread(NamedTuple):
+    """What a gauge said over a while: for baselines."""
+
+    mean: float
+    """over time, not over samples"""
+    low: float
+    high: float
+    """two standard errors to either side of the mean; neighbouring samples that resemble each other count as fewer"""
+    deviation: float
+    samples: int
+    median: float
+    p5: float
+    p95: float
+    coverage: float
+
+
+def spread(series: Series, begin_s: float, end_s: float, *, averaging_s: float | None = None, most_gap_s: float | None = None) -> Spread:
+    """Mean, scatter and percentiles of the samples in a window.
+
+    >>> from ckptcost.core.channels import series
+    >>> quiet = spread(series([k / 10 for k in range(100)], [70.0, 72.0] * 50), 0.0, 9.9)
+    >>> round(quiet.mean, 3), quiet.median, quiet.samples
+    (71.0, 71.0, 100)
+    """
+    first, stop = np.searchsorted(series.t_s, begin_s), np.searchsorted(series.t_s, end_s, side="right")
+    value = series.value[first:stop]
+    value = value[np.isfinite(value)]
+    count = len(value)
+    if count == 0:
+        return Spread(math.nan, math.nan, math.nan, math.nan, 0, math.nan, math.nan, math.nan, 0.0)
+    whole = energy(series, begin_s, end_s, averaging_s=averaging_s, most_gap_s=most_gap_s)
+    covered_s = whole.coverage * (end_s - begin_s)
+    mean = whole.value / covered_s if covered_s > 0 else float(value.mean())
+    deviation = float(value.std(ddof=1)) if count > 1 else math.nan
+    error = 2.0 * deviation / math.sqrt(_independent(value)) if count > 1 else math.nan
+    p5, median, p95 = (float(p) for p in np.percentile(value, [5, 50, 95]))
+    return Spread(mean, mean - error, mean + error, deviation, count, median, p5, p95, whole.coverage)
+
+
+def _independent(value: Floats) -> float:
+    """As how many independent samples these count: n*(1 - r)/(1 + r), with r their likeness to the ones before."""
+    about = value - value.mean()
+    square = float(about @ about)
+    likeness = float(about[1:] @ about[:-1]) / square if square > 0 else 0.0
+    likeness = min(max(likeness, 0.0), 1.0 - 1.0 / len(value))
+    return max(len(value) * (1.0 - likeness) / (1.0 + likeness), 1.0)

@@ -1,0 +1,209 @@
+"""From marks to windows: when a save began, when training went on, when the save was safe, and what lay between.
+
+A window is one checkpoint, whatever order its marks came in: the result depends on their times and names alone. Two partitions tile it,
+one for training (stall, drain) and one for storage (snapshot, write, fsync, commit). What no mark says is None with a code, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from math import isfinite
+from typing import Final
+
+from ckptcost.core.channels import Mark
+from ckptcost.core.windows import Flag, Phase, Span, Window
+
+MARKS: Final = ("begin", "snapshotted", "written", "synced", "committed", "returned", "durable", "end")
+"""the marks that make windows; all others are remarks"""
+STORAGE: Final = {"snapshotted": "snapshot", "written": "write", "synced": "fsync", "committed": "commit"}
+"""which phase of storage a mark ends, in the order they come in"""
+_FIRST_COUNTS: Final = ("begin", "returned")
+"""doubled marks: training was held up from the first begin to the first return, and a save of many files is written with the last one"""
+
+
+def windows_of(marks: Iterable[Mark]) -> list[Window]:
+    """All windows, by begin; a label used again after `returned` or `end` opens `label #2`.
+
+    >>> (save,) = windows_of([Mark(10.0, "begin", "step 9"), Mark(12.0, "returned", "step 9"), Mark(40.0, "synced", "step 9")])
+    >>> save.stall_s, save.drain_s, [phase.name for phase in save.phases], [phase.name for phase in save.storage]
+    (2.0, 28.0, ['stall', 'drain'], ['fsync'])
+    """
+    by_label: defaultdict[str, defaultdict[int, list[Mark]]] = defaultdict(lambda: defaultdict(list))
+    for mark in marks:
+        if mark.name in MARKS and isfinite(mark.t_s):
+            by_label[mark.window][mark.rank].append(mark)
+    taken = set(by_label)
+    windows = []
+    for label, by_rank in by_label.items():
+        uses = _together([span for rank in sorted(by_rank) for span in _spans_of(rank, by_rank[rank])])
+        for count, spans in enumerate(uses, start=1):
+            name, number = label, count
+            while count > 1 and name in taken:
+                name, number = f"{label} #{number}", number + 1
+            taken.add(name)
+            windows.append(_window(name, label, spans))
+    return sorted(windows, key=lambda window: (_first_s(window.spans), window.name))
+
+
+def _in_time(marks: list[Mark]) -> list[Mark]:
+    """By time. Where a begin stands at the same instant as others, those that the window before still lacks are its own, and come first."""
+    by_instant: defaultdict[float, list[Mark]] = defaultdict(list)
+    for mark in sorted(marks, key=lambda mark: MARKS.index(mark.name)):
+        by_instant[mark.t_s].append(mark)
+    ordered: list[Mark] = []
+    seen: set[str] = set()
+    for t_s in sorted(by_instant):
+        begins = [mark for mark in by_instant[t_s] if mark.name == "begin"]
+        others = [mark for mark in by_instant[t_s] if mark.name != "begin"]
+        before = [mark for mark in others if begins and seen and "end" not in seen and mark.name not in seen]
+        after = [mark for mark in others if mark not in before]
+        ordered += before + begins + after
+        seen |= {mark.name for mark in before}
+        if begins and (not seen or {"returned", "end"} & seen):
+            seen = {"begin"}
+        if seen:
+            seen |= {mark.name for mark in after}
+    return ordered
+
+
+def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
+    """One rank's marks of one label, cut where a begin follows a return or an end."""
+    uses: list[dict[str, float]] = []
+    flags: list[list[Flag]] = []
+    early: list[Mark] = []
+    for mark in _in_time(marks):
+        name = mark.name
+        if name == "begin" and (not uses or {"returned", "end"} & uses[-1].keys()):
+            uses.append({"begin": mark.t_s})
+            flags.append([])
+        elif not uses:
+            early.append(mark)
+        else:
+            which = len(uses) - 1
+            if which and name not in _FIRST_COUNTS and "returned" in uses[-1] and _still_drains(uses[-2], name):
+                which -= 1
+                for both in flags[-2:]:
+                    both.append(Flag("REUSED_WHILE_OPEN"))
+            if name in uses[which]:
+                flags[which].append(Flag("DOUBLED", name))
+                if name in _FIRST_COUNTS:
+                    continue
+            uses[which][name] = mark.t_s
+    if not uses and early:
+        uses, flags = [{}], [[Flag("BEGIN_MISSING", f"rank {rank}")]]
+        for mark in early:
+            uses[0][mark.name] = uses[0].get(mark.name, mark.t_s) if mark.name in _FIRST_COUNTS else mark.t_s
+    elif early:
+        flags[0] += [Flag("STRAY", mark.name) for mark in early]
+    return [_span(rank, at_s, odd) for at_s, odd in zip(uses, flags, strict=True)]
+
+
+def _still_drains(earlier: dict[str, float], name: str) -> bool:
+    """The save before, of the same name, may have this mark coming: the older is served first. Neither is certain, so both are flagged."""
+    return name not in earlier and not {"end", "durable", "committed"} & earlier.keys()
+
+
+def _span(rank: int, at_s: dict[str, float], odd: list[Flag]) -> Span:
+    span = Span(rank, at_s)
+    storage, disorder = _storage(span.begin_s, at_s, span.durable_s, span.returned_s)
+    return span._replace(storage=storage, flags=tuple(dict.fromkeys(odd + disorder)))
+
+
+def _first_s(spans: Iterable[Span]) -> float:
+    return min(min(span.at_s.values()) for span in spans)
+
+
+def _together(spans: list[Span]) -> list[list[Span]]:
+    """Which ranks' spans are one checkpoint: those that overlap in time, and neighbours that have no rank in common.
+
+    Numbering each rank's uses would pair the wrong ones from the first mark that is lost.
+    """
+    spans = sorted(spans, key=lambda span: (min(span.at_s.values()), span.rank))
+    clusters: list[list[Span]] = []
+    reach_s = -float("inf")
+    for span in spans:
+        if not clusters or min(span.at_s.values()) > reach_s:
+            clusters.append([])
+        clusters[-1].append(span)
+        reach_s = max(reach_s, *span.at_s.values())
+    uses: list[dict[int, Span]] = []
+    for cluster in clusters:
+        ranks = {span.rank for span in cluster}
+        here = [uses.pop()] if uses and not ranks & uses[-1].keys() else []
+        for span in cluster:
+            free = next((use for use in here if span.rank not in use), None)
+            if free is None:
+                here.append({span.rank: span})
+            else:
+                free[span.rank] = span
+        uses += here
+    return [[use[rank] for rank in sorted(use)] for use in uses]
+
+
+def _last(instants: list[float | None], without: str) -> tuple[float | None, str]:
+    """The last rank's instant, where all of them have one."""
+    known = [instant for instant in instants if instant is not None]
+    if len(known) == len(instants):
+        return max(known), ""
+    return None, "RANK_MISSING" if known else without
+
+
+def _window(name: str, label: str, spans: list[Span]) -> Window:
+    begin_s = min((span.at_s["begin"] for span in spans if "begin" in span.at_s), default=None)
+    finished = any({"returned", "durable", "synced", "committed", "end"} & span.at_s.keys() for span in spans)
+    without = "NOT_MARKED" if finished else "UNFINISHED"
+    returned_s, returned_why = _last([span.returned_s for span in spans], without)
+    durable_s, durable_why = _last([span.durable_s for span in spans], "UNSYNCED" if any(span.is_unsynced for span in spans) else without)
+    phases: list[Phase] = []
+    if begin_s is not None and returned_s is not None:
+        phases.append(Phase("stall", begin_s, returned_s))
+        if durable_s is not None:
+            phases.append(Phase("drain", returned_s, max(returned_s, durable_s)))
+    elif begin_s is not None and durable_s is not None:
+        phases.append(Phase("undivided", begin_s, durable_s))
+    latest = {mark: max(span.at_s[mark] for span in spans if mark in span.at_s) for mark in STORAGE if any(mark in s.at_s for s in spans)}
+    storage, disorder = _storage(begin_s, latest, durable_s, returned_s)
+    return Window(
+        name=name,
+        label=label,
+        begin_s=begin_s,
+        returned_s=returned_s,
+        durable_s=durable_s,
+        last_s=max(max(span.at_s.values()) for span in spans),
+        begin_why="" if begin_s is not None else "NO_BEGIN",
+        returned_why=returned_why,
+        durable_why=durable_why,
+        spans=tuple(spans),
+        phases=tuple(phases),
+        storage=storage,
+        flags=tuple(dict.fromkeys([flag for span in spans for flag in span.flags] + disorder)),
+    )
+
+
+def _storage(
+    begin_s: float | None, at_s: dict[str, float], durable_s: float | None, returned_s: float | None
+) -> tuple[tuple[Phase, ...], list[Flag]]:
+    """Phases of storage, each from the marked one before it to its own mark; marks against the order join their phases."""
+    if begin_s is None or not STORAGE.keys() & at_s.keys():
+        return (), []
+    pieces: list[Phase] = []
+    flags: list[Flag] = []
+    reach_s, joined = begin_s, ""
+    for mark, name in STORAGE.items():
+        if mark not in at_s:
+            continue
+        if at_s[mark] < reach_s:
+            flags.append(Flag("OUT_OF_ORDER", mark))
+            if pieces:
+                pieces[-1] = pieces[-1]._replace(name=f"{pieces[-1].name}+{name}")
+            else:
+                joined += f"{name}+"
+            continue
+        pieces.append(Phase(joined + name, reach_s, at_s[mark]))
+        reach_s, joined = at_s[mark], ""
+    for name, until_s in (("settle", durable_s), ("return", returned_s if durable_s is not None else None)):
+        if until_s is not None and until_s > reach_s:
+            pieces.append(Phase(name, reach_s, until_s))
+            reach_s = until_s
+    return tuple(pieces), flags
