@@ -47,7 +47,11 @@ def test_module(path):
         assert found == [], "only core/units.py knows how many joules are in a kWh"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+ONLINE = "ckptcost/meters/redfish.py"
+"""the one module that may: it asks the management controller that the user names, and nothing else"""
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path) != ONLINE], ids=name_of)
 def test_nothing_reaches_for_the_network(path):
     names = {
         alias.name.split(".")[0]

@@ -1,0 +1,280 @@
+"""What block devices did: bytes, operations, flushes, busy time and queue, from /proc/diskstats.
+
+Sectors there are 512 bytes whatever the drive's own are (Documentation/admin-guide/iostats.rst). Whole disks are parts; partitions, and
+device-mapper, md and loop devices over them, are details: their bytes pass through a disk that is counted already. RAM disks and zram
+are memory and left out. Flushes are counted from kernel 5.5 on, and for whole disks only.
+
+Busy time is that with at least one request under way, sampled in jiffies: few short requests count as more than they take. The
+`queue_s` counter is the integral of the number of requests, so its difference over a time is their mean number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel, Quantity, Role
+from ckptcost.errors import MeterLost
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.mounts import mount_of
+from ckptcost.meters.pressure import Kept, why
+
+SECTOR_BYTES = 512.0
+MS_WRAP_S = 2.0**32 / 1000.0
+"""the kernel prints times as 32 bits of milliseconds"""
+
+# quantity, its field after the name, and what makes a base unit of it
+_FIELDS: tuple[tuple[Quantity, int, float], ...] = (
+    ("written_bytes", 6, SECTOR_BYTES), ("read_bytes", 2, SECTOR_BYTES), ("writes", 4, 1.0), ("reads", 0, 1.0),
+    ("flushes", 15, 1.0), ("busy_s", 9, 1e-3), ("queue_s", 10, 1e-3), ("in_flight", 8, 1.0),
+)  # fmt: skip
+_OF_PARTITION = _FIELDS[:4]
+_MEMORY = re.compile(r"(ram|zram|nvme\d+c\d+n)\d+$")
+"""memory, and the hidden paths below a multipath NVMe namespace"""
+_STACKED = re.compile(r"(dm-|md|loop|bcache)\d+$")
+
+
+def numbers_of(text: bytes, only: Collection[bytes] | None = None) -> dict[bytes, list[bytes]]:
+    """The words after each device's name; the order of the lines and the number of fields (11, 15 or 17) are the kernel's business.
+    Devices that are not in `only` have an empty list, which saves most of the time.
+
+    >>> numbers_of(b" 8 0 sda 1 0 8 0 2 0 16 0 0 4 4")[b"sda"][6]
+    b'16'
+    """
+    found: dict[bytes, list[bytes]] = {}
+    for line in text.splitlines():
+        words = line.split(None, 3)
+        if len(words) == 4:
+            found[words[2]] = words[3].split() if only is None or words[2] in only else []
+    return found
+
+
+class Device(NamedTuple):
+    name: str
+    disk: str
+    """of a partition; otherwise the name itself"""
+    slaves: tuple[str, ...]
+    """what it lies on: dm, md, bcache"""
+    backing: str
+    """the file of a loop device"""
+    bytes: float
+    """its size; NaN where the system does not tell"""
+
+    @property
+    def is_detail(self) -> bool:
+        return bool(self.disk != self.name or self.slaves or _STACKED.match(self.name))
+
+
+def _word(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def device(name: str, sysfs: Path = Path("/sys")) -> Device:
+    """What sysfs knows of a disk or partition. `!` stands for `/` there (cciss!c0d0)."""
+    entry = name.replace("/", "!")
+    folder = sysfs / "block" / entry
+    disk = name
+    if not folder.exists():
+        homes = [home for home in (sysfs / "class" / "block" / entry,) if home.exists()]
+        inside = [home for home in (sysfs / "block").glob(f"*/{entry}") if (home / "partition").exists()]
+        if inside:
+            folder, disk = inside[0], inside[0].parent.name.replace("!", "/")
+        elif homes:
+            folder = homes[0]
+    slaves = tuple(sorted(found.name.replace("!", "/") for found in (folder / "slaves").glob("*")))
+    size = _word(folder / "size")
+    return Device(name, disk, slaves, _word(folder / "loop" / "backing_file"), float(size) * SECTOR_BYTES if size.isdigit() else NOTHING)
+
+
+def worth_counting(found: Device) -> bool:
+    """Not memory, and not a loop or network device that nothing is bound to (size 0)."""
+    return not _MEMORY.match(found.name) and found.bytes != 0
+
+
+class Home(NamedTuple):
+    """Where a path's bytes go: disks below everything, or the reason why no disk of this machine is known to take them."""
+
+    disks: tuple[str, ...]
+    chain: tuple[str, ...]
+    """from the file system down: dm-0, md0, sda2"""
+    fstype: str
+    mount: str
+    reason: str = ""
+    remedy: str = ""
+
+
+_NO_DISK = {
+    "tmpfs": ("tmpfs is memory: nothing reaches a drive", "save to a directory on a disk"),
+    "ramfs": ("ramfs is memory: nothing reaches a drive", "save to a directory on a disk"),
+    "nfs": ("NFS: the drives are the server's", "the nfs meter counts what goes over the wire"),
+    "nfs4": ("NFS: the drives are the server's", "the nfs meter counts what goes over the wire"),
+    "lustre": ("Lustre: the drives are the servers'", "the lustre meter counts what goes over the wire"),
+    "zfs": ("ZFS keeps its devices to itself", "name the pool's disks: zpool status -L"),
+}
+
+
+def _below(name: str, sysfs: Path, chain: list[str]) -> list[str]:
+    """The disks under a device, through dm, md and partitions; `chain` collects the way."""
+    if name in chain:
+        return []
+    chain.append(name)
+    here = device(name, sysfs)
+    if here.slaves:
+        return [disk for slave in here.slaves for disk in _below(slave, sysfs, chain)]
+    return [here.disk]
+
+
+def device_of(path: Path | str, *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), number: str | None = None) -> Home:
+    """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its major:minor."""
+    place = Path(os.path.realpath(path))
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    mount = mount_of(place, procfs)
+    fstype, point = (mount.fstype, mount.point) if mount else ("", "")
+    if number is None:
+        try:
+            st_dev = os.stat(place).st_dev
+        except OSError as error:
+            return Home((), (), fstype, point, f"{place}: {why(error)}", "name a directory that this user may enter")
+        number = f"{os.major(st_dev)}:{os.minor(st_dev)}"
+    name = os.path.basename(os.path.realpath(link)) if (link := sysfs / "dev" / "block" / number).exists() else ""
+    if not name and mount and mount.source.startswith("/dev/"):  # btrfs and the like have made-up numbers
+        name = os.path.basename(os.path.realpath(mount.source))
+        name = name if device(name, sysfs).bytes == device(name, sysfs).bytes else ""
+    if name:
+        chain: list[str] = []
+        disks = tuple(dict.fromkeys(_below(name.replace("!", "/"), sysfs, chain)))
+        loop = device(disks[0], sysfs).backing if len(disks) == 1 else ""
+        if loop and os.path.realpath(loop) != str(place):
+            under = device_of(loop, procfs=procfs, sysfs=sysfs)
+            return under._replace(chain=(*chain, *under.chain), fstype=fstype, mount=point)
+        return Home(disks, tuple(chain), fstype, point)
+    upper = re.search(r"upperdir=([^,]+)", mount.options) if mount and fstype == "overlay" else None
+    if upper and Path(upper[1]).exists():
+        return device_of(upper[1], procfs=procfs, sysfs=sysfs)._replace(fstype=fstype, mount=point)
+    if fstype == "overlay":
+        reason = "overlay: the directory below is not visible from inside the container"
+        return Home((), (), fstype, point, reason, "save to a volume, or name the disk by hand")
+    reason, remedy = _NO_DISK.get(fstype, (f"{fstype or 'its file system'} (device {number}) names no disk of this machine", ""))
+    return Home((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
+
+
+class Block(Basic):
+    """Eight channels a disk, four a partition; one read of /proc/diskstats for all of them."""
+
+    def __init__(self, devices: Sequence[Device], stats: Path, fields: dict[bytes, list[bytes]], sysfs: Path) -> None:
+        super().__init__("block")
+        self._kept = Kept(stats)
+        self._known = set(fields)
+        self._lines = len(fields)
+        self._plan: list[tuple[bytes, str, tuple[tuple[Quantity, int, float], ...]]] = []
+        channels = []
+        for found in devices:
+            have = len(fields.get(found.name.encode(), ()))
+            shown = _OF_PARTITION if found.disk != found.name else tuple(row for row in _FIELDS if row[1] < have)
+            role: Role = "detail" if found.is_detail else "part"
+            lies_on = ", ".join(found.slaves) or found.backing or (found.disk if found.disk != found.name else "")
+            domain = f"disk:{found.name}"
+            for quantity, at, unit in shown:
+                wraps_at = MS_WRAP_S if unit == 1e-3 else None
+                channels.append(
+                    Channel(domain, quantity, f"{stats} {found.name} field {at + 1}", "disk", role=role, wraps_at=wraps_at, resolution=unit,
+                            device=_word(sysfs / "block" / found.name / "device" / "model"), note=f"lies on {lies_on}" if lies_on else "")
+                )  # fmt: skip
+            self._plan.append((found.name.encode(), domain, shown))
+        self.channels = tuple(channels)
+        self._names = frozenset(name for name, _, _ in self._plan)
+        self._before: dict[bytes, tuple[int, int]] = {}
+        self._gone: set[bytes] = set()
+
+    def read(self, t_ns: int) -> list[float]:
+        try:
+            found = numbers_of(self._kept.whole(), self._names)
+        except OSError as error:
+            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
+        values: list[float] = []
+        for name, domain, shown in self._plan:
+            words = found.get(name)
+            if words is None:
+                if name not in self._gone:
+                    self._gone.add(name)
+                    self._before.pop(name, None)
+                    self.events.append(Event("lost", domain, "no longer in diskstats: unplugged, or detached"))
+                values += (NOTHING,) * len(shown)
+                continue
+            if name in self._gone:
+                self._gone.discard(name)
+                self.events.append(Event("found", domain, "back in diskstats; its counters began anew"))
+            try:
+                done = int(words[0]), int(words[4])
+                here = [int(words[at]) * unit for _, at, unit in shown]
+            except (ValueError, IndexError):
+                values += (NOTHING,) * len(shown)
+                continue
+            before = self._before.get(name)
+            self._before[name] = done
+            if before and (done[0] < before[0] or done[1] < before[1]):
+                # a drive of the same name: not a counter that wrapped, which the times would be taken for
+                self.events.append(Event("restarted", domain, "its counters fell: another drive under the same name"))
+                here = [NOTHING] * len(shown)
+            values += here
+        if len(found) != self._lines:
+            self._lines = len(found)
+            for new in sorted(found.keys() - self._known):
+                self._known.add(new)
+                if worth_counting(Device(os.fsdecode(new), os.fsdecode(new), (), "", NOTHING)):
+                    self.events.append(Event("note", f"disk:{os.fsdecode(new)}", "appeared during the run and is not recorded"))
+        return values
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), paths: Sequence[Path | str] = (), names: Sequence[str] = (),
+    partitions: bool = True,
+) -> Found:  # fmt: skip
+    """The devices called `names`, those below `paths` (disks, partitions and what lies between), or without either all that exist."""
+    stats = procfs / "diskstats"
+    try:
+        kept = Kept(stats)
+        fields = numbers_of(kept.whole())
+        kept.close()
+    except OSError as error:
+        remedy = f"mount procfs with diskstats visible: ls -l {stats}"
+        return Found((), (Absence("block", f"{stats}: {why(error)}", remedy, "storage"),))
+    absences = []
+    chosen: list[str] = []
+    for name in names:
+        chosen.append(name.removeprefix("/dev/"))
+    for path in paths:
+        home = device_of(path, procfs=procfs, sysfs=sysfs)
+        if home.reason:
+            absences.append(Absence(f"block {path}", home.reason, home.remedy, "storage"))
+        chosen += (*home.disks, *home.chain)
+    if not names and not paths:
+        chosen = [os.fsdecode(name) for name in fields]
+        devices = [found for name in chosen if worth_counting(found := device(name, sysfs))]
+    else:
+        devices = []
+        for name in dict.fromkeys(chosen):
+            if name.encode() in fields:
+                devices.append(device(name, sysfs))
+            else:
+                absences.append(Absence(f"block {name}", f"no {name} in {stats}", "the names there: lsblk", "storage"))
+    if not partitions:
+        devices = [found for found in devices if found.disk == found.name]
+    if not devices:
+        if not absences:
+            absences.append(
+                Absence("block", f"no block device in {stats}", "in a container or a diskless node: name a mount or a cgroup", "storage")
+            )
+        return Found((), tuple(absences))
+    devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
+    return Found((Block(devices, stats, fields, sysfs),), tuple(absences))

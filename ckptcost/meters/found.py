@@ -1,0 +1,165 @@
+"""Every meter of this machine that was asked for, and the reasons for what is not there. Each module is imported when its turn comes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ckptcost.errors import UnknownName
+from ckptcost.meters.base import Absence, Found, Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look for, and how."""
+
+    names: Sequence[str] = ()
+    """meters by name; empty: all that cost nothing to ask"""
+    every_gpu: bool = False
+    """not only those that CUDA_VISIBLE_DEVICES leaves"""
+    rapl: str = "auto"
+    directory: Path | None = None
+    """where checkpoints go: its disk or mount is read; without it all are"""
+    pid: int | None = None
+    """the job's root process; without it this one"""
+    redfish_url: str = ""
+    redfish_ca: str | None = None
+    redfish_insecure: bool = False
+    sysfs: Path = Path("/sys")
+    procfs: Path = Path("/proc")
+    environ: Mapping[str, str] | None = None
+    known: frozenset[str] = frozenset()
+    """domains whose power or energy another meter gives already"""
+
+
+def _nvml(w: Wanted) -> Found:
+    from ckptcost.meters import nvml
+
+    return nvml.find(visible=w.environ, everything=w.every_gpu, procfs=w.procfs, sysfs=w.sysfs)
+
+
+def _amd(w: Wanted) -> Found:
+    from ckptcost.meters import amd
+
+    first = len({domain.split(".")[0] for domain in w.known if domain.startswith("gpu:")})
+    return amd.find(visible=w.environ, everything=w.every_gpu, sysfs=w.sysfs, first=first)
+
+
+def _rapl(w: Wanted) -> Found:
+    from ckptcost.meters import rapl
+
+    return rapl.find(sysfs=w.sysfs, procfs=w.procfs, backend=w.rapl)  # type: ignore[arg-type]  # judged there
+
+
+def _hwmon(w: Wanted) -> Found:
+    from ckptcost.meters import hwmon
+
+    return hwmon.find(w.sysfs, beside_rapl=any(domain.startswith("cpu:") for domain in w.known))
+
+
+def _nvme(w: Wanted) -> Found:
+    from ckptcost.meters import nvme
+    from ckptcost.meters.background import Background
+
+    found = nvme.find(procfs=w.procfs, sysfs=w.sysfs, allow_commands="nvme" in w.names)
+    return Found([Background(meter) for meter in found.meters], found.absences)
+
+
+def _nvme_model(w: Wanted) -> Found:
+    from ckptcost.meters import nvme_model
+
+    return nvme_model.find(procfs=w.procfs, sysfs=w.sysfs, measured=w.known)
+
+
+def _block(w: Wanted) -> Found:
+    from ckptcost.meters import block
+
+    return block.find(procfs=w.procfs, sysfs=w.sysfs, paths=(w.directory,) if w.directory else ())
+
+
+def _process(w: Wanted) -> Found:
+    from ckptcost.meters import process
+
+    return process.find(procfs=w.procfs, sysfs=w.sysfs, pids=(w.pid if w.pid is not None else os.getpid(),))
+
+
+def _writeback(w: Wanted) -> Found:
+    from ckptcost.meters import writeback
+
+    return writeback.find(procfs=w.procfs, sysfs=w.sysfs)
+
+
+def _pressure(w: Wanted) -> Found:
+    from ckptcost.meters import pressure
+
+    return pressure.find(procfs=w.procfs, sysfs=w.sysfs)
+
+
+def _cgroup(w: Wanted) -> Found:
+    from ckptcost.meters import cgroup
+
+    return cgroup.find(procfs=w.procfs, sysfs=w.sysfs, pid=w.pid if w.pid is not None else "self")
+
+
+def _nfs(w: Wanted) -> Found:
+    from ckptcost.meters import mounts
+
+    return mounts.find(procfs=w.procfs, sysfs=w.sysfs, asked="nfs" in w.names)
+
+
+def _lustre(w: Wanted) -> Found:
+    from ckptcost.meters import lustre
+
+    asked = "lustre" in w.names
+    return lustre.find(procfs=w.procfs, sysfs=w.sysfs, asked=asked, allow_commands=asked)
+
+
+def _gds(w: Wanted) -> Found:
+    from ckptcost.meters import gds
+
+    return gds.find(procfs=w.procfs, sysfs=w.sysfs)
+
+
+def _ipmi(w: Wanted) -> Found:
+    from ckptcost.meters import ipmi
+
+    return ipmi.find("ipmi" in w.names)
+
+
+def _redfish(w: Wanted) -> Found:
+    from ckptcost.meters import redfish
+
+    environ = os.environ if w.environ is None else w.environ
+    user, password = environ.get("CKPTCOST_REDFISH_USER"), environ.get("CKPTCOST_REDFISH_PASSWORD")
+    return redfish.find(w.redfish_url, user, password, ca_file=w.redfish_ca, insecure=w.redfish_insecure)
+
+
+FINDERS: Mapping[str, tuple[Callable[[Wanted], Found], str]] = {
+    "nvml": (_nvml, "gpu"), "amd": (_amd, "gpu"), "rapl": (_rapl, "cpu"), "hwmon": (_hwmon, "node"),
+    "nvme": (_nvme, "storage"), "nvme-model": (_nvme_model, "storage"), "block": (_block, "storage"), "process": (_process, "storage"),
+    "writeback": (_writeback, "storage"), "pressure": (_pressure, "storage"), "cgroup": (_cgroup, "storage"), "nfs": (_nfs, "storage"),
+    "lustre": (_lustre, "storage"), "gds": (_gds, "storage"), "ipmi": (_ipmi, "node"), "redfish": (_redfish, "node"),
+}  # fmt: skip
+"""by name, with the kind of thing it measures"""
+ON_REQUEST = frozenset({"ipmi", "redfish"})
+"""start processes or use the network: only where they are named"""
+
+
+def found(wanted: Wanted) -> Found:
+    """Looks for each and keeps going; raises only for a name that no meter has."""
+    for name in wanted.names:
+        if name not in FINDERS:
+            raise UnknownName("meter", name, FINDERS, where="--meters")
+    meters: list[Meter] = []
+    absences: list[Absence] = []
+    for name, (finder, _) in FINDERS.items():
+        if wanted.names and name not in wanted.names and not (name == "redfish" and wanted.redfish_url):
+            continue
+        seen = finder(wanted)
+        meters += seen.meters
+        said = {c.domain for meter in seen.meters for c in meter.channels if c.quantity in ("power_w", "energy_j") and c.role != "detail"}
+        wanted = replace(wanted, known=wanted.known | said)
+        absences += seen.absences
+    return Found(tuple(meters), tuple(absences))

@@ -1,0 +1,97 @@
+"""What GPUDirect Storage moved: /proc/driver/nvidia-fs/stats.
+
+cuFile transfers between GPU and drive pass by the page cache, and it is not established that /proc/PID/io sees them. The driver counts
+operations and whole MiB of the node, all processes together, but only while its statistics are switched on, which they are not by
+default. The bytes arrive on the same disks as all others, so they are details. (NVIDIA/gds-nvidia-fs, src/nvfs-stat.c.)
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ckptcost.core.channels import Channel, Quantity
+from ckptcost.errors import MeterLost
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.pressure import Kept, why
+
+MIB = 1048576.0
+_ON = re.compile(rb"^IO stats: (\w+)", re.M)
+_WRITES = re.compile(rb"^Writes\s*:\s*n=(\d+) ok=(\d+) .*?writeMiB=(\d+)", re.M)
+_READS = re.compile(rb"^Reads\s*:\s*n=(\d+) ok=(\d+) .*?readMiB=(\d+)", re.M)
+_VERSION = re.compile(rb"^NVFS Driver\s*\(version: ([\w.]+)\)", re.M)
+_QUANTITIES: tuple[Quantity, ...] = ("written_bytes", "read_bytes", "writes", "reads")
+UNSEEN = (NOTHING,) * 4
+
+
+def stats(text: bytes) -> tuple[float, float, float, float]:
+    """Bytes written, bytes read, writes and reads that succeeded; NaN where the driver does not count.
+
+    >>> stats(b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\nWrites : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n")
+    (16777216.0, 8388608.0, 4.0, 2.0)
+    """
+    on = _ON.search(text)
+    if on and on[1] != b"Enabled":
+        return UNSEEN
+    wrote, read = _WRITES.search(text), _READS.search(text)
+    return (
+        float(wrote[3]) * MIB if wrote else NOTHING, float(read[3]) * MIB if read else NOTHING,
+        float(wrote[2]) if wrote else NOTHING, float(read[2]) if read else NOTHING,
+    )  # fmt: skip
+
+
+class Gds(Basic):
+    """Four channels of the node's cuFile traffic."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("gds")
+        self._kept = Kept(path)
+        self.channels = tuple(
+            Channel("host.gds", quantity, str(path), "host", role="detail", resolution=MIB if quantity.endswith("bytes") else 1.0)
+            for quantity in _QUANTITIES
+        )
+        self._on = True
+
+    def text(self) -> bytes:
+        return self._kept.whole()
+
+    def read(self, t_ns: int) -> tuple[float, ...]:
+        try:
+            text = self._kept.whole()
+        except OSError as error:
+            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
+        values = stats(text)
+        on = any(value == value for value in values)
+        if on is not self._on:
+            self._on = on
+            words = ("found", "IO statistics are on again") if on else ("lost", "somebody switched the driver's IO statistics off")
+            self.events.append(Event(words[0], "host.gds", words[1]))
+        return values
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
+    path = procfs / "driver" / "nvidia-fs" / "stats"
+    switch = sysfs / "module" / "nvidia_fs" / "parameters" / "rw_stats_enabled"
+    remedy = f"as root: echo 1 > {switch}; for good: options nvidia-fs rw_stats_enabled=1 in /etc/modprobe.d/nvidia-fs.conf"
+    try:
+        meter = Gds(path)
+        text = meter.text()
+    except OSError as error:
+        reason = f"{path}: {why(error)}"
+        if isinstance(error, FileNotFoundError):
+            remedy = "where cuFile is used: modprobe nvidia-fs (package nvidia-gds); without the module nothing is counted"
+        elif isinstance(error, PermissionError):
+            remedy = f"make it readable: chmod a+r {path}"
+        return Found((), (Absence("gds", reason, remedy, "storage"),))
+    if all(value != value for value in stats(text)):
+        meter.close()
+        off = (found := _ON.search(text)) and found[1] != b"Enabled"
+        reason = f"{path}: the driver's IO statistics are switched off" if off else f"{path} has no line Writes that we know"
+        return Found((), (Absence("gds", reason, remedy if off else "cat it, and report its version", "storage"),))
+    version = _VERSION.search(text)
+    if version:
+        meter.facts["nvidia-fs"] = version[1].decode("ascii", "replace")
+    return Found((meter,))

@@ -1,0 +1,333 @@
+"""Power sensors of the kernel's hwmon class: ACPI power meters, NVIDIA Grace sockets, power supplies, AMD's old energy counters.
+
+What lies in what (NVIDIA Grace performance tuning guide, "Power and Thermals"; the ACPI tables in NVIDIA's edk2 for TH500):
+
+    Module Power Socket N   the superchip: CPU, GPU, HBM, DRAM, regulators   module:N     whole
+    Grace Power Socket N    the Grace socket: rails, DRAM, regulators        cpu:N        part, covers dram; inside the module
+    CPU Power Socket N      rail of the cores                                cpu:N.rail   detail of cpu:N
+    SysIO Power Socket N    rail of the rest of the chip                     cpu:N.sysio  detail of cpu:N
+
+The two rails are disjoint; on a socket without the Grace sensor they are the parts, and memory and regulators are missing from them.
+An ACPI meter that is alone and names nothing is the node, as is the sum of the power supplies' inputs. GPUs' own sensors are left to the
+GPU meters; nvme, drivetemp and batteries tell nothing about this machine's power draw.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel
+from ckptcost.meters.background import Background
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found, Meter
+
+GRACE = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d+)", re.I)
+SUPPLY = re.compile(
+    r"(ibm_)?cffps|(inspur_)?ipsps|pfe\d|dps\d|bp[ad][-_]rs|aps[-_]|y[mh]\d{4}|(acbel_)?fsg\d|(intel_)?crps|d1u74|hac300|corsairpsu"
+)
+"""hwmon names of power supplies; a bare `pmbus` may be any voltage regulator"""
+NOT_OURS = re.compile(r"amdgpu|radeon|nouveau|nvidia|i915|xe$|BAT|CMB|AC$|ADP|ucsi_|hidpp_|coretemp|k10temp|nvme|drivetemp", re.I)
+AMD_ENERGY = ("amd_energy", "zenergy")
+MOST_W = 1e6
+"""ACPI answers 0xFFFFFFFF mW, 4.3 MW, for "not available"; no node draws a megawatt"""
+_GONE = frozenset({2, 6, 9, 19, 116})
+"""ENOENT, ENXIO, EBADF, ENODEV, ESTALE: the descriptor will not answer again. Others (ENODATA, EIO, EAGAIN) may pass"""
+LOAD = (
+    "sudo modprobe acpi_power_meter; on NVIDIA Grace the kernel needs CONFIG_SENSORS_ACPI_POWER=m "
+    "and acpi_power_meter.force_cap_on=y on its command line"
+)
+LET_IN = "as root: chgrp GROUP FILE && chmod g+r FILE, kept over reboots by a tmpfiles.d line `z FILE 0440 root GROUP -`; or run with sudo"
+
+
+class _Chip(NamedTuple):
+    name: str
+    number: str
+    where: Path
+    """folder of the attributes: hwmonN, or hwmonN/device for drivers that register the old way (acpi_power_meter until 6.x)"""
+
+
+@dataclass(slots=True)
+class _Sensor:
+    """A channel and the files whose sum it is."""
+
+    channel: Channel
+    paths: tuple[Path, ...]
+    zero: bool = False
+    """0 may be true: a supply in standby. A node, a module or a socket that runs this does not draw 0 W"""
+    fds: list[int] = field(default_factory=list)
+    again_ns: int = 0
+    lost: bool = False
+
+    def open(self) -> None:
+        """All files or OSError; a sum of some supplies is not the node."""
+        self.close()
+        for path in self.paths:
+            self.fds.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def close(self) -> None:
+        fds, self.fds = self.fds, []
+        for fd in fds:
+            os.close(fd)
+
+    def value(self) -> float:
+        total = 0
+        for fd in self.fds:
+            total += int(os.pread(fd, 64, 0))
+        return total * 1e-6
+
+
+class Hwmon(Basic):
+    """Kept descriptors, one pread a file: microwatts or microjoules in, watts or joules out."""
+
+    def __init__(self, sensors: Sequence[_Sensor], least_s: float, facts: dict[str, str]) -> None:
+        super().__init__("hwmon", tuple(s.channel for s in sensors), least_s, facts=facts)
+        self._sensors = tuple(sensors)
+
+    def read(self, t_ns: int) -> Sequence[float]:
+        return [self._one(sensor, t_ns) for sensor in self._sensors]
+
+    def _one(self, sensor: _Sensor, t_ns: int) -> float:
+        if not sensor.fds and t_ns < sensor.again_ns:
+            return NOTHING
+        try:
+            if not sensor.fds:
+                sensor.again_ns = t_ns + 1_000_000_000
+                sensor.open()
+            value = sensor.value()
+        except OSError as error:
+            if error.errno in _GONE:
+                sensor.close()
+                sensor.again_ns = t_ns + 1_000_000_000
+            return self._lose(sensor, error.strerror or str(error))
+        except ValueError:
+            return self._lose(sensor, "the file holds no number")
+        if value < 0.0 or (value == 0.0 and not sensor.zero) or (value >= MOST_W and sensor.channel.quantity == "power_w"):
+            return self._lose(sensor, f"{value:g} is no possible reading")
+        if sensor.lost:
+            sensor.lost = False
+            self.events.append(Event("found", sensor.channel.domain, sensor.channel.source))
+        return value
+
+    def _lose(self, sensor: _Sensor, why: str) -> float:
+        if not sensor.lost:
+            sensor.lost = True
+            self.events.append(Event("lost", sensor.channel.domain, f"{sensor.channel.source}: {why}"))
+        return NOTHING
+
+    def close(self) -> None:
+        for sensor in self._sensors:
+            sensor.close()
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(256).decode("utf-8", "replace").strip("\0 \t\r\n")
+    except OSError:
+        return ""
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\d{1,18}", text) else None
+
+
+def _chips(root: Path) -> Iterator[_Chip]:
+    for folder in sorted(root.glob("hwmon*"), key=lambda path: (len(path.name), path.name)):
+        name = _text(folder / "name") or _text(folder / "device" / "name")
+        for where in (folder, folder / "device"):
+            if any(_numbered(where, "power|energy", "average|input")):
+                yield _Chip(name, folder.name, where)
+                break
+
+
+def _numbered(folder: Path, kind: str, item: str) -> dict[str, Path]:
+    """Attribute files by their stem, `power1`; an average goes before an input."""
+    found: dict[str, Path] = {}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return found
+    for name in names:
+        match = re.fullmatch(rf"((?:{kind})\d+)_(?:{item})", name)
+        if match:
+            found.setdefault(match[1], folder / name)
+    return found
+
+
+def _opened(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
+    """Those whose files open; the others become absences."""
+    able = []
+    for sensor in sensors:
+        try:
+            sensor.open()
+        except OSError as error:
+            sensor.close()
+            remedy = LET_IN.replace("FILE", str(sensor.paths[0])) if isinstance(error, PermissionError) else "sudo dmesg | grep -i hwmon"
+            kind = "cpu" if sensor.channel.kind_of_domain == "cpu" else "node"
+            absences.append(Absence(f"hwmon {sensor.channel.domain}", f"{error.filename}: {error.strerror}", remedy, kind))
+        else:
+            able.append(sensor)
+    return able
+
+
+class _Acpi(NamedTuple):
+    path: Path
+    label: str
+    averaging_s: float | None
+    accuracy: float | None
+    maker: str
+
+
+def _error_of(text: str) -> float | None:
+    """The driver prints thousandths of a percent of accuracy as `whole.rest%`, the rest without leading zeros; 100 % claims nothing."""
+    match = re.fullmatch(r"(\d+)\.(\d+)%", text)
+    error = 1.0 - (int(match[1]) + int(match[2]) / 1000.0) / 100.0 if match else 0.0
+    return round(error, 6) if 0.0 < error < 1.0 else None
+
+
+def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
+    for stem, path in _numbered(chip.where, "power", "average|input").items():
+
+        def told(item: str, start: Path = chip.where / stem) -> str:
+            return _text(start.with_name(f"{start.name}_{item}"))
+
+        if told("is_battery") == "1":
+            continue
+        interval_ms = _number(told("average_interval"))
+        averaging_s = interval_ms / 1000.0 if interval_ms and interval_ms < 86_400_000 else None
+        maker = " ".join(filter(None, (told("model_number"), told("serial_number"))))
+        yield _Acpi(path, told("oem_info") or told("label"), averaging_s, _error_of(told("accuracy")), maker)
+
+
+def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
+    """Sensors of the ACPI power meters, and whether they are Grace's."""
+    sensors: list[_Sensor] = []
+    names = [GRACE.fullmatch(meter.label) for meter in meters]
+    totals = {name[2] for name in names if name and name[1].lower() == "grace"}
+    nameless = sum(name is None for name in names)
+    for meter, name in zip(meters, names, strict=True):
+        base = Channel(
+            "node",
+            "power_w",
+            str(meter.path) + (f" ({meter.label})" if meter.label else ""),
+            scope="node",
+            role="whole",
+            resolution=1e-3,
+            averaging_s=meter.averaging_s,
+            accuracy=meter.accuracy,
+            device=meter.maker,
+        )
+        if name is None:
+            if nameless > 1 or totals:
+                note = "what this ACPI meter measures is not told; never added"
+                base = replace(base, domain=f"node.meter{len(sensors)}", scope="unknown", role="detail", note=note)
+        else:
+            kind, socket = name[1].lower(), name[2]
+            cpu, inside = f"cpu:{int(socket)}", socket in totals
+            base = replace(base, tick_s=0.05)  # TH500_BPMP_IPC_CALL_INTERVAL_50MS
+            if kind == "module":
+                base = replace(base, domain=f"module:{int(socket)}", scope="module", covers=("cpu", "dram", "gpu"))
+            elif kind == "grace":
+                note = "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a regulator in the module only"
+                base = replace(base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note)
+            elif inside:
+                base = replace(base, domain=f"{cpu}.{'rail' if kind == 'cpu' else 'sysio'}", scope="rail", role="detail")
+            else:
+                note = "one rail; memory and regulators of the socket are not in it"
+                base = replace(base, domain=cpu if kind == "cpu" else f"{cpu}.sysio", scope="rail", role="part", note=note)
+        sensors.append(_Sensor(base, (meter.path,)))
+    return sensors, bool(totals) or nameless < len(names)
+
+
+def _supply_sensors(chips: Sequence[_Chip], node_known: bool) -> tuple[list[_Sensor], list[Absence]]:
+    """Each supply as a detail, and their sum as the node. Half a redundant pair is not the node, so all must have the sensor."""
+    sides: dict[str, list[Path]] = {"input": [], "output": []}
+    for chip in chips:
+        for stem, path in _numbered(chip.where, "power", "average|input").items():
+            label = _text(chip.where / f"{stem}_label").lower()
+            if label in ("pin", "pin1", "power total"):
+                sides["input"].append(path)
+            elif label in ("pout", "pout1"):
+                sides["output"].append(path)
+    side = next((name for name, paths in sides.items() if len(paths) == len(chips)), None)
+    if side is None:
+        reason = f"{len(chips)} power supplies, {len(sides['input'])} tell their input"
+        return [], [Absence("hwmon node", reason, "use the BMC: meter ipmi or redfish", "node")]
+    note = "" if side == "input" else "output of the supplies: their own losses, 4 to 10 %, are not in it"
+    scope = f"supply {side}"
+    node = Channel("node.supplies" if node_known else "node", "power_w", f"sum of {len(chips)} supplies' {side}", scope=scope, note=note)
+    sensors = [_Sensor(replace(node, role="detail" if node_known else "whole"), tuple(sides[side]))]
+    if len(chips) > 1:
+        sensors += [
+            _Sensor(replace(node, domain=f"node.supply{n}", source=str(path), role="detail"), (path,), zero=True)
+            for n, path in enumerate(sides[side])
+        ]
+    return sensors, []
+
+
+def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
+    """Sockets of amd_energy (kernels 5.8 to 5.12, or out of tree). The kernel accumulates to 64 bits, so nothing wraps."""
+    sensors = []
+    for stem, path in _numbered(chip.where, "energy", "input").items():
+        match = re.fullmatch(r"Esocket(\d+)", _text(chip.where / f"{stem}_label"))
+        if match:
+            base = Channel("cpu:" + match[1], "energy_j", str(path), scope="package", resolution=1e-6, tick_s=1e-3)
+            twice = "the registers that the rapl meter reads" if beside_rapl else ""
+            sensors.append(_Sensor(replace(base, role="detail" if beside_rapl else "part", note=twice), (path,)))
+    return sensors
+
+
+def _meter(sensors: list[_Sensor], least_s: float, driver: str, slow_s: float) -> Meter | None:
+    """Behind a thread if its first reading was slow: ACPI methods may talk to a BMC, and supplies sit on a slow bus."""
+    if not sensors:
+        return None
+    meter = Hwmon(sensors, least_s, {"driver": driver})
+    start_ns = time.perf_counter_ns()
+    meter.read(0)
+    took_s = (time.perf_counter_ns() - start_ns) * 1e-9
+    return Background(meter) if took_s > slow_s else meter
+
+
+def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float = 0.005) -> Found:
+    """Every sensor whose meaning is known. `beside_rapl`: the rapl meter reads the packages, so amd_energy's are details."""
+    absences: list[Absence] = []
+    root = sysfs / "class" / "hwmon"
+    chips = [chip for chip in _chips(root) if not NOT_OURS.match(chip.name)]
+    acpi_chips = [chip for chip in chips if chip.name == "power_meter"]
+    supplies = [chip for chip in chips if SUPPLY.match(chip.name)]
+    amd = [chip for chip in chips if chip.name in AMD_ENERGY]
+
+    acpi, grace = _acpi_sensors([meter for chip in acpi_chips for meter in _acpi_meters(chip)])
+    acpi = _opened(acpi, absences)
+    node_known = any(sensor.channel.domain == "node" for sensor in acpi)
+    supply, without = _supply_sensors(supplies, node_known) if supplies else ([], [])
+    absences += without
+    sockets = _opened([sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)], absences)
+    found = [
+        _meter(acpi, 0.05 if grace else 1.0, "power_meter", slow_s),
+        _meter(_opened(supply, absences), 0.5, ", ".join(sorted({chip.name for chip in supplies})), slow_s),
+        _meter(sockets, 0.0, ", ".join(sorted({chip.name for chip in amd})), slow_s),
+    ]
+
+    known = {*acpi_chips, *supplies, *amd}
+    strange = [f"{chip.name or 'nameless'} ({chip.number})" for chip in chips if chip not in known]
+    if strange:
+        reason = f"what these sensors measure is not known, so they are not read: {', '.join(strange)}"
+        absences.append(Absence("hwmon others", reason, "report the driver's name and labels, see power*_label", "node"))
+    if not acpi and not any(absence.what.startswith("hwmon node") for absence in absences) and not supply:
+        if any((sysfs / "bus" / "acpi" / "devices").glob("ACPI000D:*")):
+            reason, remedy = "the firmware has a power meter (ACPI000D) and no driver shows it", LOAD
+        elif not root.is_dir():
+            reason, remedy = (
+                f"no {root}",
+                "a container or virtual machine has no sensors: measure on the host, or use the BMC (ipmi, redfish)",
+            )
+        else:
+            reason, remedy = f"no node power sensor under {root}", "use the BMC: meter ipmi or redfish"
+        absences.append(Absence("hwmon node", reason, remedy, "node"))
+    return Found(tuple(meter for meter in found if meter is not None), tuple(absences))

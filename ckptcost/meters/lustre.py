@@ -1,0 +1,209 @@
+"""What a Lustre client sent to its servers.
+
+`llite.*.stats` counts what programs asked for: bytes at the write call, cached or not, and fsyncs. `osc.*.stats`, one file for each
+target, counts what went over the wire, and is taken for the bytes where it can be read; the calls are then a detail. A line is
+`write_bytes 13641 samples [bytes] least most sum`, with a sum of squares after it in newer versions; a line without samples is not
+printed, which is a true 0. Files are under /proc/fs/lustre or, later, /sys/kernel/debug/lustre, the latter for root only; `lctl
+get_param` reads either, as a child process.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ckptcost.core.channels import Channel, Quantity, Role
+from ckptcost.errors import MeterLost
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.mounts import mounts
+from ckptcost.meters.pressure import Kept, why
+
+Texts = dict[str, bytes]
+"""by parameter: llite.scratch-ffff88084e3ef000.stats"""
+COMMAND = ("lctl", "get_param", "llite.*.stats", "osc.*.stats")
+_BYTES: tuple[tuple[Quantity, str], ...] = (("written_bytes", "write_bytes"), ("read_bytes", "read_bytes"))
+
+
+def counted(text: bytes) -> dict[str, tuple[float, float]]:
+    """By name: how often, and the sum of what it has a unit for (NaN where there is none).
+
+    >>> counted(b"write_bytes 2 samples [bytes] 1 3366225 468230469\\nfsync 3 samples [regs]\\n")
+    {'write_bytes': (2.0, 468230469.0), 'fsync': (3.0, nan)}
+    """
+    found = {}
+    for line in text.decode("ascii", "replace").splitlines():
+        words = line.split()
+        if len(words) >= 4 and words[2] == "samples" and words[1].isdigit():
+            found[words[0]] = (float(words[1]), float(words[6]) if len(words) >= 7 and words[6].isdigit() else NOTHING)
+    return found
+
+
+def sections(text: bytes) -> Texts:
+    """What `lctl get_param` prints, by parameter.
+
+    >>> sections(b"llite.s-1.stats=\\nfsync 1 samples [regs]\\nosc.x.stats=\\n")
+    {'llite.s-1.stats': b'fsync 1 samples [regs]\\n', 'osc.x.stats': b''}
+    """
+    found: Texts = {}
+    name = ""
+    for line in text.splitlines(keepends=True):
+        head, sign, rest = line.strip().partition(b"=")
+        if sign and not rest and head.endswith(b".stats") and b" " not in head:
+            name = head.decode("ascii", "replace")
+            found[name] = b""
+        elif name:
+            found[name] += line
+    return found
+
+
+def from_lctl() -> bytes:
+    """One run of lctl. A pattern that matches nothing is not an error as long as something was printed."""
+    done = subprocess.run(COMMAND, capture_output=True, timeout=10, check=False)
+    if not done.stdout:
+        raise OSError(0, done.stderr.decode("utf-8", "replace").strip()[:200] or "lctl printed nothing")
+    return done.stdout
+
+
+def _quantity(text: bytes, name: str, sums: bool) -> float:
+    """0 only where the file is one (it has its time stamp) and has no such line."""
+    here = counted(text).get(name)
+    if here is None:
+        return 0.0 if b"snapshot_time" in text else NOTHING
+    return here[1] if sums else here[0]
+
+
+class Lustre(Basic):
+    """Bytes and fsyncs for each mounted file system, and the calls where the wire is known too."""
+
+    def __init__(self, ask: Callable[[], Texts], close: Callable[[], None], points: Mapping[str, str], least_s: float, how: str) -> None:
+        super().__init__("lustre", least_s=least_s, facts={"lustre": how})
+        self._ask, self._close = ask, close
+        texts = ask()
+        self._plan: list[tuple[str, str, tuple[str, ...]]] = []
+        self._gone: set[str] = set()
+        channels: list[Channel] = []
+        for name in sorted(texts):
+            if not name.startswith("llite."):
+                continue
+            instance = name.removeprefix("llite.").removesuffix(".stats")
+            fsname, _, number = instance.rpartition("-")
+            wire = tuple(sorted(key for key in texts if key.startswith(f"osc.{fsname}-OST") and key.endswith(f"-osc-{number}.stats")))
+            domain = f"mount:{points.get(fsname, instance)}"
+            self._plan.append((domain, name, wire))
+            rows: list[tuple[str, Quantity, str, Role, str]] = []
+            if wire:
+                rows += [(domain, quantity, f"osc.{fsname}-OST*.stats {word}", "part", "over the wire") for quantity, word in _BYTES]
+                rows += [
+                    (f"{domain}.calls", quantity, f"{name} {word}", "detail", "asked for by calls, cached or not")
+                    for quantity, word in _BYTES
+                ]
+            else:
+                rows += [
+                    (domain, quantity, f"{name} {word}", "part", "asked for by calls, cached or not; mmap not seen")
+                    for quantity, word in _BYTES
+                ]
+            rows.append((domain, "flushes", f"{name} fsync", "part", "fsync calls"))
+            channels += [Channel(where, quantity, source, "mount", role=role, note=note) for where, quantity, source, role, note in rows]
+        self.channels = tuple(channels)
+
+    def read(self, t_ns: int) -> list[float]:
+        try:
+            texts = self._ask()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise MeterLost(f"lustre: {why(error) if isinstance(error, OSError) else error}") from error
+        values: list[float] = []
+        for domain, name, wire in self._plan:
+            text = texts.get(name)
+            if text is None:
+                if name not in self._gone:
+                    self._gone.add(name)
+                    self.events.append(Event("lost", domain, f"{name} is gone: unmounted"))
+                values += (NOTHING,) * (5 if wire else 3)
+                continue
+            if name in self._gone:
+                self._gone.discard(name)
+                self.events.append(Event("found", domain, f"{name} is back"))
+            if wire:
+                for _, word in _BYTES:  # a target that does not answer makes the sum unknown
+                    values.append(sum(_quantity(texts.get(key, b""), word, True) for key in wire))
+            values += [_quantity(text, word, True) for _, word in _BYTES]
+            values.append(_quantity(text, "fsync", False))
+        return values
+
+    def close(self) -> None:
+        self._close()
+
+
+class _Files:
+    """The statistics files, kept open."""
+
+    def __init__(self, root: Path) -> None:
+        self._kept: dict[str, Kept] = {}
+        try:
+            for kind in ("llite", "osc"):
+                for path in sorted((root / kind).glob("*/stats")):
+                    self._kept[f"{kind}.{path.parent.name}.stats"] = Kept(path)
+        except OSError:
+            self.close()
+            raise
+
+    def __call__(self) -> Texts:
+        found: Texts = {}
+        for name, kept in self._kept.items():
+            try:
+                found[name] = kept.whole()
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> None:
+        for kept in self._kept.values():
+            kept.close()
+
+
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), asked: bool = False, allow_commands: bool = False,
+    runner: Callable[[], bytes] | None = None,
+) -> Found:  # fmt: skip
+    """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl is run only where `allow_commands`."""
+    mounted = [mount for mount in mounts(procfs) if mount.fstype == "lustre"]
+    points: dict[str, str] = {}
+    for mount in mounted:
+        fsname = mount.source.rpartition(":/")[2].partition("/")[0]
+        points[fsname] = "" if fsname in points else mount.point
+    points = {fsname: point for fsname, point in points.items() if point}  # two mounts of one file system keep their instance's name
+    problems: list[str] = []
+    for root in (procfs / "fs" / "lustre", sysfs / "kernel" / "debug" / "lustre"):
+        try:
+            if not (root / "llite").is_dir():
+                continue
+            files = _Files(root)
+        except OSError as error:
+            problems.append(f"{error.filename or root}: {why(error)}")
+            continue
+        meter = Lustre(files, files.close, points, 0.1, str(root))
+        if meter.channels:
+            return Found((meter,))
+        meter.close()
+    if runner is None and allow_commands and shutil.which(COMMAND[0]):
+        runner = from_lctl
+    if runner is not None:
+        ask = runner
+        try:
+            meter = Lustre(lambda: sections(ask()), lambda: None, points, 1.0, " ".join(COMMAND))
+            if meter.channels:
+                return Found((meter,))
+            problems.append("lctl get_param llite.*.stats lists nothing")
+        except (OSError, subprocess.SubprocessError) as error:
+            problems.append(f"lctl: {why(error) if isinstance(error, OSError) else error}")
+    if not (mounted or problems or asked):
+        return Found(())
+    reason = "; ".join(problems) or ("no statistics of the Lustre client are visible" if mounted else "no Lustre mount")
+    remedy = (
+        "run as root, or allow commands and make `lctl get_param llite.*.stats` work for this user"
+        if mounted or problems
+        else "findmnt -t lustre"
+    )
+    return Found((), (Absence("lustre", reason, remedy, "storage"),))

@@ -1,0 +1,168 @@
+"""Which mount a path lies on, and what NFS mounts put on the wire.
+
+/proc/self/mountstats has a `bytes:` line for each NFS mount (include/linux/nfs_iostat.h): normalread normalwrite directread directwrite
+serverread serverwrite readpages writepages. The fifth and sixth are what went to and came from the server, whatever cache lay between;
+the COMMIT operations are what makes written data durable there. Two mounts of one export share the client's counters, so the second is
+a detail. Reading asks no server anything and cannot hang.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel, Quantity, Role
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.pressure import Kept, why
+
+
+class Mount(NamedTuple):
+    number: str
+    """major:minor of the file system"""
+    root: str
+    point: str
+    fstype: str
+    source: str
+    options: str
+    """of the file system: upperdir= of an overlay, subvol= of btrfs"""
+
+    @property
+    def is_nfs(self) -> bool:
+        return self.fstype in ("nfs", "nfs4")
+
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def plain(text: str) -> str:
+    """The kernel writes blanks and the like in paths as octal numbers.
+
+    >>> plain(r"/mnt/my\\040disk")
+    '/mnt/my disk'
+    """
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
+
+
+def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
+    """What mountinfo lists, in the order of mounting; [] where it cannot be read."""
+    try:
+        lines = (procfs / "self" / "mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        left, dash, right = line.partition(" - ")
+        words, more = left.split(), right.split(" ")
+        if dash and len(words) >= 6 and len(more) >= 2:
+            found.append(Mount(words[2], plain(words[3]), plain(words[4]), more[0], plain(more[1]), plain(" ".join(more[2:]))))
+    return found
+
+
+def mount_of(path: Path, procfs: Path = Path("/proc")) -> Mount | None:
+    """The mount that `path` (or the nearest folder above it that exists) lies on: the longest mount point, the last of equal ones."""
+    real = os.path.realpath(path)
+    best: Mount | None = None
+    for mount in mounts(procfs):
+        point = mount.point.rstrip("/")
+        if (real == point or real.startswith(point + "/")) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+_DEVICE = re.compile(rb"\S+ mounted on (\S+) with fstype nfs4? ")
+_BYTES = re.compile(rb"^\s*bytes:((?:\s+\d+){6,})\s*$", re.M)
+_OP = {name: re.compile(rb"^\s*" + name + rb": (\d+) ", re.M) for name in (b"READ", b"WRITE", b"COMMIT")}
+
+_SHOWN: tuple[tuple[Quantity, str], ...] = (
+    ("written_bytes", "bytes: serverwrite"), ("read_bytes", "bytes: serverread"),
+    ("writes", "WRITE operations"), ("reads", "READ operations"), ("flushes", "COMMIT operations"),
+)  # fmt: skip
+
+
+def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
+    """By mount point: bytes written, bytes read, WRITEs, READs, COMMITs; NaN for a line that is not there.
+
+    >>> nfs(b"device s:/x mounted on /x with fstype nfs4 statvers=1.1\\n\\tbytes:\\t1 2 3 4 50 60 7 8\\n\\tWRITE: 9 9 0\\n")["/x"]
+    (60.0, 50.0, 9.0, nan, nan)
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for part in (b"\n" + text).split(b"\ndevice ")[1:]:
+        head = _DEVICE.match(part)
+        if head is None:
+            continue
+        moved = _BYTES.search(part)
+        numbers = [int(word) for word in moved[1].split()] if moved else []
+        read_bytes, written_bytes = (float(numbers[4]), float(numbers[5])) if moved else (NOTHING, NOTHING)
+        reads, writes, commits = (float(hit[1]) if (hit := _OP[name].search(part)) else NOTHING for name in (b"READ", b"WRITE", b"COMMIT"))
+        found[plain(os.fsdecode(head[1]))] = (written_bytes, read_bytes, writes, reads, commits)
+    return found
+
+
+class NfsMounts(Basic):
+    """Five channels a mount."""
+
+    def __init__(self, chosen: list[Mount], stats: Path) -> None:
+        super().__init__("nfs", least_s=0.1)
+        self._kept = Kept(stats)
+        self._points = [mount.point for mount in chosen]
+        seen: set[str] = set()
+        channels = []
+        for mount in chosen:
+            role: Role = "detail" if mount.number in seen else "part"
+            note = "shares its counters with another mount of the same export" if mount.number in seen else ""
+            seen.add(mount.number)
+            for quantity, line in _SHOWN:
+                channels.append(
+                    Channel(f"mount:{mount.point}", quantity, f"{stats} {line}", "mount", role=role, device=mount.source, note=note)
+                )
+        self.channels = tuple(channels)
+        self._gone: set[str] = set()
+
+    def read(self, t_ns: int) -> list[float]:
+        try:
+            found = nfs(self._kept.whole())
+        except OSError:
+            found = {}
+        values: list[float] = []
+        for point in self._points:
+            here = found.get(point)
+            if here is None and point not in self._gone:
+                self._gone.add(point)
+                self.events.append(Event("lost", f"mount:{point}", "unmounted, or mountstats no longer lists it"))
+            elif here is not None and point in self._gone:
+                self._gone.discard(point)
+                self.events.append(Event("found", f"mount:{point}", "mounted again; its counters began anew"))
+            values += here or (NOTHING,) * len(_SHOWN)
+        return values
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), paths: tuple[Path, ...] = (), asked: bool = False
+) -> Found:  # fmt: skip
+    """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or a path named."""
+    stats = procfs / "self" / "mountstats"
+    if paths:
+        on = [mount_of(path, procfs) for path in paths]
+        chosen = list(dict.fromkeys(mount for mount in on if mount is not None and mount.is_nfs))
+    else:
+        chosen = list({mount.point: mount for mount in mounts(procfs) if mount.is_nfs}.values())
+    if not chosen:
+        reason = "the given paths are not on NFS" if paths else "no NFS mount in this mount namespace"
+        return Found((), (Absence("nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"),) if asked or paths else ())
+    try:
+        meter = NfsMounts(chosen, stats)
+        listed = nfs(meter._kept.whole())
+    except OSError as error:
+        remedy = "run in the mount namespace and as the user of the process that writes"
+        return Found((), (Absence("nfs", f"{stats}: {why(error)}", remedy, "storage"),))
+    missing = [mount.point for mount in chosen if mount.point not in listed]
+    if len(missing) == len(chosen):
+        meter.close()
+        remedy = "the kernel's NFS client keeps these by default; another client (user space NFS) counts elsewhere"
+        return Found((), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),))
+    return Found((meter,))

@@ -1,0 +1,189 @@
+"""What NVMe drives say of themselves: power of the last second, watt-hours since manufacture, bytes written.
+
+Few drives report power or energy yet; one that does not gives an absence, and `nvme_model` can stand in for it. The energy counter has
+steps of 3,600 J, a few checkpoints each, so the power is the one to integrate. The written bytes are what hosts sent; over the bytes of
+a checkpoint that is the write amplification down to the drive, not the one inside it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel, Quantity
+from ckptcost.core.units import HOUR_S
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.nvme_admin import Ask, Commands, Passthrough
+from ckptcost.meters.nvme_log import DATA_UNIT_BYTES, Identity, Smart, identity_of_page, smart_of_page
+from ckptcost.meters.pressure import why
+
+_NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
+
+
+class Drive(NamedTuple):
+    """A drive of this machine: one controller, though it may have more."""
+
+    controller: str
+    """nvme0: the device to ask"""
+    namespaces: tuple[str, ...]
+    """nvme0n1 ...: what /sys/block calls its disks"""
+    model: str
+    serial: str
+    firmware: str
+
+    @property
+    def domain(self) -> str:
+        return f"drive:{self.namespaces[0] if self.namespaces else self.controller}"
+
+
+def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
+    """The drives that sit in this machine. A second controller of one drive is not another drive; a drive behind a fabric is elsewhere,
+    and its joules are not this node's."""
+    found: dict[str, Drive] = {}
+    absences = []
+
+    def word(folder: Path, name: str) -> str:
+        try:
+            return (folder / name).read_text("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+    folders = [folder for folder in (sysfs / "class" / "nvme").glob("nvme*") if re.fullmatch(r"nvme\d+", folder.name)]
+    for folder in sorted(folders, key=lambda folder: int(folder.name[4:])):
+        transport = word(folder, "transport")
+        if transport not in ("pcie", ""):
+            absences.append(
+                Absence(f"nvme {folder.name}", f"the drive is behind {transport}, in another machine", "measure it there", "storage")
+            )
+            continue
+        matches = [match for entry in folder.glob("nvme*") if (match := _NAMESPACE.match(entry.name))]
+        names = {f"nvme{match[1]}n{match[2]}" for match in matches}
+        key = word(folder, "subsysnqn") or word(folder, "serial") or folder.name
+        if key in found:
+            names |= set(found[key].namespaces)
+        ordered = tuple(sorted(names, key=lambda name: (len(name), name)))
+        first = found[key].controller if key in found else folder.name
+        found[key] = Drive(first, ordered, word(folder, "model"), word(folder, "serial"), word(folder, "firmware_rev"))
+    return list(found.values()), absences
+
+
+class Nvme(Basic):
+    """Power and energy where the drive reports them, and the bytes; one page a drive, at most once a second."""
+
+    def __init__(self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: Ask, how: str) -> None:
+        super().__init__("nvme", least_s=1.0, facts={"nvme": how})
+        self._ask = ask
+        self._plan: list[tuple[Drive, tuple[str, ...]]] = []
+        self._gone: set[str] = set()
+        channels: list[Channel] = []
+        for drive, smart, identity in chosen:
+            shown: list[str] = []
+            name = f"{drive.model} {drive.serial}".strip()
+            source = f"NVMe SMART log of {drive.controller}"
+            if smart.power_w == smart.power_w:
+                sampled = f"; a sample each {identity.sample_s:g} s" if identity and identity.sample_s == identity.sample_s else ""
+                kind = "the whole subsystem" if smart.of_whole_subsystem else "of the vendor's own kind"
+                shown.append("power_w")
+                channels.append(
+                    Channel(drive.domain, "power_w", f"{source}, bytes 240-243", "drive", boundary="drive", device=name, averaging_s=1.0,
+                            resolution=0.01, note=f"{kind}{sampled}")
+                )  # fmt: skip
+            if smart.energy_j == smart.energy_j:
+                shown.append("energy_j")
+                channels.append(
+                    Channel(drive.domain, "energy_j", f"{source}, bytes 232-239", "drive", boundary="drive", role="detail", device=name,
+                            resolution=HOUR_S, note="rounded up to whole watt-hours: too coarse for one checkpoint")
+                )  # fmt: skip
+            rows: tuple[tuple[Quantity, str], ...] = (("written_bytes", "48-63"), ("read_bytes", "32-47"))
+            for quantity, at in rows:
+                shown.append(quantity)
+                channels.append(
+                    Channel(drive.domain, quantity, f"{source}, bytes {at}", "drive", boundary="drive", role="detail", device=name,
+                            resolution=DATA_UNIT_BYTES, note="what hosts sent to the drive")
+                )  # fmt: skip
+            self._plan.append((drive, tuple(shown)))
+            self.facts[drive.domain] = f"{name} firmware {drive.firmware}".strip()
+        self.channels = tuple(channels)
+
+    def read(self, t_ns: int) -> list[float]:
+        values: list[float] = []
+        for drive, shown in self._plan:
+            try:
+                smart = smart_of_page(self._ask(drive.controller, "smart"))
+            except (OSError, ValueError) as error:
+                if drive.domain not in self._gone:
+                    self._gone.add(drive.domain)
+                    text = why(error) if isinstance(error, OSError) else str(error)
+                    self.events.append(Event("lost", drive.domain, text))
+                values += (NOTHING,) * len(shown)
+                continue
+            if drive.domain in self._gone:
+                self._gone.discard(drive.domain)
+                self.events.append(Event("found", drive.domain, "answers again"))
+            values += (getattr(smart, quantity) for quantity in shown)
+        return values
+
+    def close(self) -> None:
+        closing = getattr(self._ask, "close", None)
+        if closing:
+            closing()
+
+
+def _remedy(error: OSError | ValueError, controller: str) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
+        return f"run as root; a helper needs CAP_SYS_ADMIN and read permission of /dev/{controller}. Or let `nvme-model` estimate it"
+    return f"as root: nvme smart-log /dev/{controller}"
+
+
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), dev: Path = Path("/dev"), allow_commands: bool = False,
+    ask: Ask | None = None, names: Collection[str] = (),
+) -> Found:  # fmt: skip
+    """The drives of this machine, or those among `names` (nvme0 or nvme0n1): through the admin passthrough, and where that is refused and
+    `allow_commands`, through nvme-cli."""
+    present, absences = drives(sysfs)
+    if names:
+        wanted = {name.removeprefix("/dev/") for name in names}
+        present = [drive for drive in present if wanted & {drive.controller, *drive.namespaces}]
+    if not present:
+        if not absences:
+            reason = "none of the drives asked for" if names else "no NVMe drive"
+            absences.append(Absence("nvme", f"{reason} in {sysfs}/class/nvme", "the drives there: nvme list", "storage"))
+        return Found((), tuple(absences))
+    meters: list[Nvme] = []
+    ways: list[Ask] = [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]
+    left = present
+    for at, way in enumerate(ways):
+        chosen: list[tuple[Drive, Smart, Identity | None]] = []
+        refused: list[tuple[Drive, OSError | ValueError]] = []
+        for drive in left:
+            try:
+                smart = smart_of_page(way(drive.controller, "smart"))
+            except (OSError, ValueError) as error:
+                refused.append((drive, error))
+                continue
+            try:
+                identity = identity_of_page(way(drive.controller, "identity"))
+            except (OSError, ValueError):
+                identity = None
+            chosen.append((drive, smart, identity))
+            if smart.power_w != smart.power_w:
+                raw = smart.power_raw or 0
+                reason = f"the drive gives {raw & 0xFFFF} without a scale for its power" if raw else "the drive does not report its power"
+                remedy = "use `nvme-model`, or a drive and firmware with interval power measurement (NVMe 2.1)"
+                absences.append(Absence(f"nvme {drive.domain} power", reason, remedy, "storage"))
+        if chosen:
+            meters.append(Nvme(chosen, way, getattr(way, "how", "given")))
+        elif closing := getattr(way, "close", None):
+            closing()
+        left = [drive for drive, _ in refused]
+        if at == len(ways) - 1:
+            for drive, refusal in refused:
+                text = why(refusal) if isinstance(refusal, OSError) else str(refusal)
+                absences.append(
+                    Absence(f"nvme {drive.domain}", f"/dev/{drive.controller}: {text}", _remedy(refusal, drive.controller), "storage")
+                )
+    return Found(tuple(meters), tuple(absences))

@@ -1,0 +1,181 @@
+"""Modelled energy of an NVMe drive that reports none: its published watts at rest and at work, by how long it was busy.
+
+    E(t) = idle_w * t + (active_w - idle_w) * busy
+
+with the busy time of /sys/block/NAME/stat. Every channel has the basis "modelled". Busy means at least one request under way, which a
+drive can be at a small share of its active power, so the truth lies between: never above idle (`.low`, in its deepest state where it has
+one that sleeps) and at its maximum whenever busy (`.high`). The two bounds are details and are never added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.nvme import Drive, drives
+from ckptcost.meters.nvme_admin import Ask, Passthrough
+from ckptcost.meters.nvme_log import Identity, identity_of_page
+from ckptcost.meters.pressure import Kept, why
+
+
+class Watts(NamedTuple):
+    """What a model needs of a drive."""
+
+    idle_w: float
+    active_w: float
+    low_w: float
+    """at rest, in the deepest state it has"""
+    high_w: float
+    """sustained maximum"""
+    source: str
+
+
+def _known(*values: float) -> list[float]:
+    return [value for value in values if value == value]
+
+
+def watts_of(identity: Identity) -> Watts | None:
+    """From the table of power states; None where it does not say what the drive takes at rest or at work.
+
+    At work: active power of the first state, or its maximum. At rest: idle power of the first state that gives one.
+    """
+    working = [state for state in identity.states if state.works]
+    if not working:
+        return None
+    idle = _known(*(state.idle_w for state in working))
+    active = _known(working[0].active_w, working[0].most_w)
+    if not idle or not active or max(active) < idle[0]:
+        return None
+    asleep = _known(*(value for state in identity.states for value in (state.idle_w, state.most_w if not state.works else NOTHING)))
+    return Watts(idle[0], max(active[0], idle[0]), min(*asleep, idle[0]), max(active), "power states of the drive")
+
+
+def stated(idle_w: float, active_w: float, source: str) -> Watts:
+    """Watts from a data sheet or a catalogue, which has no bounds of its own: the bounds are rest and work all the time."""
+    return Watts(idle_w, active_w, idle_w, active_w, source)
+
+
+class _Busy:
+    """Busy seconds of a drive's disks, together."""
+
+    def __init__(self, names: Collection[str], sysfs: Path) -> None:
+        self._kept = [Kept(sysfs / "block" / name / "stat") for name in names]
+
+    def read(self) -> float:
+        try:
+            return sum(int(kept.read().split()[9]) for kept in self._kept) / 1e3
+        except IndexError as error:
+            raise ValueError("stat has too few fields") from error
+
+    def close(self) -> None:
+        for kept in self._kept:
+            kept.close()
+
+
+class NvmeModel(Basic):
+    """Three channels a drive: best guess, low, high; joules since the first reading."""
+
+    def __init__(self, chosen: list[tuple[Drive, Watts]], sysfs: Path) -> None:
+        super().__init__("nvme-model")
+        self._drives: list[tuple[Drive, Watts, _Busy]] = []
+        self._state: list[tuple[int, float] | None] = [None] * len(chosen)
+        self._sums: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(chosen)
+        self._gone: set[str] = set()
+        channels: list[Channel] = []
+        for drive, watts in chosen:
+            self._drives.append((drive, watts, _Busy(drive.namespaces, sysfs)))
+            files = ", ".join(f"/sys/block/{name}/stat" for name in drive.namespaces)
+            source = f"modelled: {watts.source}, busy time of {files}"
+            name = f"{drive.model} {drive.serial}".strip()
+            notes = (
+                ("", f"{watts.idle_w:g} W idle, {watts.active_w:g} W busy"),
+                (".low", f"{watts.low_w:g} W all the time"),
+                (".high", f"{watts.idle_w:g} W idle, {watts.high_w:g} W busy"),
+            )
+            for suffix, note in notes:
+                channels.append(
+                    Channel(f"{drive.domain}{suffix}", "energy_j", source, "drive", boundary="drive", basis="modelled", device=name,
+                            role="detail" if suffix else "part", resolution=1e-3 * (watts.active_w - watts.idle_w) or None, note=note)
+                )  # fmt: skip
+        self.channels = tuple(channels)
+
+    def read(self, t_ns: int) -> list[float]:
+        values: list[float] = []
+        for at, (drive, watts, busy) in enumerate(self._drives):
+            try:
+                busy_s = busy.read()
+            except (OSError, ValueError) as error:
+                if drive.domain not in self._gone:
+                    self._gone.add(drive.domain)
+                    self.events.append(Event("lost", drive.domain, why(error) if isinstance(error, OSError) else "stat is not numbers"))
+                values += (NOTHING,) * 3
+                continue
+            if drive.domain in self._gone:
+                self._gone.discard(drive.domain)
+                self.events.append(Event("found", drive.domain, "answers again"))
+            before = self._state[at]
+            self._state[at] = (t_ns, busy_s)
+            if before is not None:
+                went_s, worked_s = (t_ns - before[0]) / 1e9, busy_s - before[1]
+                if worked_s < 0:  # another drive: joules of the time between are not known, and the sums begin anew
+                    self._sums[at] = (0.0, 0.0, 0.0)
+                    self.events.append(Event("restarted", drive.domain, "its busy time fell: another drive under the same name"))
+                    values += (NOTHING,) * 3
+                    continue
+                worked_s = min(worked_s, went_s)  # disks of one drive overlap
+                rest_j = watts.idle_w * went_s
+                guess, low, high = self._sums[at]
+                self._sums[at] = (
+                    guess + rest_j + (watts.active_w - watts.idle_w) * worked_s,
+                    low + watts.low_w * went_s,
+                    high + rest_j + (watts.high_w - watts.idle_w) * worked_s,
+                )
+            values += self._sums[at]
+        return values
+
+    def close(self) -> None:
+        for _, _, busy in self._drives:
+            busy.close()
+
+
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), dev: Path = Path("/dev"), ask: Ask | None = None,
+    watts: Mapping[str, Watts] | None = None, measured: Collection[str] = (),
+) -> Found:  # fmt: skip
+    """A model of each drive that is not among `measured` (domains whose power or energy is read). `watts` has what a user or a catalogue
+    says, by domain, disk, model or serial, and goes before what the drive itself publishes."""
+    present, absences = drives(sysfs)
+    if not present and not absences:
+        absences.append(Absence("nvme-model", f"no NVMe drive in {sysfs}/class/nvme", "the drives there: nvme list", "storage"))
+    chosen: list[tuple[Drive, Watts]] = []
+    way = ask or Passthrough(dev)
+    for drive in present:
+        if drive.domain in measured:
+            continue
+        names = (drive.domain, *drive.namespaces, drive.controller, drive.serial, drive.model)
+        figures = next((found for name in names if name and (found := (watts or {}).get(name))), None)
+        reason = "the drive's power states do not say what it takes at rest and at work"
+        if figures is None:
+            try:
+                figures = watts_of(identity_of_page(way(drive.controller, "identity")))
+            except (OSError, ValueError) as error:
+                reason = f"/dev/{drive.controller}: {why(error) if isinstance(error, OSError) else error}"
+        if figures is None:
+            remedy = f"run as root, or state the drive's idle and active watts from its data sheet ({drive.model or drive.controller})"
+            absences.append(Absence(f"nvme-model {drive.domain}", reason, remedy, "storage"))
+        elif not drive.namespaces:
+            absences.append(
+                Absence(f"nvme-model {drive.domain}", "it has no namespace, so nothing is written to it", "nvme list", "storage")
+            )
+        else:
+            chosen.append((drive, figures))
+    if closing := getattr(way, "close", None):
+        closing()
+    try:
+        return Found((NvmeModel(chosen, sysfs),) if chosen else (), tuple(absences))
+    except OSError as error:
+        reason = f"{error.filename}: {why(error)}"
+        return Found((), (*absences, Absence("nvme-model", reason, "mount sysfs: ls /sys/block/*/stat", "storage")))

@@ -1,0 +1,220 @@
+"""What the RAPL counters of a machine are about, whichever way they are read: names, roles, and a meter that outlives a lost counter.
+
+A package counter leaves memory out (on servers memory has one of its own), so package and dram add up. Cores and uncore lie inside the
+package. psys holds all of them, so it is held against their sum; where it is alone it is the part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.core.channels import Channel, Role
+from ckptcost.errors import MeterLost
+from ckptcost.meters.base import NOTHING, Basic, Event
+
+TICK_S = 0.001
+"""RAPL renews its counters about every millisecond"""
+RETRY_NS = 1_000_000_000
+"""a counter that fell silent is opened again at most so often"""
+COVERED = ("cpu", "dram")
+_KINDS = ("cpu", "dram", "psys", "core", "uncore")
+SCOPES = {"cpu": "package", "dram": "dram", "core": "core", "uncore": "uncore", "psys": "psys"}
+
+
+class Processor(NamedTuple):
+    """What /proc says about the machine; empty where it says nothing."""
+
+    vendor: str = ""
+    """GenuineIntel, AuthenticAMD, HygonGenuine"""
+    model: str = ""
+    architecture: str = ""
+    """x86, arm or nothing"""
+    virtual: bool = False
+    release: str = ""
+    """of the kernel"""
+
+    @property
+    def is_amd(self) -> bool:
+        return self.vendor in ("AuthenticAMD", "HygonGenuine")
+
+    @property
+    def kernel(self) -> tuple[int, int] | None:
+        found = re.match(r"(\d+)\.(\d+)", self.release)
+        return (int(found[1]), int(found[2])) if found else None
+
+
+def text_of(path: Path, most: int = 256) -> str:
+    """Start of a small file, without blanks around it; OSError when it cannot be read, whatever bytes it holds."""
+    with open(path, "rb") as file:
+        return file.read(most).decode("utf-8", "replace").strip()
+
+
+def processor(procfs: Path) -> Processor:
+    """The first processor of cpuinfo: the others are like it."""
+    try:
+        lines = text_of(procfs / "cpuinfo", 16_384).splitlines()
+    except OSError:
+        lines = []
+    facts: dict[str, str] = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
+    try:
+        release = text_of(procfs / "sys/kernel/osrelease")
+    except OSError:
+        release = ""
+    architecture = "x86" if "vendor_id" in facts and "flags" in facts else "arm" if "CPU implementer" in facts else ""
+    virtual = "hypervisor" in facts.get("flags", "").split()
+    return Processor(facts.get("vendor_id", ""), facts.get("model name", ""), architecture, virtual, release)
+
+
+class Spot(NamedTuple):
+    """One counter: of what, and where it is read. `mirror` is a second way to the same counter."""
+
+    kind: str
+    """cpu, dram, core, uncore, psys"""
+    package: int
+    die: int | None = None
+    mirror: bool = False
+    where: str = ""
+    wraps_at: float | None = None
+    resolution: float | None = None
+    note: str = ""
+
+    @property
+    def domain(self) -> str:
+        """
+        >>> Spot("dram", 1, die=0).domain, Spot("cpu", 0, mirror=True).domain
+        ('dram:1.die0', 'cpu:0.mmio')
+        """
+        return f"{self.kind}:{self.package}" + (f".die{self.die}" if self.die is not None else "") + (".mmio" if self.mirror else "")
+
+
+def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
+    """AMD counts once a package, but kernels 6.9 to 6.11 take its core complexes for dies and show the one counter again for each.
+    Only the first is kept: their sum would be as many times too high as there are dies."""
+    kept: dict[tuple[str, int, bool, int | None], Spot] = {}
+    for spot in sorted(spots, key=lambda s: (s.mirror, _KINDS.index(s.kind), s.package, -1 if s.die is None else s.die)):
+        if amd and spot.die is not None:
+            said = "the kernel shows this package's counter once a die; AMD has one a package, so one is read"
+            kept.setdefault((spot.kind, spot.package, spot.mirror, None), spot._replace(die=None, note=both(spot.note, said)))
+        else:
+            kept[spot.kind, spot.package, spot.mirror, spot.die] = spot
+    return list(kept.values())
+
+
+def both(*notes: str) -> str:
+    """Notes in one line, empty ones left out."""
+    return "; ".join(note for note in notes if note)
+
+
+def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
+    """One channel a counter, in the order given. Nothing is counted twice: a mirror is a detail beside what it mirrors, psys a whole
+    beside packages."""
+    packages = any(spot.kind == "cpu" for spot in spots)
+    made = []
+    for spot in spots:
+        role: Role = "part"
+        if spot.mirror or spot.kind in ("core", "uncore"):
+            role = "detail"
+        elif spot.kind == "psys" and packages:
+            role = "whole"
+        made.append(
+            Channel(
+                domain=spot.domain,
+                quantity="energy_j",
+                source=spot.where,
+                scope=SCOPES[spot.kind],
+                role=role,
+                covers=COVERED if spot.kind == "psys" and role == "part" else (),
+                device=device,
+                wraps_at=spot.wraps_at,
+                resolution=spot.resolution,
+                tick_s=TICK_S,
+                note=spot.note,
+            )
+        )
+    return tuple(made)
+
+
+@dataclass
+class Counters(Basic):
+    """A row of counters, each behind a file of its own. One that falls silent is NaN, said once, and tried again; the rest go on.
+
+    `open_one(i)` gives a descriptor or raises OSError; `ask(i, descriptor)` gives joules or raises OSError or ValueError.
+    """
+
+    files: list[int] = field(default_factory=list)
+    open_one: Callable[[int], int] = field(default=lambda _: -1)
+    ask: Callable[[int, int], float] = field(default=lambda _, __: NOTHING)
+    least_s: float = TICK_S
+    silent: dict[int, int] = field(default_factory=dict)
+    """which ones, and when they were last opened again"""
+    closed: bool = False
+
+    def read(self, t_ns: int) -> Sequence[float]:
+        if self.closed:
+            raise MeterLost(f"{self.name} is closed")
+        ask, values = self.ask, []
+        for i, file in enumerate(self.files):
+            try:
+                values.append(ask(i, file))
+            except (OSError, ValueError) as error:
+                values.append(self._again(i, t_ns, error))
+                continue
+            if i in self.silent:
+                self._back(i)
+        return values
+
+    def _again(self, i: int, t_ns: int, error: Exception) -> float:
+        before = self.silent.get(i)
+        if before is None:
+            self.silent[i] = t_ns - RETRY_NS  # the next reading opens it again: what came back at once is missed for one reading
+            channel = self.channels[i]
+            self.events.append(Event("lost", channel.domain, f"{channel.source}: {reason_of(error)}"))
+            return NOTHING
+        if t_ns - before < RETRY_NS:
+            return NOTHING
+        self.silent[i] = t_ns
+        try:
+            file = self.open_one(i)
+        except OSError:
+            return NOTHING
+        old, self.files[i] = self.files[i], file
+        shut(old)
+        try:
+            value = self.ask(i, file)
+        except (OSError, ValueError):
+            return NOTHING
+        self._back(i)
+        return value
+
+    def _back(self, i: int) -> None:
+        del self.silent[i]
+        self.events.append(Event("found", self.channels[i].domain, f"{self.channels[i].source} answers again"))
+
+    def close(self) -> None:
+        self.closed = True
+        for i, file in enumerate(self.files):
+            self.files[i] = -1
+            shut(file)
+
+
+def shut(file: int) -> None:
+    """Closes a descriptor that may be none."""
+    import os
+
+    if file >= 0:
+        try:
+            os.close(file)
+        except OSError:
+            return  # a device that is gone may refuse even this; the number is free all the same
+
+
+def reason_of(error: BaseException) -> str:
+    """`Input/output error`, or what was wrong with the text; the kind of error where it has no words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,323 @@
+"""Power of the node as its BMC tells it over Redfish. The only module that uses a network, and only to the address the user names.
+
+GET only, basic authentication only (a session would need POST). TLS is verified unless the user says otherwise; plain http only on loopback
+unless the user says otherwise. No proxy, no redirect to another host, 1 MiB a reply, one deadline for a reply. Neither the address nor the
+account is in a channel, a fact, an event, an error or a repr.
+Which document holds which number is in redfish_tree.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.meters.background import Background
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.redfish_tree import Denied, Doc, Plan, discover, is_path
+
+if TYPE_CHECKING:
+    import http.client
+
+MOST_BYTES = 1 << 20
+DENIED_S = 60.0
+"""asked again so long after a refused password: BMCs lock accounts"""
+WHERE = "redfish"
+
+
+class Service:
+    """Where the BMC is and as whom to ask; made by `service`. Has no repr on purpose."""
+
+    __slots__ = ("ca_file", "headers", "host", "insecure", "port", "timeout_s", "tls")
+
+    def __init__(
+        self, host: str, port: int, tls: bool, headers: dict[str, str], ca_file: str | None, insecure: bool, timeout_s: float
+    ) -> None:  # fmt: skip
+        self.host, self.port, self.tls, self.headers = host, port, tls, headers
+        self.ca_file, self.insecure, self.timeout_s = ca_file, insecure, timeout_s
+
+    @property
+    def trust(self) -> str:
+        if not self.tls:
+            return "plain http"
+        return "TLS, certificate not verified" if self.insecure else "TLS, certificate verified"
+
+
+def _wrong(problem: str, remedy: str = "") -> InputError:
+    return InputError(problem, where=WHERE, remedy=remedy)
+
+
+def service(
+    url: str,
+    user: str | None = None,
+    password: str | None = None,
+    *,
+    ca_file: str | None = None,
+    insecure: bool = False,
+    plain_http: bool = False,
+    timeout_s: float = 5.0,
+) -> Service:
+    """Checks what the user gave; InputError never quotes it."""
+    import base64
+    import ipaddress
+    import os
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong("the address is no URL", "give it as https://HOST or https://HOST:PORT") from None
+    if "@" in parts.netloc:
+        raise _wrong("the address holds a user name or password", "give them apart, where no log shows them")
+    if parts.scheme not in ("https", "http") or not host or re.search(r"[\x00-\x20\x7f]", url.strip()):
+        raise _wrong("the address is no http or https URL", "give it as https://HOST or https://HOST:PORT")
+    if parts.path.rstrip("/") not in ("", "/redfish", "/redfish/v1") or parts.query or parts.fragment:
+        raise _wrong("the address has more than a host and a port", "give it as https://HOST or https://HOST:PORT")
+    tls = parts.scheme == "https"
+    if not tls and not plain_http:
+        try:
+            near = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            near = False
+        if not near:
+            raise _wrong("plain http sends the password for all to read", "use https, or allow plain http explicitly")
+    if insecure and ca_file:
+        raise _wrong("a CA file and an unverified certificate exclude each other", "drop one of them")
+    if ca_file and not os.access(ca_file, os.R_OK):
+        raise _wrong("the CA file cannot be read", "check its path and permissions")
+    if (user is None) != (password is None):
+        raise _wrong("a user name needs a password and the other way round")
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0", "User-Agent": "ckptcost"}
+    if user is not None and password is not None:
+        if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
+            raise _wrong("the user name or password has a character that basic authentication cannot carry")
+        try:
+            headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        except UnicodeEncodeError:  # quotes what it could not encode
+            raise _wrong("the user name or password has a character that basic authentication cannot carry") from None
+    return Service(host, port or (443 if tls else 80), tls, headers, ca_file, insecure, timeout_s)
+
+
+class Client:
+    """GET of JSON objects over one kept connection; every failure is MeterUnavailable with a reason that names no host."""
+
+    def __init__(self, where: Service) -> None:
+        self._where = where
+        self._connection: http.client.HTTPConnection | None = None
+        self._stopped = False
+        self.until_s: float | None = None
+        """looking around ends here, on time.monotonic: 64 chassis times a timeout is too long"""
+
+    def get(self, path: str) -> Doc:
+        import json
+
+        for _ in range(4):
+            if not is_path(path):
+                raise MeterUnavailable("it links to something outside of /redfish", "not followed")
+            status, location, body = self._ask(path)
+            if status not in (301, 302, 303, 307, 308):
+                break
+            path = self._same_place(location)
+        else:
+            raise MeterUnavailable("it redirects in a circle", "give the final address")
+        if status in (401, 403):
+            raise Denied(f"it refuses the account (HTTP {status})", "check user name, password and the right to log in (Login privilege)")
+        if status != 200:
+            raise MeterUnavailable(f"HTTP {status} for {path}")
+        try:
+            doc = json.loads(body, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):
+            raise MeterUnavailable(f"its reply to {path} is not JSON") from None
+        if not isinstance(doc, dict):
+            raise MeterUnavailable(f"its reply to {path} is no JSON object")
+        return doc
+
+    def _same_place(self, location: str) -> str:
+        from urllib.parse import urlsplit
+
+        with suppress(ValueError):
+            parts, where = urlsplit(location), self._where
+            here = ("https" if where.tls else "http", where.host, where.port)
+            default = 443 if parts.scheme == "https" else 80
+            if (not parts.netloc and not parts.scheme) or (parts.scheme, parts.hostname, parts.port or default) == here:
+                return parts.path
+        raise MeterUnavailable("it redirects to another host", "not followed: give the final address")
+
+    def _ask(self, path: str) -> tuple[int, str, bytes]:
+        import http.client
+        import ssl
+
+        while True:
+            if self._stopped:
+                raise MeterUnavailable("closed")
+            if self.until_s is not None and time.monotonic() > self.until_s:
+                raise MeterUnavailable("looking for the power took too long", "name the chassis")
+            kept = self._connection is not None
+            try:
+                return self._exchange(path)
+            except ssl.SSLCertVerificationError as error:
+                self.close()
+                raise MeterUnavailable(*_distrust(error.verify_code)) from None
+            except TimeoutError:
+                self.close()
+                raise MeterUnavailable(f"no answer within {self._where.timeout_s:g} s") from None
+            except MeterUnavailable:
+                self.close()
+                raise
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                self.close()
+                stale = isinstance(error, (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest, ssl.SSLEOFError))
+                if not (kept and stale):  # a kept connection may have been closed meanwhile; once more
+                    raise MeterUnavailable(f"no reply ({_kind(error)})", "check address, port and network") from None
+
+    def _exchange(self, path: str) -> tuple[int, str, bytes]:
+        import errno
+
+        end_s = time.monotonic() + self._where.timeout_s
+        connection = self._connection = self._connection or self._connect()
+        connection.request("GET", path, headers=self._where.headers)
+        response = connection.getresponse()
+        chunks, size = [], 0
+        try:
+            while True:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0.0:
+                    raise TimeoutError
+                if connection.sock is not None:
+                    connection.sock.settimeout(left_s)
+                chunk = response.read1(65536)
+                if not chunk:
+                    break
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    raise MeterUnavailable(f"its reply is larger than {MOST_BYTES >> 20} MiB")
+                chunks.append(chunk)
+            if response.length:  # bytes that were promised
+                raise ConnectionResetError(errno.ECONNRESET, "cut off")
+        finally:
+            response.close()  # read1 alone leaves it half open, and the connection unusable
+        if connection.sock is not None:
+            connection.sock.settimeout(self._where.timeout_s)
+        return response.status, response.getheader("Location") or "", b"".join(chunks)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        import http.client
+        import ssl
+
+        where = self._where
+        if not where.tls:
+            return http.client.HTTPConnection(where.host, where.port, timeout=where.timeout_s)
+        context = ssl.create_default_context(cafile=where.ca_file)
+        if where.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return http.client.HTTPSConnection(where.host, where.port, timeout=where.timeout_s, context=context)
+
+    def stop(self) -> None:
+        """From another thread: end the call under way."""
+        self._stopped = True
+        connection = self._connection
+        sock = connection.sock if connection is not None else None
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(2)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong without the address that some errors quote."""
+    import os
+    import socket
+    import ssl
+
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or 'broken off'}"
+    if isinstance(error, socket.gaierror):
+        return "the host's name is not known"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return type(error).__name__
+
+
+def _distrust(code: int) -> tuple[str, str]:
+    reason = {10: "has expired", 18: "is self-signed", 19: "is self-signed", 62: "is for another name", 64: "is for another address"}
+    remedy = "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for explicitly"
+    return f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code {code})", remedy
+
+
+class Redfish(Basic):
+    """Each document once a reading, however many channels are in it."""
+
+    def __init__(self, client: Client, plan: Plan, *, least_s: float, facts: dict[str, str]) -> None:
+        super().__init__("redfish", tuple(channel for channel, _ in plan), max(least_s, 1.0), facts=facts)
+        self._client, self._spots = client, [spots for _, spots in plan]
+        self._lost = False
+        self._not_before_ns: int | None = None
+
+    def read(self, t_ns: int) -> Sequence[float]:
+        if self._not_before_ns is not None and t_ns < self._not_before_ns:
+            return [NOTHING] * len(self._spots)
+        self._not_before_ns = None
+        try:
+            docs = {path: self._client.get(path) for path in dict.fromkeys(spot.path for spots in self._spots for spot in spots)}
+        except MeterUnavailable as error:
+            if isinstance(error, Denied):
+                self._not_before_ns = t_ns + round(DENIED_S * 1e9)
+            return self._lose(error.reason)
+        values = [sum(spot.pick(docs[spot.path]) for spot in spots) for spots in self._spots]
+        if values[0] != values[0]:
+            self._lose(f"{self.channels[0].source}: no number any more")
+        elif self._lost:
+            self._lost = False
+            self.events.append(Event("found", "node", "the BMC answers again"))
+        return values
+
+    def _lose(self, reason: str) -> list[float]:
+        if not self._lost:
+            self._lost = True
+            self.events.append(Event("lost", "node", reason))
+        return [NOTHING] * len(self._spots)
+
+    def stop(self) -> None:
+        self._client.stop()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def find(
+    url: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    *,
+    ca_file: str | None = None,
+    insecure: bool = False,
+    plain_http: bool = False,
+    chassis: str | None = None,
+    timeout_s: float = 5.0,
+    least_s: float = 2.0,
+) -> Found:
+    """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an absence where the BMC does not answer."""
+    if not url:
+        return Found(
+            (), (Absence("redfish", "not asked for: it needs a BMC's address and account", "give the address of the BMC", "node"),)
+        )
+    where = service(url, user, password, ca_file=ca_file, insecure=insecure, plain_http=plain_http, timeout_s=timeout_s)
+    client = Client(where)
+    client.until_s = time.monotonic() + 6.0 * timeout_s
+    try:
+        path, plan = discover(client.get, chassis, "TLS certificate not verified" if where.tls and insecure else "")
+    except MeterUnavailable as error:
+        client.close()
+        return Found((), (Absence("redfish", error.reason, error.remedy or "check the BMC's web page", "node"),))
+    client.until_s = None
+    meter = Redfish(client, plan, least_s=least_s, facts={"chassis": path, "connection": where.trust})
+    return Found((Background(meter),))

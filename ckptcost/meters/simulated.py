@@ -1,0 +1,252 @@
+"""Meters without hardware: what drivers, counters and drives would say of a planned machine, ticks, wraps, noise and faults included.
+
+They are the demo, the fixture and the accuracy test in one, because the exact joules of any window are known (`Machine.exact_j`).
+Everything is a function of the plan and of the time asked for: the same plan gives the same run, at any speed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ckptcost.core.channels import Channel
+from ckptcost.errors import MeterLost
+from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found, Meter
+from ckptcost.meters.simulated_gpus import Gpus
+from ckptcost.meters.simulated_machine import BUSY, DIRTIED, STORED, Machine
+from ckptcost.meters.simulated_plan import NOISE, Fault, Plan, chance
+
+RAPL_UNIT_J = 61.035e-6
+"""2^-14 J as the kernel rounds it"""
+RAPL_COUNTS = 2.0**32
+RAPL_TICK_S = 0.001
+SECTOR_BYTES, KIB = 512.0, 1024.0
+_SETTLED_DIRTY_BYTES = 6.0 * 1024 * KIB
+"""what other writers keep dirty at any time"""
+_WHOLE = 1e-3
+"""added before rounding down: a save that is over has all its bytes in spite of rounding"""
+
+
+@dataclass(slots=True)
+class Origin:
+    """When the plan's second 0 is; the first meter that is read decides if nobody did."""
+
+    ns: int | None = None
+
+    def seconds(self, t_ns: int) -> float:
+        if self.ns is None:
+            self.ns = t_ns
+        return (t_ns - self.ns) * 1e-9
+
+
+class Simulated(Basic):
+    """What all of them share: the clock and the faults. `values` is a pure function of the plan's time."""
+
+    def __init__(self, name: str, channels: Sequence[Channel], machine: Machine, origin: Origin, least_s: float = 0.0) -> None:
+        facts = {"driver": "none: simulated", "plan": f"seed {machine.plan.seed}"}
+        super().__init__(name, tuple(channels), least_s, simulated=True, facts=facts)
+        self.machine, self.origin = machine, origin
+        self._gone = [fault for fault in machine.plan.faults if fault.kind == "gone" and fault.what == name]
+        self._faults = [(fault, slots) for fault in machine.plan.faults if fault.kind != "gone" and (slots := self._slots(fault))]
+        self._told: set[tuple[Fault, str]] = set()
+
+    def _slots(self, fault: Fault) -> list[int]:
+        inner = f"{fault.what}."
+        slots = [i for i, c in enumerate(self.channels) if c.domain == fault.what or c.domain.startswith(inner)]
+        return [i for i in slots if self.channels[i].is_counter] if fault.kind == "reset" else slots
+
+    def values(self, t_s: float) -> list[float]:
+        raise NotImplementedError
+
+    def read(self, t_ns: int) -> list[float]:
+        t_s = self.origin.seconds(t_ns)
+        for fault in self._gone:
+            if fault.from_s <= t_s < fault.to_s:
+                raise MeterLost(f"{self.name} is gone from second {fault.from_s:g} of the plan", "it is planned so")
+        values = self.values(t_s)
+        return self._suffer(t_s, values) if self._faults else values
+
+    def _suffer(self, t_s: float, values: list[float]) -> list[float]:
+        values = list(values)
+        for fault, slots in self._faults:
+            within = fault.from_s <= t_s < fault.to_s
+            if fault.kind == "reset" and within:
+                before = self.values(fault.from_s)
+                for i in slots:
+                    values[i] -= before[i]
+                    if values[i] < 0.0:  # it wrapped since
+                        values[i] += self.channels[i].wraps_at or 0.0
+                self._tell(fault, "restarted", "the counter began again at 0")
+            elif fault.kind == "stuck" and within:
+                held = self.values(fault.from_s)
+                for i in slots:
+                    values[i] = held[i]
+            elif fault.kind in ("silent", "lost") and within:
+                for i in slots:
+                    values[i] = NOTHING
+                if fault.kind == "lost":
+                    self._tell(fault, "lost", "planned: it does not answer")
+            elif fault.kind == "lost" and (fault, "lost") in self._told and t_s >= fault.to_s:
+                self._tell(fault, "found", "planned: it answers again")
+        return values
+
+    def _tell(self, fault: Fault, name: str, text: str) -> None:
+        if (fault, name) not in self._told:
+            self._told.add((fault, name))
+            self.events.append(Event(name, fault.what, text))
+
+
+class SimulatedNvml(Simulated):
+    """NVML-like: see `Gpus` for what it shows when."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        self._gpus = Gpus(machine)
+        super().__init__("simulated-nvml", self._gpus.channels, machine, origin)
+        self.values = self._gpus.values  # type: ignore[method-assign]
+
+
+class SimulatedRapl(Simulated):
+    """RAPL-like: packages and their memory, renewed every millisecond, counting to 2^32 units."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        plan = machine.plan
+        about = Channel(
+            "", "energy_j", "simulated RAPL energy_uj", wraps_at=RAPL_COUNTS * RAPL_UNIT_J, resolution=RAPL_UNIT_J, tick_s=RAPL_TICK_S
+        )
+        domains = [f"{kind}:{i}" for i in range(plan.packages) for kind in ("cpu", "dram")]
+        scopes = {"cpu": "package", "dram": "dram"}
+        super().__init__("simulated-rapl", [replace(about, domain=d, scope=scopes[d.split(":")[0]]) for d in domains], machine, origin)
+        loads = [machine.loads[domain] for domain in domains]
+        self._base_w = np.array([load.base_w for load in loads])
+        self._weights_w = np.array([load.weights_w for load in loads])
+
+    def values(self, t_s: float) -> list[float]:
+        tick_s = math.floor(t_s / RAPL_TICK_S) * RAPL_TICK_S
+        areas = self.machine.timeline.areas(np.array([tick_s]))[0]
+        counted = self.machine.plan.cpu_counter_at_j + self._base_w * tick_s + self._weights_w @ areas
+        values: list[float] = (np.mod(np.floor(counted / RAPL_UNIT_J), RAPL_COUNTS) * RAPL_UNIT_J).tolist()
+        return values
+
+
+class SimulatedBlock(Simulated):
+    """Drives: a save's bytes lie on all of them in equal shares."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        about = Channel("", "written_bytes", "simulated diskstats", "disk", device="simulated drive")
+        channels: list[Channel] = []
+        for i in range(machine.plan.disks):
+            disk = replace(about, domain=f"disk:nvme{i}n1")
+            channels += [
+                replace(disk, resolution=SECTOR_BYTES),
+                replace(disk, quantity="writes", resolution=1.0),
+                replace(disk, quantity="flushes", resolution=1.0),
+                replace(disk, quantity="busy_s", resolution=0.001, wraps_at=2.0**32 / 1000.0),
+                replace(disk, quantity="queue_s", resolution=0.001, wraps_at=2.0**32 / 1000.0),
+                replace(disk, quantity="in_flight", resolution=1.0),
+            ]
+        super().__init__("simulated-block", channels, machine, origin)
+
+    def values(self, t_s: float) -> list[float]:
+        plan, at = self.machine.plan, np.array([t_s])
+        areas = self.machine.timeline.areas(at)[0].tolist()
+        busy = float(self.machine.timeline.rates(at)[0, BUSY])
+        bytes_ = areas[STORED] * plan.checkpoint_bytes / plan.disks
+        busy_ms = math.floor(areas[BUSY] * 1000.0 + _WHOLE)
+        one = [
+            math.floor(bytes_ / SECTOR_BYTES + _WHOLE) * SECTOR_BYTES,
+            float(math.floor(bytes_ / plan.write_size_bytes + _WHOLE)),
+            0.0 if plan.storage == "buffered" else float(math.floor(areas[STORED] + 1e-9)),
+            busy_ms / 1000.0,
+            math.floor(areas[BUSY] * plan.queue_depth * 1000.0 + _WHOLE) / 1000.0,
+            plan.queue_depth if busy > 0.5 else 0.0,
+        ]
+        return one * plan.disks
+
+
+class SimulatedWriteback(Simulated):
+    """The page cache: what is dirty, and what of it is on its way."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        host = Channel("host", "dirty_bytes", "simulated meminfo Dirty", "host", role="detail", resolution=KIB)
+        channels = [host, replace(host, quantity="writeback_bytes", source="simulated meminfo Writeback")]
+        super().__init__("simulated-writeback", channels, machine, origin)
+
+    def values(self, t_s: float) -> list[float]:
+        plan, at = self.machine.plan, np.array([t_s])
+        areas = self.machine.timeline.areas(at)[0]
+        busy = float(self.machine.timeline.rates(at)[0, BUSY]) > 0.5
+        owed = 0.0 if plan.storage == "direct" else max(float(areas[DIRTIED] - areas[STORED]), 0.0) * plan.checkpoint_bytes
+        under_way = min(owed, plan.queue_depth * plan.write_size_bytes * plan.disks) if busy else 0.0
+        dirty = math.floor((owed - under_way) / KIB + _WHOLE) * KIB + _SETTLED_DIRTY_BYTES
+        return [dirty, math.floor(under_way / KIB + _WHOLE) * KIB]
+
+
+class SimulatedProcess(Simulated):
+    """The job's own count: bytes when they are made dirty, or written past the cache."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        job = Channel("process:4242", "written_bytes", "simulated /proc/4242/io write_bytes", "process", role="detail", resolution=4096.0)
+        super().__init__("simulated-process", [job, replace(job, quantity="cancelled_bytes")], machine, origin)
+
+    def values(self, t_s: float) -> list[float]:
+        saves = float(self.machine.timeline.areas(np.array([t_s]))[0, DIRTIED])
+        return [math.floor(saves * self.machine.plan.checkpoint_bytes / 4096.0 + _WHOLE) * 4096.0, 0.0]
+
+
+class SimulatedNode(Simulated):
+    """A BMC: once a second the mean of the second before, in whole watts, with noise."""
+
+    def __init__(self, machine: Machine, origin: Origin) -> None:
+        node = Channel(
+            "node", "power_w", "simulated BMC", scope="node", role="whole", resolution=1.0, tick_s=1.0, averaging_s=1.0,
+            note="alternating current, losses of the supplies included",
+        )  # fmt: skip
+        super().__init__("simulated-node", [node], machine, origin, least_s=1.0)
+        self._second, self._watts = -math.inf, NOTHING
+
+    def values(self, t_s: float) -> list[float]:
+        plan, second = self.machine.plan, math.floor(t_s)
+        if second != self._second:
+            noise_w = plan.node_noise_w * (2.0 * chance(plan.seed, NOISE, second) - 1.0)
+            self._second, self._watts = second, float(round(self.machine.exact_j("node", second - 1.0, float(second)) + noise_w))
+        return [self._watts]
+
+
+def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> Found:
+    """The meters of a planned machine, and what it lacks. Second 0 of the plan is at `origin_ns`, or else at the first reading."""
+    plan = plan or Plan()
+    machine, origin = Machine(plan), Origin(origin_ns)
+    meters: list[Meter] = []
+    if plan.gpus:
+        meters.append(SimulatedNvml(machine, origin))
+    if plan.packages:
+        meters.append(SimulatedRapl(machine, origin))
+    if plan.disks:
+        meters.append(SimulatedBlock(machine, origin))
+    meters += [SimulatedWriteback(machine, origin), SimulatedProcess(machine, origin), SimulatedNode(machine, origin)]
+    return Found(tuple(meters), tuple(_absent(plan)))
+
+
+def _absent(plan: Plan) -> list[Absence]:
+    found: list[Absence] = []
+    where = "simulated-nvml"
+    if not plan.gpus:
+        found.append(Absence(where, "the plan has no GPU", "plan one: gpus=8", "gpu"))
+    if not plan.packages:
+        found.append(Absence("simulated-rapl", "the plan has no package", "plan one: packages=2", "cpu"))
+    if not plan.disks:
+        found.append(Absence("simulated-block", "the plan has no drive", "plan one: disks=4", "storage"))
+    for i in range(plan.gpus):
+        if plan.gpu_kind == "superchip":
+            found.append(Absence(f"{where} gpu:{i}", "planned as a superchip: only its module answers", "gpu_kind='card'", "gpu"))
+            continue
+        if plan.gpu_kind == "mig":
+            found.append(Absence(f"{where} gpu:{i} utilisation", "planned with MIG: no utilisation of the card", "gpu_kind='card'", "gpu"))
+        if not plan.energy_counter:
+            found.append(Absence(f"{where} gpu:{i} energy counter", "planned without, as before Volta", "energy_counter=True", "gpu"))
+        if not plan.memory_scope:
+            found.append(Absence(f"{where} gpu:{i} memory power", "planned as not supported", "memory_scope=True", "gpu"))
+    return found

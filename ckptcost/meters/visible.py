@@ -1,0 +1,142 @@
+"""Which cards a job may use, from its environment: CUDA_VISIBLE_DEVICES and its kin, read as the drivers read them.
+
+An index counts the cards that this process may open, so a card of another job's cgroup is not counted. Entries are of one kind, indices
+or UUIDs; the first that names nothing ends the list, and a repeated one empties it. A MIG instance stands for its parent card.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+_INDEX = re.compile(r"\+?(\d+)")
+_OLD_MIG = re.compile(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)")
+_NO_CARDS = ("", "void", "none")
+
+
+class Slice(NamedTuple):
+    """A MIG instance: its name and its place on the card."""
+
+    uuid: str
+    gpu_instance: int
+    compute_instance: int
+
+
+class Card(NamedTuple):
+    number: int
+    """its number in the vendor's management library, which goes by PCI address"""
+    uuid: str
+    name: str = ""
+    slices: tuple[Slice, ...] = ()
+
+
+class Remark(NamedTuple):
+    """Something the environment says that people should know."""
+
+    reason: str
+    remedy: str
+
+
+class Choice(NamedTuple):
+    cards: tuple[Card, ...]
+    """the cards to measure, in the order they are named"""
+    slices: Mapping[int, tuple[str, ...]]
+    """MIG instances that were named, by the index of their card"""
+    remarks: tuple[Remark, ...] = ()
+    by: str = ""
+    """the setting that decided, as `NAME=value`; empty where all cards are taken"""
+
+
+def chosen(environ: Mapping[str, str], cards: Sequence[Card], everything: bool = False) -> Choice:
+    """The NVIDIA cards that a job with this environment can use.
+
+    >>> two = [Card(0, "GPU-aa"), Card(1, "GPU-bb")]
+    >>> [card.number for card in chosen({"CUDA_VISIBLE_DEVICES": "1,7,0"}, two).cards]
+    [1]
+    """
+    text = environ.get("CUDA_VISIBLE_DEVICES")
+    if everything:
+        return Choice(tuple(cards), {})
+    if text is None:
+        return _container(environ.get("NVIDIA_VISIBLE_DEVICES"), cards)
+    choice = listed("CUDA_VISIBLE_DEVICES", text, cards)
+    if _INDEX.match(text.strip()) and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and len({card.name for card in cards}) > 1:
+        unlike = Remark(
+            "the cards of this node are unlike, and CUDA numbers them fastest first: its index may name another card than the one measured",
+            "export CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the cards by UUID (nvidia-smi -L)",
+        )
+        return choice._replace(remarks=choice.remarks + (unlike,))
+    return choice
+
+
+def listed(variable: str, text: str, cards: Sequence[Card]) -> Choice:
+    """The cards that one variable names.
+
+    >>> listed("HIP_VISIBLE_DEVICES", "0,0", [Card(0, "")]).cards
+    ()
+    """
+    by = f"{variable}={text}"
+    picked: list[tuple[Card, str]] = []
+    remarks: list[Remark] = []
+    kind = _kind(text.split(",", maxsplit=1)[0].strip())
+    for entry in (part.strip() for part in text.split(",")):
+        found = _named(entry, cards) if _kind(entry) == kind else None
+        if found is None:
+            if text.strip() and entry != "-1":  # empty and -1 are the customary ways to say: no more
+                said = f"{variable}: {entry!r} names no card here; it and all entries after it are ignored, as the driver does"
+                remarks.append(Remark(said, f"correct {variable}; `nvidia-smi -L` lists what there is"))
+            break
+        if found in picked:
+            said = f"{variable} names {entry!r} twice, which hides every card"
+            return Choice((), {}, (Remark(said, f"name each card once in {variable}"),), by)
+        picked.append(found)
+    slices: dict[int, tuple[str, ...]] = {}
+    for card, name in picked:
+        if name:
+            slices[card.number] = slices.get(card.number, ()) + (name,)
+    return Choice(tuple(dict.fromkeys(card for card, _ in picked)), slices, tuple(remarks), by)
+
+
+def _kind(entry: str) -> str:
+    for prefix in ("GPU-", "MIG-"):
+        if entry.startswith(prefix):
+            return prefix
+    return "index" if _INDEX.match(entry) else ""
+
+
+def _named(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
+    """The card an entry names, and the MIG instance on it, if any."""
+    if number := _INDEX.match(entry):  # `1gpu` is 1: the driver reads digits and no further
+        place = int(number[1])
+        return (cards[place], "") if place < len(cards) else None
+    if old := _OLD_MIG.fullmatch(entry):
+        for card in _beginning(old[1], cards):
+            for part in card.slices:
+                if (part.gpu_instance, part.compute_instance) == (int(old[2]), int(old[3])):
+                    return card, part.uuid
+        return None
+    if entry.startswith("MIG-"):
+        hits = [(card, part.uuid) for card in cards for part in card.slices if part.uuid.startswith(entry)]
+        return hits[0] if len(hits) == 1 else None
+    if entry.startswith("GPU-"):
+        near = _beginning(entry, cards)
+        return (near[0], "") if near else None
+    return None
+
+
+def _beginning(uuid: str, cards: Sequence[Card]) -> list[Card]:
+    """The one card whose UUID begins so; none where it is not one."""
+    near = [card for card in cards if card.uuid.startswith(uuid)]
+    return near if len(near) == 1 else []
+
+
+def _container(granted: str | None, cards: Sequence[Card]) -> Choice:
+    """What a container was granted matters only where it sees more, as a privileged one does: its indices are the host's then."""
+    names = [name.strip() for name in (granted or "").split(",")]
+    if granted is None or granted in _NO_CARDS or "all" in names or len(names) >= len(cards):
+        return Choice(tuple(cards), {})
+    choice = listed("NVIDIA_VISIBLE_DEVICES", granted, cards)
+    if len(choice.cards) == len(names) or choice.slices:
+        return choice
+    return Choice(tuple(cards), {}, choice.remarks)
