@@ -1,0 +1,1 @@
+"""Runs: the recorder, and the files it writes that survive whatever happens to it."""

@@ -1,0 +1,244 @@
+"""Run files back into a run: streaming, line by line; whatever is wrong is named and left out, never passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ckptcost.core.channels import Mark
+from ckptcost.errors import RunFileError
+from ckptcost.runs.clocks import S
+from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
+from ckptcost.runs.header import Header, header_from, periods_from
+from ckptcost.runs.lines import BadLine, decode
+from ckptcost.runs.run import Node, Problem, Run, RunEvent
+from ckptcost.runs.tables import Key, Table, key_of
+
+LONGEST_LINE = 16_000_000
+_NAMED = 20
+"""bad lines of one part that are named one by one; the rest is counted"""
+Clock = tuple[str, str]
+"""host and boot: monotonic times mean the same"""
+
+
+class Part:
+    """The lines of one part under its header. `feed` raises BadLine for a line that does not fit it."""
+
+    def __init__(self, loading: Loading, name: str, header: Header) -> None:
+        self.name, self.header, self.last_ns = name, header, header.monotonic_ns
+        self.ended: str | None = None
+        self._loading = loading
+        self._clock = (header.host, header.boot)
+        self._tables = [loading.table(self._clock, meter.name, meter.channels) for meter in header.meters]
+        self._kinds: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+            "raw": self._raw, "second": self._second, "mark": self._mark, "event": self._event, "clock": self._pair,
+            "periods": self._periods, "end": self._end,
+        }  # fmt: skip
+        loading.pairs.append((self._clock, header.monotonic_ns, header.wall_ns))
+        self._learn(header.periods_s)
+
+    def feed(self, fields: Mapping[str, Any]) -> None:
+        take = self._kinds.get(fields["k"])
+        if take is None:
+            return  # of a newer minor version
+        try:
+            take(fields)
+            self.last_ns = max(self.last_ns, fields["t"])
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+            raise BadLine(f"a {fields['k']} line that does not fit its header") from error
+
+    def _raw(self, f: Mapping[str, Any]) -> None:
+        t_ns, took = f["t"], f["d"]
+        self._fits(f)
+        for i, row in enumerate(f["v"]):
+            if row is not None:
+                self._tables[i].tick(t_ns, took[i], row)
+
+    def _second(self, f: Mapping[str, Any]) -> None:
+        from_ns, t_ns, took = f["from"], f["t"], f["d"]
+        self._fits(f)
+        for i, row in enumerate(f["v"]):
+            if row is not None:
+                n = f["n"][i]
+                if isinstance(n, int):
+                    self._tables[i].second(from_ns, t_ns, n, took[i], row)
+                else:
+                    self._tables[i].second(t_ns - n[1], t_ns - n[2], n[0], took[i], row, n[2])
+
+    def _fits(self, f: Mapping[str, Any]) -> None:
+        for row, table in zip(f["v"], self._tables, strict=True):
+            if row is not None and len(row) != len(table.channels):
+                raise ValueError(f"{len(row)} values for {len(table.channels)} channels")
+
+    def _mark(self, f: Mapping[str, Any]) -> None:
+        mark = Mark(0.0, str(f["name"]), str(f["window"]), int(f["rank"]), str(f["by"]), dict(f.get("detail") or {}))
+        self._loading.marks.append((self._clock, int(f["t"]), mark))
+
+    def _event(self, f: Mapping[str, Any]) -> None:
+        event = RunEvent(0.0, str(f["name"]), str(f["domain"]), str(f["text"]), self.header.host, dict(f.get("detail") or {}))
+        self._loading.events.append((self._clock, int(f["t"]), event))
+
+    def _pair(self, f: Mapping[str, Any]) -> None:
+        self._loading.pairs.append((self._clock, int(f["t"]), int(f["w"])))
+
+    def _periods(self, f: Mapping[str, Any]) -> None:
+        self._learn(periods_from(f["v"]))
+
+    def _learn(self, periods_s: tuple[tuple[float, ...], ...]) -> None:
+        known = self._loading.periods.setdefault(self.header.host, {})
+        for meter, of_meter in zip(self.header.meters, periods_s, strict=False):
+            known.update({key_of(c): p for c, p in zip(meter.channels, of_meter, strict=False) if p == p})
+
+    def _end(self, f: Mapping[str, Any]) -> None:
+        self.ended = str(f["why"])
+
+
+class Loading:
+    """A run while its parts come in, in any order."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.problems: list[Problem] = []
+        self.marks: list[tuple[Clock, int, Mark]] = []
+        self.events: list[tuple[Clock, int, RunEvent]] = []
+        self.pairs: list[tuple[Clock, int, int]] = []
+        self.periods: dict[str, dict[Key, float]] = {}
+        self._tables: dict[tuple[Clock, str, tuple[Key, ...]], Table] = {}
+
+    def table(self, clock: Clock, meter: str, channels: Any) -> Table:
+        key = (clock, meter, tuple(key_of(channel) for channel in channels))
+        if key not in self._tables:
+            self._tables[key] = Table(channels)
+        return self._tables[key]
+
+    def part(self, name: str, header: Header) -> Part:
+        self.parts.append(Part(self, name, header))
+        return self.parts[-1]
+
+    def read(self, path: Path, run: str = "") -> None:
+        """One file; a file of another run is not read."""
+        name, part, bad, number, line = path.name, None, 0, 0, b""
+        with path.open("rb") as file:
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                try:
+                    fields = decode(line.removesuffix(b"\n"))
+                    if part is None:
+                        header = header_from(fields, str(path))
+                        if run and header.run != run:
+                            return
+                        if twin := next((p for p in self.parts if p.header == header), None):
+                            self.problems.append(Problem(name, 0, f"a copy of {twin.name}, not counted twice"))
+                            return
+                        part = self.part(name, header)
+                    else:
+                        part.feed(fields)
+                except BadLine as error:
+                    if part is None:
+                        self.problems.append(Problem(name, 1, f"no header ({error}), so that nothing in this file can be understood"))
+                        return
+                    if line.endswith(b"\n") or file.peek(1):
+                        bad += 1
+                        if bad <= _NAMED:
+                            self.problems.append(Problem(name, number, f"{error}; this line is left out"))
+                    else:
+                        self.problems.append(Problem(name, number, _torn(line)))
+        if number == 0:
+            self.problems.append(Problem(name, 0, "empty: its writer was stopped before the first line"))
+        if bad > _NAMED:
+            self.problems.append(Problem(name, 0, f"{bad} bad lines in all; the first {_NAMED} are named, all are left out"))
+
+    def finish(self) -> Run:
+        first = min(self.parts, key=lambda part: (part.header.wall_ns, part.header.part)).header
+        ahead = self._clocks((first.host, first.boot))
+        origin_ns = min(part.header.monotonic_ns + ahead[part.header.host, part.header.boot] for part in self.parts)
+
+        def at_s(clock: Clock, t_ns: int) -> float:
+            return (t_ns + ahead[clock] - origin_ns) / S
+
+        nodes = []
+        for host in sorted({part.header.host for part in self.parts}):
+            headers = sorted((part.header for part in self.parts if part.header.host == host), key=lambda h: (h.wall_ns, h.rank, h.part))
+            newest = next((header for header in reversed(headers) if header.meters), headers[-1])
+            tables = tuple((table, ahead[clock]) for (clock, *_), table in self._tables.items() if clock[0] == host)
+            channels = {key_of(c): c for h in [*headers, newest] for meter in h.meters for c in meter.channels}
+            nodes.append(Node(host, tuple(headers), tables, origin_ns, tuple(channels.values()), self.periods.get(host, {})))
+        several = len(nodes) > 1
+        marks = [
+            mark._replace(t_s=at_s(clock, t_ns), detail={**mark.detail, "host": clock[0]} if several else mark.detail)
+            for clock, t_ns, mark in self.marks
+        ]
+        pairs = sorted((at_s(clock, t_ns), wall_ns / S) for clock, t_ns, wall_ns in self.pairs if clock == (first.host, first.boot))
+        missing = missing_parts([(part.name, part.header) for part in self.parts])
+        missing += side_by_side([(part.header, part.last_ns) for part in self.parts])
+        ends = {part.name: at_s((part.header.host, part.header.boot), part.last_ns) for part in self.parts}
+        metered = [part for part in self.parts if part.header.meters] or self.parts
+        return Run(
+            id=first.run,
+            nodes=tuple(nodes),
+            marks=tuple(sorted(marks, key=lambda mark: (mark.t_s, mark.rank))),
+            events=tuple(sorted((e._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, e in self.events), key=lambda e: e.t_s)),
+            gaps=tuple(gap for node in nodes for gap in gaps_of(node)),
+            problems=tuple(self.problems + missing),
+            simulated=any(part.header.simulated for part in self.parts),
+            ended=max(metered, key=lambda part: ends[part.name]).ended is not None,
+            wall=tuple(pairs),
+            duration_s=max(ends.values()),
+        )
+
+    def _clocks(self, first: Clock) -> dict[Clock, int]:
+        """By clock what to add to land on the first: 0 for itself, else by wall time, as the median of its pairs has it."""
+        wall = {}
+        for clock in {pair[0] for pair in self.pairs}:
+            wall[clock] = int(np.median([wall_ns - t_ns for of, t_ns, wall_ns in self.pairs if of == clock]))
+        return {clock: ahead_ns - wall[first] for clock, ahead_ns in wall.items()}
+
+
+def _torn(line: bytes) -> str:
+    if zeros := len(line) - len(line.rstrip(b"\0")):
+        return f"it ends in {zeros} zero bytes: the power went before the last lines were on the disk; what is before them is kept"
+    return "the last line is cut off, as after a kill or a crash; what is before it is kept"
+
+
+def load(path: Path | str, run: str = "") -> Run:
+    """A run from its directory, or from one file of it. `run` (the beginning of its id is enough) chooses where there are several.
+
+    Raises RunFileError where there is no run to be had.
+    """
+    path = Path(path)
+    try:
+        files = sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()) if path.is_dir() else [path]
+        runs: dict[str, list[Path]] = {}
+        loading = Loading()
+        for file in files:
+            runs.setdefault(_run_of(file), []).append(file)
+        ids = sorted(name for name in runs if name)
+        chosen = [name for name in ids if name.startswith(run)] if run else ids
+        if len(chosen) > 1:
+            raise RunFileError(
+                f"there are {len(chosen)} runs in here", where=str(path), remedy=f"choose one by its id: {', '.join(chosen)}"
+            )
+        if ids and not chosen:
+            raise RunFileError(f"no run whose id begins with {run!r}", where=str(path), remedy=f"there is {', '.join(ids)}")
+        for file in files:
+            loading.read(file, chosen[0] if chosen else "")
+    except OSError as error:
+        raise RunFileError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    if not loading.parts:
+        why = f"not a run: {loading.problems[0].text}" if loading.problems else "no run in here: there is no .jsonl file"
+        raise RunFileError(why, where=str(path), remedy="A run is the directory that `ckptcost` records into, or one .jsonl file of it")
+    return loading.finish()
+
+
+def _run_of(path: Path) -> str:
+    """The run id in a file's first line; empty where there is none."""
+    with path.open("rb") as file:
+        line = file.readline(LONGEST_LINE)
+    try:
+        fields = decode(line.removesuffix(b"\n"))
+        return header_from(fields, str(path)).run
+    except BadLine:
+        return ""

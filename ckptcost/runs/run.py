@@ -1,0 +1,146 @@
+"""A run that has been loaded: series by channel, marks, events, gaps, and everything that was wrong with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcost.core.channels import Channel, Mark, Series
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.runs.header import Header
+from ckptcost.runs.tables import Key, Table, joined, key_of
+
+
+class RunEvent(NamedTuple):
+    """Something that happened while recording."""
+
+    t_s: float
+    name: str
+    """lost, found, restarted, note, error, gap, cost"""
+    domain: str
+    text: str
+    host: str
+    detail: Mapping[str, object]
+
+
+class Gap(NamedTuple):
+    """A stretch of a node's time without any reading."""
+
+    host: str
+    start_s: float
+    end_s: float
+    why: str
+
+
+class Problem(NamedTuple):
+    """Something wrong with a file, in a sentence. `line` is 0 where it is about the whole part."""
+
+    part: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.part}{f', line {self.line}' if self.line else ''}: {self.text}"
+
+
+@dataclass(slots=True)
+class Node:
+    """One host of a run: what its meter read, over all parts and recorders."""
+
+    host: str
+    headers: tuple[Header, ...]
+    tables: tuple[tuple[Table, int], ...]
+    """with what to add to its times: 0 on the first clock"""
+    origin_ns: int
+    channels: tuple[Channel, ...]
+    """as the newest header has them"""
+    periods_s: Mapping[Key, float] = field(default_factory=dict)
+
+    def series(self, channel: Channel) -> Series:
+        """All readings of it, by time, in seconds since the run began."""
+        key = key_of(channel)
+        found = [(table, i, ahead_ns) for table, ahead_ns in self.tables for i, other in enumerate(table.channels) if key_of(other) == key]
+        if not found:
+            raise UnknownName("channel", channel.name, [c.name for c in self.channels], where=self.host)
+        return joined(found, self.origin_ns)
+
+    def period_s(self, channel: Channel) -> float | None:
+        """How often its source renewed it, as measured; else as published; None if neither is known."""
+        return self.periods_s.get(key_of(channel), channel.tick_s)
+
+    def ticked_s(self) -> NDArray[np.float64]:
+        """First and last tick of all that was read, in order of time."""
+        spans = [table.spans() + ahead_ns for table, ahead_ns in self.tables]
+        joined_ns = np.concatenate(spans) if spans else np.empty((0, 2), np.int64)
+        in_order: NDArray[np.float64] = (joined_ns[np.argsort(joined_ns[:, 0], kind="stable")] - self.origin_ns) / 1e9
+        return in_order
+
+
+@dataclass(slots=True)
+class Run:
+    """Times are seconds since `began`, the first instant that any of its headers names."""
+
+    id: str
+    nodes: tuple[Node, ...]
+    marks: tuple[Mark, ...]
+    """of all hosts and ranks, by time; with several hosts, `detail["host"]` says whose"""
+    events: tuple[RunEvent, ...]
+    gaps: tuple[Gap, ...]
+    problems: tuple[Problem, ...]
+    simulated: bool
+    ended: bool
+    """somebody stopped it; else it was killed, or still goes on"""
+    wall: tuple[tuple[float, float], ...]
+    """pairs of run time and Unix time, by time"""
+    duration_s: float
+    """to the last line of any kind"""
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        return tuple(header for node in self.nodes for header in node.headers)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(node.host for node in self.nodes)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """Of the only node; with several, ask each node."""
+        return self.node().channels
+
+    def node(self, host: str = "") -> Node:
+        if not host and len(self.nodes) > 1:
+            raise InputError("this run has several hosts", remedy=f"say which: {', '.join(self.hosts)}")
+        for node in self.nodes:
+            if node.host == host or not host:
+                return node
+        raise UnknownName("host", host, self.hosts)
+
+    def series(self, channel: Channel | str, host: str = "") -> Series:
+        """Readings of a channel, which may be given by name: `gpu:0 energy_j`."""
+        node = self.node(host)
+        if isinstance(channel, str):
+            named: Sequence[Channel] = [c for c in node.channels if c.name == channel]
+            if not named:
+                raise UnknownName("channel", channel, [c.name for c in node.channels])
+            if len(named) > 1:
+                raise InputError(f"{channel} is read from {len(named)} sources", remedy=f"ask for one: {[c.source for c in named]}")
+            channel = named[0]
+        return node.series(channel)
+
+    @property
+    def began(self) -> float:
+        """Unix time of the run's first instant, as the wall clock stood at the first pair."""
+        t_s, wall_s = self.wall[0]
+        return wall_s - t_s
+
+    def wall_s(self, t_s: float) -> float:
+        """Unix time at a run time: along the nearest pairs, so that a clock that was set or drifts is followed."""
+        at, wall = np.array(self.wall).T
+        if len(at) == 1 or t_s <= at[0]:
+            return float(wall[0] + (t_s - at[0]))
+        return float(np.interp(t_s, at, wall) if t_s < at[-1] else wall[-1] + (t_s - at[-1]))

@@ -1,0 +1,121 @@
+"""Columns of one meter while a run is being read: flat arrays of machine numbers, eight bytes a value."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcost.core.channels import Channel, Series
+
+_NAN = float("nan")
+Key = tuple[str, ...]
+
+
+def key_of(channel: Channel) -> Key:
+    """What makes a channel of one part the same as one of the next; facts such as a tick may be known better by then."""
+    return channel.domain, channel.quantity, channel.source, channel.scope
+
+
+def _one(entry: Any) -> float:
+    if entry is None:
+        return _NAN
+    if type(entry) is list:
+        return _NAN if entry[0] is None else float(entry[0])
+    return float(entry)
+
+
+class Table:
+    """Ticks and summaries of one meter on one clock."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self.channels = tuple(channels)
+        self._width = len(self.channels)
+        self._counters = tuple(channel.is_counter for channel in self.channels)
+        self._ticks = array("q")
+        """t, took by turns"""
+        self._values = array("d")
+        self._spans = array("q")
+        """from, t, count, took by turns"""
+        self._sums = array("d")
+        self._back: list[tuple[int, int, int]] = []
+        """row and channel of counters whose last answer was so many ns before the row"""
+
+    def tick(self, t_ns: int, took_ns: int, row: Sequence[Any]) -> None:
+        try:
+            numbers = array("d", row)
+        except TypeError:
+            numbers = array("d", map(_one, row))
+        when = array("q", (t_ns, took_ns))  # raises before anything is added
+        self._ticks.extend(when)
+        self._values.extend(numbers)
+
+    def second(self, from_ns: int, t_ns: int, count: int, took_ns: int, row: Sequence[Any], before_ns: int = 0) -> None:
+        """`before_ns`: t_ns is so long before the time of the line, from which the entries count."""
+        numbers = array("d", [entry if type(entry) is float else _one(entry) for entry in row])
+        back = [
+            (len(self._spans) // 4, i, int(entry[1]) - before_ns)
+            for i, entry in enumerate(row)
+            if type(entry) is list and len(entry) == 2 and self._counters[i]
+        ]
+        when = array("q", (from_ns, t_ns, count, took_ns))
+        self._spans.extend(when)
+        self._sums.extend(numbers)
+        self._back += back
+
+    def spans(self) -> NDArray[np.int64]:
+        """First and last tick of everything that was read, unsorted."""
+        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)[:, :1]
+        return np.concatenate([np.repeat(ticks, 2, axis=1), np.frombuffer(self._spans, np.int64).reshape(-1, 4)[:, :2]])
+
+    def column(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """Times, values and how long the answers took of one channel, in order; no second is there twice.
+
+        Ticks win over the summary of their second where at least half of them are there; otherwise a gauge's mean wins, while every
+        reading of a counter is as good as any other.
+        """
+        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)
+        spans = np.frombuffer(self._spans, np.int64).reshape(-1, 4)
+        values = np.frombuffer(self._values, np.float64).reshape(-1, self._width)[:, index]
+        sums = np.frombuffer(self._sums, np.float64).reshape(-1, self._width)[:, index]
+        order = np.argsort(ticks[:, 0], kind="stable")
+        at, took, values = ticks[order, 0], ticks[order, 1], values[order]
+        if len(spans):
+            first, last = np.searchsorted(at, spans[:, 0], "left"), np.searchsorted(at, spans[:, 1], "right")
+            there = (last - first) * 2 >= spans[:, 2]
+            alone = ~there | (spans[:, 2] == 0)
+            if self._counters[index]:
+                when = spans[:, 1].copy()
+                for row, channel, back_ns in self._back:
+                    if channel == index:
+                        when[row] -= back_ns
+            else:
+                when = (spans[:, 0] + spans[:, 1]) // 2
+                doubled = np.zeros(len(at) + 1, np.int64)
+                np.add.at(doubled, first[alone], 1)
+                np.add.at(doubled, last[alone], -1)
+                single = np.cumsum(doubled[:-1]) == 0
+                at, took, values = at[single], took[single], values[single]
+            at = np.concatenate([at, when[alone]])
+            values = np.concatenate([values, sums[alone]])
+            took = np.concatenate([took, spans[alone, 3]])
+            at, unique = np.unique(at, return_index=True)
+            return at, values[unique], took[unique]
+        at, unique = np.unique(at, return_index=True)
+        return at, values[unique], took[unique]
+
+
+def joined(tables: Sequence[tuple[Table, int, int]], origin_ns: int) -> Series:
+    """One channel from several tables: each with its column and what to add to its clock."""
+    pieces = [(at + ahead_ns, value, took) for table, index, ahead_ns in tables for at, value, took in [table.column(index)]]
+    if not pieces:
+        nothing = np.empty(0)
+        return Series(nothing, nothing, nothing)
+    at = np.concatenate([piece[0] for piece in pieces])
+    order = np.argsort(at, kind="stable")
+    value = np.concatenate([piece[1] for piece in pieces])[order]
+    took = np.concatenate([piece[2] for piece in pieces])[order]
+    return Series((at[order] - origin_ns) / 1e9, value, took / 1e9)
