@@ -12,7 +12,20 @@ from typing import Any
 
 from ckptcost.version import __version__
 
-__all__ = ["__version__", "audit", "compare", "load_report", "model", "optimize", "sensitivity", "simulate", "solve", "sweep"]
+__all__ = [
+    "__version__",
+    "audit",
+    "compare",
+    "doctor",
+    "load_report",
+    "measure",
+    "model",
+    "optimize",
+    "sensitivity",
+    "simulate",
+    "solve",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

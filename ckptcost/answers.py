@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ckptcost.catalog.interruptions import law_of, read_kinds, read_trace
 from ckptcost.catalog.schema import flag_value
@@ -14,8 +15,12 @@ from ckptcost.jobs.gates import Gate, gate_of
 from ckptcost.jobs.model import one_of, with_tier
 from ckptcost.jobs.walks import Asked
 from ckptcost.layers import Layer, read_layer
+from ckptcost.meters.found import Wanted
 from ckptcost.report.study import Study
 from ckptcost.scenario import Resolved, resolve
+
+if TYPE_CHECKING:
+    from ckptcost.runs.recorder import Recorder
 
 
 def asked_of(
@@ -161,3 +166,49 @@ def ranking(catalog: Catalog, layers: Sequence[Layer], of: str, replan: bool = F
 def read_files(*paths: str | None) -> list[tuple[str, bytes]]:
     """Further files of the user's, for a document's list of inputs."""
     return [(path, Path(path).read_bytes()) for path in paths if path is not None]
+
+
+def checkup(meters: str, wanted: Wanted, seconds: float, needed: Sequence[str] = ()) -> tuple[Study, list[str]]:
+    """What can be measured here, and which of the needed kinds cannot."""
+    from ckptcost.jobs import checkup as job
+    from ckptcost.jobs.instruments import instruments
+    from ckptcost.report.studies.checkup import study_of
+
+    if not 0.5 <= seconds <= 600:
+        raise InputError("expected 0.5 s to 10 min", where="--for")
+    seen = job.checkup(instruments(meters, wanted, seconds), seconds)
+    return study_of(seen), job.lacking(seen, needed)
+
+
+def measurement(
+    meters: str, wanted: Wanted, seconds: float | None = None, needed: Sequence[str] = (), directory: str | Path | None = None,
+    tell: Callable[[Recorder], None] | None = None,
+) -> tuple[Study, list[str]]:  # fmt: skip
+    """What this machine uses for a while, and which of the needed kinds is not measured."""
+    from ckptcost.jobs.checkup import lacking_of
+    from ckptcost.jobs.measure import measure
+    from ckptcost.report.studies.measure import study_of
+
+    measured = measure(meters, wanted, _length(seconds, 10.0, meters), None if directory is None else Path(directory), tell)
+    return study_of(measured), lacking_of(measured.energies, needed)
+
+
+def baseline(
+    meters: str, wanted: Wanted, seconds: float | None = None, needed: Sequence[str] = (), anyway: bool = False
+) -> tuple[Study, list[str]]:
+    """Learn the idle power of this machine and keep it."""
+    from ckptcost.jobs.baseline import learn
+    from ckptcost.jobs.checkup import lacking_of
+    from ckptcost.report.studies.baseline import study_of
+
+    learned = learn(meters, wanted, _length(seconds, 30.0, meters), anyway)
+    return study_of(learned), lacking_of(learned.measured.energies, needed)
+
+
+def _length(seconds: float | None, otherwise: float, meters: str) -> float | None:
+    """None: a replayed run is as long as it is."""
+    if seconds is None:
+        return None if meters.startswith("replay:") else otherwise
+    if not 0.1 <= seconds <= 366 * 86400:
+        raise InputError("expected 0.1 s to a year", where="--for")
+    return seconds

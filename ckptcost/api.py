@@ -26,6 +26,7 @@ from ckptcost.report.build import build
 
 if TYPE_CHECKING:
     from ckptcost.jobs.gates import Gate
+    from ckptcost.meters.found import Wanted
     from ckptcost.report.document import Report
     from ckptcost.report.study import Study
     from ckptcost.report.study_document import StudyDocument
@@ -182,6 +183,35 @@ def audit(claims: str, *, arithmetic: bool = False, catalog: Catalog | None = No
     catalog = catalog or Catalog()
     audited, files = audit_job(catalog, claims)
     return _built(study_of(audited, catalog.sources, arithmetic), catalog, files)
+
+
+def measure(
+    seconds: float | None = None, *, meters: str = "auto", record: str | os.PathLike[str] | None = None,
+    directory: str | os.PathLike[str] | None = None, pid: int | None = None, every_gpu: bool = False, rapl: str = "auto",
+) -> StudyDocument:  # fmt: skip
+    """What this machine uses for a while, by meter and by checkpoint window; 10 s where nothing is said."""
+    from ckptcost import answers
+
+    wanted = _wanted(directory, pid, every_gpu, rapl)
+    study, _ = answers.measurement(meters, wanted, seconds, (), None if record is None else str(record))
+    return _built(study, Catalog(), [])
+
+
+def doctor(
+    seconds: float = 2.0, *, meters: str = "auto", directory: str | os.PathLike[str] | None = None, pid: int | None = None,
+    every_gpu: bool = False, rapl: str = "auto",
+) -> StudyDocument:  # fmt: skip
+    """What can be measured here, and for the rest the reason and what would help."""
+    from ckptcost import answers
+
+    study, _ = answers.checkup(meters, _wanted(directory, pid, every_gpu, rapl), seconds)
+    return _built(study, Catalog(), [])
+
+
+def _wanted(directory: str | os.PathLike[str] | None, pid: int | None, every_gpu: bool, rapl: str) -> Wanted:
+    from ckptcost.meters.found import Wanted
+
+    return Wanted(every_gpu=every_gpu, rapl=rapl, directory=None if directory is None else Path(directory), pid=pid)
 
 
 def _built(study: Study, catalog: Catalog, files: Sequence[tuple[str, bytes]]) -> StudyDocument:

@@ -25,6 +25,8 @@ COMMANDS = {
     "compare": "scenarios side by side, with absolute and relative differences",
     "sensitivity": "which inputs decide the result, and which to measure next",
     "audit": "claims of a vendor's sheet held against each other",
+    "measure": "what this machine uses for a while, by meter and by checkpoint",
+    "doctor": "what can be measured here, and what would help with the rest",
     "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
     "init": "write a commented scenario file to start from",
@@ -32,7 +34,8 @@ COMMANDS = {
 
 EPILOG = """\
 exit codes: 0 done, 1 a check found differences, 2 wrong input,
-3 a target is missed, 4 output could not be written, 130 interrupted
+3 a target is missed, 4 output could not be written,
+5 not measurable here, 130 interrupted
 start with: ckptcost model            then: ckptcost model --help
 """
 

@@ -20,7 +20,8 @@ ROW_DIFFERENCE = "@difference"
 UNITS = {
     "": "text", "1": "a plain number", "count": "things counted", "share": "a fraction of 1", "s": "seconds", "bytes": "bytes",
     "bytes_per_s": "bytes per second", "W": "watts", "kWh": "kilowatt-hours", "GPU-h": "GPU-hours", "USD": "dollars", "kgCO2e": "kilograms",
-    "h": "hours", "USD/h": "dollars an hour", "J": "joules", "GPU-s": "GPU-seconds", "bool": "true or false", ROW_UNIT: "as the row's `unit` says",
+    "h": "hours", "USD/h": "dollars an hour", "J": "joules", "GPU-s": "GPU-seconds", "bool": "true or false",
+    ROW_UNIT: "as the row's `unit` says",
     ROW_DIFFERENCE: "a difference, as the row's `unit` says; of shares a fraction too",
 }  # fmt: skip
 

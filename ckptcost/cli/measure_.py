@@ -1,0 +1,52 @@
+"""`ckptcost measure`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+EPILOG = """\
+examples:
+  ckptcost measure --baseline               # idle power, learned once and dated
+  ckptcost measure --for "30 s"
+  ckptcost measure --for "1 min" --record runs/today --dir /scratch
+  ckptcost measure --meters simulated --for "5 min"
+  ckptcost measure --meters replay:runs/today -f json
+Ctrl-C ends it early; what there is counts.
+exit code 5: a kind that --need names is not measured here
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import meter_flags, study_flags
+
+    parser.add_argument("--for", dest="length", metavar="TIME", help='how long, e.g. "30 s" (default: 10 s; with --baseline 30 s)')
+    parser.add_argument("--baseline", action="store_true", help="learn the idle power of this machine; nothing else may run on it")
+    parser.add_argument("--anyway", action="store_true", help="with --baseline: keep it although GPUs were busy")
+    parser.add_argument("--record", metavar="DIR", help="keep the readings: a run, readable even after a crash")
+    meter_flags.add(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    study_flags.add(parser, gates=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost import answers
+    from ckptcost.catalog.schema import flag_value
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.errors import InputError
+
+    seconds = None if options.length is None else flag_value("--for", options.length, "s")
+    if options.anyway and not options.baseline:
+        raise InputError("belongs to --baseline", where="--anyway")
+    wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
+    if options.baseline:
+        if options.record is not None:
+            raise InputError("a baseline is kept in a file of its own", where="--record", remedy="leave one of the two out")
+        study, lacking = answers.baseline(options.meters, wanted, seconds, needed, options.anyway)
+    else:
+        study, lacking = answers.measurement(options.meters, wanted, seconds, needed, options.record)
+    study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+    for kind in lacking:
+        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
+    return meter_flags.UNMET if lacking else 0

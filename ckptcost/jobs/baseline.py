@@ -1,0 +1,59 @@
+"""The idle power of this machine, learned on purpose and dated: what a checkpoint's energy above idle is held against."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.errors import CkptcostError, MeterUnavailable
+from ckptcost.jobs.energies import drivers_of
+from ckptcost.jobs.measure import Measured, baseline_of, measure
+from ckptcost.meters.found import Wanted
+from ckptcost.runs.baselines import Idle, file_of, now, save
+
+BUSY = 0.05
+"""mean utilisation of a GPU above which the machine does not count as idle"""
+
+
+class Learned(NamedTuple):
+    measured: Measured
+    idle: Idle
+    file: Path | None
+    """where it is kept; None: of a simulated machine nothing is kept"""
+    busy: list[str]
+    """GPUs that were not idle"""
+
+
+def learn(meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False) -> Learned:
+    """Measure, judge whether it was idle, keep it."""
+    measured = measure(meters, wanted, for_s)
+    busy = _busy(measured)
+    if busy and not anyway:
+        raise CkptcostError(f"not idle, so nothing is kept: {', '.join(busy)}. End what runs there, or say --anyway")
+    wall_s = measured.run.wall_s(measured.end_s)
+    domains = baseline_of(measured, wall_s)
+    if not domains:
+        raise MeterUnavailable("nothing here meters power or energy, so there is no idle power to learn", "`ckptcost doctor` says why")
+    node = measured.energies.node
+    wall_ns = time.time_ns() if not measured.simulated else round(wall_s * 1e9)
+    idle = Idle(node.host, now(wall_ns), measured.length_s, drivers_of(node), measured.simulated, domains)
+    file = None if measured.simulated else file_of(node.host)
+    if file is not None:
+        save(idle, file)
+    return Learned(measured, idle, file, busy)
+
+
+def _busy(measured: Measured) -> list[str]:
+    energies = measured.energies
+    found = []
+    for place, channel in enumerate(energies.channels):
+        if channel.quantity == "utilisation":
+            seen = energies.series(place)
+            inside = seen.value[(seen.t_s >= measured.begin_s) & (seen.t_s <= measured.end_s)]
+            inside = inside[np.isfinite(inside)]
+            if len(inside) and float(inside.mean()) > BUSY:
+                found.append(f"{channel.domain} at {100 * float(inside.mean()):.0f} %")
+    return found

@@ -1,0 +1,125 @@
+"""A node's readings as joules: for every domain the channel that speaks for it, and its joules from one instant to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.core import counters, gauges
+from ckptcost.core.attribution import Provenance, provenance
+from ckptcost.core.channels import Channel, Quantity, Series
+from ckptcost.core.counters import Amount, Counter
+from ckptcost.core.reconcile import Chosen, chosen
+from ckptcost.runs.run import Node
+
+MOST_W = 20_000.0
+"""no domain of a node takes more; what a counter does beyond it was a reset or a second wrap"""
+SEEN = 2.5
+"""a period that many quick polls long was seen, a shorter one was the polls' own"""
+
+
+class Source(NamedTuple):
+    """A domain and the channel whose joules stand for it."""
+
+    domain: str
+    place: int
+    channel: Channel
+    driver: str
+
+
+class Energies:
+    """The domains of one node: `parts` add up, `wholes` contain them, `details` lie inside."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.channels: Sequence[Channel] = node.channels
+        self._series: dict[int, Series] = {}
+        self._counters: dict[int, Counter] = {}
+        self._drivers = drivers_of(node)
+        by_domain: dict[str, Source] = {}
+        for place in (*self.chosen.parts, *self.chosen.wholes, *self._details()):
+            channel = self.channels[place]
+            by_domain.setdefault(channel.domain, Source(channel.domain, place, channel, self._drivers.get(channel.kind_of_domain, "")))
+        self.sources = by_domain
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        return chosen(self.channels, [bool(np.isfinite(self.series(n).value).any()) for n in range(len(self.channels))])
+
+    def _details(self) -> list[int]:
+        inside = [left.channel for left in self.chosen.left_out if left.why in ("DETAIL", "INSIDE", "COVERED", "OTHER_BOUNDARY")]
+        return sorted(inside, key=lambda place: not self.channels[place].is_counter)
+
+    @property
+    def parts(self) -> list[str]:
+        return [self.channels[place].domain for place in self.chosen.parts]
+
+    @property
+    def wholes(self) -> list[str]:
+        return list(dict.fromkeys(self.channels[place].domain for place in self.chosen.wholes))
+
+    @property
+    def details(self) -> list[str]:
+        told = {*self.parts, *self.wholes}
+        return [domain for domain in self.sources if domain not in told]
+
+    def series(self, place: int) -> Series:
+        if place not in self._series:
+            self._series[place] = self.node.series(self.channels[place])
+        return self._series[place]
+
+    def tick_s(self, domain: str) -> float | None:
+        return self.node.period_s(self.sources[domain].channel)
+
+    def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
+        """What it took from one instant to another."""
+        return self.of(self.sources[domain].place, begin_s, end_s)
+
+    def of(self, place: int, begin_s: float, end_s: float) -> Amount:
+        channel = self.channels[place]
+        if not channel.is_counter:
+            return gauges.energy(
+                self.series(place), begin_s, end_s, averaging_s=channel.averaging_s, looks=channel.looks, resolution=channel.resolution
+            )
+        if place not in self._counters:
+            self._counters[place] = counters.unwrapped(
+                self.series(place),
+                channel.wraps_at,
+                tick_s=self._renewed_s(channel),
+                resolution=channel.resolution,
+                most_per_s=MOST_W if channel.quantity == "energy_j" else None,
+            )
+        return self._counters[place].energy(begin_s, end_s)
+
+    def _renewed_s(self, channel: Channel) -> float | None:
+        """How often a counter is renewed: as measured where polling could see it, else as published; what is no energy, at once."""
+        if channel.quantity != "energy_j":
+            return 0.0
+        measured_s = self.node.period_s(channel)
+        polled_s = max((header.settings.get("quick_s", 0.0) for header in self.node.headers), default=0.0)
+        return measured_s if measured_s is not None and measured_s > SEEN * polled_s else channel.tick_s
+
+    def provenance(self, domain: str, begin_s: float, end_s: float) -> Provenance:
+        source = self.sources[domain]
+        return provenance(source.channel, self.joules(domain, begin_s, end_s), source.driver, self.tick_s(domain))
+
+    def readings(self, domain: str) -> dict[Quantity, Series]:
+        """Every quantity of a domain that is no energy: bytes, requests, queue."""
+        return {c.quantity: self.series(n) for n, c in enumerate(self.channels) if c.domain == domain}
+
+    def domains(self, kind: str, quantity: Quantity) -> list[str]:
+        """The domains of a kind that have such a channel."""
+        return list(dict.fromkeys(c.domain for c in self.channels if c.kind_of_domain == kind and c.quantity == quantity))
+
+
+def drivers_of(node: Node) -> dict[str, str]:
+    """The driver by kind of domain, as the meters' facts name it."""
+    drivers: dict[str, str] = {}
+    for header in node.headers:
+        for meter in header.meters:
+            if driver := meter.facts.get("driver", ""):
+                drivers |= {channel.kind_of_domain: driver for channel in meter.channels}
+    return drivers

@@ -1,0 +1,300 @@
+"""What was measured, as tables: domains, checkpoints and their phases, disks, the meters themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ckptcost.core.reconcile import Energy
+from ckptcost.jobs.measure import Measured
+from ckptcost.present.amounts import count, duration, number, share
+from ckptcost.present.measured import ABSENT, flag_text, reason_text, warning_text
+from ckptcost.report.study import Column, Study, Table
+
+MOST_SHOWN = 8
+"""rows of what is less asked for; JSON and CSV have all"""
+ROLES = {"part": "adds up", "whole": "contains the parts", "detail": "lies inside a part"}
+
+
+def plain(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def three(energy: Energy, name: str) -> dict[str, float | None]:
+    """With its range, and half of that for people."""
+    low, high = plain(energy.low), plain(energy.high)
+    half = None if low is None or high is None else (high - low) / 2
+    return {name: plain(energy.value), f"{name}_low": low, f"{name}_high": high, f"{name}_error": half}
+
+
+def _range(name: str, shown: bool = False) -> tuple[Column, Column, Column]:
+    """The columns of a range: half of it for people, both ends for programs."""
+    return (
+        Column(f"{name}_error", "+-", "J", "half of high less low", shown=shown),
+        Column(f"{name}_low", "low", "J", shown=False), Column(f"{name}_high", "high", "J", shown=False),
+    )  # fmt: skip
+
+
+def study_of(m: Measured) -> Study:
+    """Sentences first, then the tables."""
+    tables = [*_domains(m)]
+    if m.windows:
+        tables += [_windows(m), _energies(m), _phases(m)]
+    tables += [*([_stored(m)] if m.stored else []), _sources(m), *([_events(m)] if any(e.name != "cost" for e in m.run.events) else [])]
+    node = m.energies.node
+    return Study(
+        kind="measurement",
+        title=f"{duration(m.length_s)} on {node.host}" if not m.simulated else f"{duration(m.length_s)} of a simulated or replayed machine",
+        about=[
+            f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
+            f"{count(len(m.windows))} checkpoint windows."
+        ],
+        question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters], "run": m.run.id},
+        tables=tables,
+        findings=_findings(m),
+        warnings=_warnings(m),
+        simulated=m.simulated,
+    )
+
+
+def _findings(m: Measured) -> list[str]:
+    said = []
+    parts = m.node.parts
+    if parts.known:
+        watts = parts.value / m.length_s if m.length_s > 0 else math.nan
+        said.append(
+            f"{number(parts.value)} J ({number(parts.low)} to {number(parts.high)}), {number(watts)} W in the mean, in "
+            f"{len(m.energies.parts)} metered parts: {_some(m.energies.parts)}."
+        )
+    else:
+        said.append(f"No sum of joules: {ABSENT.get(parts.why, parts.why)}.")
+    if m.node.node.known:
+        left = m.node.unaccounted
+        said.append(
+            f"The node's own meter says {number(m.node.node.value)} J; {number(left.value / m.length_s)} W "
+            f"({number(left.low / m.length_s)} to {number(left.high / m.length_s)}) of it are in no part: "
+            "fans, boards, network, power supplies."
+        )
+    if save := m.mean_save:
+        still = f", {number(save.stalled_gpu_s)} GPU-seconds stood still" if save.stalled_gpu_s > 0 else ""
+        said.append(
+            f"A checkpoint in the mean of {count(save.saves)}: training stalls for {duration(save.stall_s)}, {number(save.joules)} J from "
+            f"its begin until it is safe{still}."
+        )
+    if m.own_share == m.own_share:
+        cost = f", about {number(m.own.value)} J ({number(m.own.low)} to {number(m.own.high)})" if m.own.known else ""
+        said.append(f"Measuring itself took {share(m.own_share)} of one core{cost}.")
+    return said
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _domains(m: Measured) -> Sequence[Table]:
+    """What adds up and what contains it; and what lies inside, which is long on a machine with many cards."""
+    rows: list[dict[str, Any]] = []
+    for domain in [*m.energies.parts, *m.energies.wholes, *m.energies.details]:
+        energy, source = m.spans[domain], m.energies.sources[domain]
+        known = m.energies.provenance(domain, m.begin_s, m.end_s)
+        rows.append(
+            {
+                "domain": domain, **three(energy, "joules"), "watts": plain(energy.value / m.length_s) if m.length_s > 0 else None,
+                "role": "part" if domain in m.energies.parts else "whole" if domain in m.energies.wholes else "detail",
+                "coverage": plain(known.coverage), "tick": plain(known.tick_s),
+                "source": known.source, "scope": known.scope, "boundary": known.boundary, "basis": known.basis, "device": known.device,
+                "driver": known.driver, "averaging": known.averaging_s, "looks": known.looks, "accuracy": known.accuracy,
+                "ticks": plain(known.ticks), "note": source.channel.note, "why": energy.why,
+            }
+        )  # fmt: skip
+    own = m.own
+    if m.own_cpu_s == m.own_cpu_s:
+        rows.append({
+            "domain": "self", **three(own, "joules"), "watts": plain(own.value / m.length_s) if m.length_s > 0 else None, "role": "detail",
+            "coverage": 1.0, "source": "this recorder's processor time", "scope": "process", "boundary": "node", "basis": "modelled",
+            "why": own.why, "note": f"{number(m.own_cpu_s)} s of processor time",
+        })  # fmt: skip
+    columns = (
+        Column("domain", "domain"), Column("role", "role", meaning="; ".join(f"{k}: {v}" for k, v in ROLES.items())),
+        Column("watts", "mean W", "W"), Column("joules", "J", "J"), *_range("joules", True),
+        Column("coverage", "covered", "share", "of the time that is known; joules are of this part"),
+        Column("tick", "tick", "s", "how often the source renews the value, as measured here"),
+        Column("source", "source", shown=False), Column("scope", "scope", shown=False), Column("boundary", "boundary", shown=False),
+        Column("basis", "basis", meaning="measured or modelled", shown=False), Column("device", "device", shown=False),
+        Column("driver", "driver", shown=False),
+        Column("averaging", "averaging", "s", "the sensor's value is a mean over so long", shown=False),
+        Column("looks", "looks", "share", "of the time in which the sensor looks at all", shown=False),
+        Column("accuracy", "accuracy", "share", "published error of the sensor; low and high do not contain it", shown=False),
+        Column("ticks", "ticks", "count", "renewals in the time", shown=False), Column("note", "note", shown=False),
+        Column("why", "why", meaning="code, where joules are unknown", shown=False),
+    )  # fmt: skip
+    told = [row for row in rows if row["role"] != "detail" or row["domain"] == "self"]
+    inside = [row for row in rows if row not in told]
+    return [
+        Table("domains", "What was used", columns, told, "+-: how far the joules may lie off, as far as ticks and gaps tell."),
+        Table("details", "Inside these, never added", columns, inside, shown=len(inside) <= MOST_SHOWN),
+    ]
+
+
+def _windows(m: Measured) -> Table:
+    rows = []
+    for window, chance in zip(m.windows, m.opportunities, strict=True):
+        absolute, excess, stall = m.of_window(window.name)
+        row: dict[str, Any] = {
+            "window": window.name, "begin": window.begin_s, "stall": window.stall_s, "drain": window.drain_s, "length": window.length_s,
+            "returned": window.returned_s, "durable": window.durable_s, "durable_why": window.durable_why,
+            "ranks": float(len(window.spans)), **three(absolute, "joules"), **three(excess, "excess"), **three(stall, "stall_joules"),
+            "gpu_s": plain(chance.stalled_gpu_s), "waited_gpu_s": plain(chance.waited_gpu_s),
+            "flags": ", ".join(dict.fromkeys([*(flag.code for flag in window.flags), *absolute.flags])),
+            "excess_why": excess.why,
+        }  # fmt: skip
+        rows.append(row)
+    columns = (
+        Column("window", "checkpoint"), Column("begin", "begin", "s", "since the recording began"),
+        Column("stall", "stall", "s", "training stood still, from the first rank's begin to the last one's return"),
+        Column("drain", "drain", "s", "from the return until the save is safe"),
+        Column("joules", "J", "J", "all metered parts, from begin until safe"),
+        *_range("joules", True),
+        Column("excess", "above idle", "J", "less the baseline's watts times the length"),
+        *_range("excess"),
+        Column("gpu_s", "GPU-s", "GPU-s", "GPUs times the stall: what standing still kept from being done"),
+        Column("stall_joules", "J of the stall", "J", shown=False), *_range("stall_joules"),
+        Column("waited_gpu_s", "waited", "GPU-s", "of it, ranks that were done and waited for a slower one", shown=False),
+        Column("length", "length", "s", shown=False), Column("returned", "returned", "s", "since the recording began", shown=False),
+        Column("durable", "durable", "s", "since the recording began; null: not known", shown=False),
+        Column("durable_why", "why not", meaning="code, where it is not known when the save was safe", shown=False),
+        Column("ranks", "ranks", "count", shown=False), Column("flags", "flags", shown=False),
+        Column("excess_why", "why", meaning="code, where the excess is unknown", shown=False),
+    )  # fmt: skip
+    return Table("windows", "Checkpoints", columns, rows)
+
+
+def _energies(m: Measured) -> Table:
+    rows = []
+    spans = {w.name: w for w in m.windows}
+    for cost in m.costs:
+        window = spans[cost.window]
+        row: dict[str, Any] = {
+            "window": cost.window,
+            "domain": cost.domain,
+            **three(cost.absolute, "joules"),
+            **three(cost.excess, "excess"),
+        }
+        row |= three(cost.stall, "stall") | three(cost.drain, "drain") | three(cost.extra, "extra") | three(cost.share, "share")
+        row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
+        row |= {"flags": ", ".join(dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])), "why": cost.absolute.why}
+        known = None
+        if window.begin_s is not None and window.end_s is not None and window.end_s > window.begin_s:
+            known = m.energies.provenance(cost.domain, window.begin_s, window.end_s)
+            amount = m.energies.joules(cost.domain, window.begin_s, window.end_s)
+            row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
+        row |= {
+            "source": known.source if known else m.energies.sources[cost.domain].channel.source,
+            "coverage": plain(known.coverage) if known else None, "ticks": plain(known.ticks) if known else None,
+        }  # fmt: skip
+        rows.append(row)
+    columns = (
+        Column("window", "checkpoint"), Column("domain", "domain"), Column("joules", "J", "J"), *_range("joules", True),
+        Column("stall", "stall J", "J"), Column("drain", "drain J", "J", "mostly training's own"),
+        Column("extra", "extra J", "J", "what draining adds to the power of training just before"),
+        Column("excess", "above idle", "J", shown=False), *(part for n in ("excess", "stall", "drain", "extra") for part in _range(n)),
+        Column("share", "share", "J", "with instants that several saves share divided among them: these add up", shown=False),
+        *_range("share"),
+        Column("training", "training W", "W", "mean power just before, outside all saves", shown=False),
+        Column("overlap", "overlap", "s", "drain while training went on", shown=False),
+        Column("short", "short", "bool", "fewer than five ticks inside: the edges are most of the answer", shown=False),
+        Column("coverage", "covered", "share", shown=False), Column("ticks", "ticks", "count", shown=False),
+        Column("source", "source", shown=False), Column("flags", "flags", shown=False), Column("why", "why", shown=False),
+        Column("reasons", "reasons", shown=False),
+    )  # fmt: skip
+    return Table("energies", "Joules by checkpoint and domain", columns, rows, shown=len(rows) <= 12)
+
+
+def _phases(m: Measured) -> Table:
+    rows = []
+    for window in m.windows:
+        for kind, phases in (("training", window.phases), ("storage", window.storage)):
+            for phase in phases:
+                if phase.length_s == 0:
+                    continue
+                energy = m.spent(phase.begin_s, phase.end_s)
+                rows.append(
+                    {
+                        "window": window.name, "of": kind, "phase": phase.name, "begin": phase.begin_s, "length": phase.length_s,
+                        **three(energy, "joules"), "watts": plain(energy.value / phase.length_s) if phase.length_s > 0 else None,
+                    }
+                )  # fmt: skip
+    columns = (
+        Column("window", "checkpoint"), Column("of", "of", meaning="two views of the same time: of training and of storage"),
+        Column("phase", "phase"), Column("length", "length", "s"), Column("watts", "mean W", "W"), Column("joules", "J", "J"),
+        *_range("joules", True), Column("begin", "begin", "s", shown=False),
+    )  # fmt: skip
+    return Table("phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3)
+
+
+def _stored(m: Measured) -> Table:
+    rows = [
+        {
+            "window": s.window or "all", "disk": s.disk, "written": plain(s.queue.written_bytes), "rate": plain(s.queue.write_bytes_per_s),
+            "peak_rate": plain(s.queue.peak_write_bytes_per_s), "depth": plain(s.queue.mean_depth), "peak_depth": plain(s.queue.peak_depth),
+            "busy": plain(s.queue.busy), "writes": plain(s.queue.writes), "write_size": plain(s.queue.mean_write_bytes),
+            "flushes": plain(s.queue.flushes), "read": plain(s.queue.read_bytes), "wait": plain(s.queue.wait_s),
+            "peak_over": plain(s.queue.peak_over_s), "coverage": plain(s.queue.coverage),
+        }
+        for s in m.stored
+    ]  # fmt: skip
+    columns = (
+        Column("window", "when"), Column("disk", "disk"), Column("written", "written", "bytes"), Column("rate", "mean rate", "bytes_per_s"),
+        Column("peak_rate", "peak", "bytes_per_s", "highest mean over `peak_over`"),
+        Column("depth", "mean depth", "1", "requests under way"),
+        Column("peak_depth", "peak", "1"), Column("busy", "busy", "share"), Column("flushes", "flushes", "count", shown=False),
+        Column("writes", "writes", "count", shown=False), Column("write_size", "write size", "bytes", shown=False),
+        Column("read", "read", "bytes", shown=False), Column("wait", "wait", "s", "mean time of a request, by Little's law", shown=False),
+        Column("peak_over", "peak over", "s", shown=False), Column("coverage", "covered", "share", shown=False),
+    )  # fmt: skip
+    return Table("storage", "Disks", columns, rows)
+
+
+def _sources(m: Measured) -> Table:
+    rows = [
+        {"domain": c.domain, "quantity": c.quantity, "meter": meter.name, "source": c.source, "scope": c.scope, "role": c.role,
+         "device": c.device, "tick": m.energies.node.period_s(c), "note": c.note}
+        for meter in m.energies.node.headers[-1].meters for c in meter.channels
+    ]  # fmt: skip
+    columns = (
+        Column("domain", "domain"), Column("quantity", "quantity"), Column("meter", "meter"), Column("source", "source"),
+        Column("scope", "scope"), Column("role", "role"), Column("device", "device"), Column("note", "note"), Column("tick", "tick", "s"),
+    )  # fmt: skip
+    return Table("sources", "Where it was read", columns, rows, shown=False)
+
+
+def _events(m: Measured) -> Table:
+    rows = [{"at": e.t_s, "name": e.name, "domain": e.domain, "text": e.text} for e in m.run.events if e.name != "cost"]
+    columns = (Column("name", "event"), Column("domain", "domain"), Column("text", "what"), Column("at", "at", "s"))
+    return Table("events", "What happened to the meters", columns, rows)
+
+
+def _warnings(m: Measured) -> list[tuple[str, str]]:
+    found: dict[str, str] = {}
+    for cost in m.costs:
+        for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
+            if code and (text := flag_text(code)):
+                found.setdefault(code, text)
+    for window in m.windows:
+        if m.is_short(window):
+            found.setdefault("SHORT", f"{window.name}: {flag_text('SHORT')}")
+        if window.durable_s is None:
+            found.setdefault("NOT_DURABLE", f"{window.name}: {reason_text(window.durable_why)}")
+    if any(s.channel.looks is not None and s.channel.looks < 1 for s in (m.energies.sources[d] for d in m.energies.parts)):
+        found["SENSOR_LOOKS"] = warning_text("SENSOR_LOOKS", "")
+    accuracies = [s.channel.accuracy for s in m.energies.sources.values() if s.channel.accuracy]
+    if accuracies:
+        found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(accuracies)))
+    if m.run.problems:
+        found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
+    if lost := list(dict.fromkeys(event.domain for event in m.run.events if event.name == "lost")):
+        found["METER_LOST"] = warning_text("METER_LOST", _some(lost))
+    if m.node.missing:
+        found["PART_MISSING"] = warning_text("PART_MISSING", _some(m.node.missing))
+    return list(found.items())
