@@ -61,7 +61,9 @@ class UnitError(InputError):
 class UnknownName(InputError):
     """A name that is not in the catalogue, or not a key of the file."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "") -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "", lists: str = "`ckptcost catalog` lists them"
+    ) -> None:
         import difflib
 
         known = sorted(known)
@@ -72,7 +74,7 @@ class UnknownName(InputError):
         elif len(known) <= 12:
             remedy = "known: " + ", ".join(known)
         else:
-            remedy = f"there are {len(known)}; `ckptcost catalog` lists them"
+            remedy = f"there are {len(known)}; {lists}"
         super().__init__(f"no {kind} named {brief(name)}", where=where, key=key, remedy=remedy)
 
 

@@ -30,6 +30,15 @@ class Source(NamedTuple):
     driver: str
 
 
+class Doubts(NamedTuple):
+    """What is published about a domain's sensor and in no range of ours."""
+
+    looks: float | None
+    accuracy: float | None
+    of_counter: bool
+    """said of the sensor of watts; whether the counter of joules shares it is not settled"""
+
+
 class Energies:
     """The domains of one node: `parts` add up, `wholes` contain them, `details` lie inside."""
 
@@ -105,6 +114,14 @@ class Energies:
     def provenance(self, domain: str, begin_s: float, end_s: float) -> Provenance:
         source = self.sources[domain]
         return provenance(source.channel, self.joules(domain, begin_s, end_s), source.driver, self.tick_s(domain))
+
+    def doubts(self, domain: str) -> Doubts:
+        """Of the channel itself, or else of the same device's watts."""
+        channel = self.sources[domain].channel
+        beside = [c for c in self.channels if c.domain == domain and c.quantity == "power_w"]
+        looks = channel.looks if channel.looks is not None else min((c.looks for c in beside if c.looks is not None), default=None)
+        accuracy = channel.accuracy if channel.accuracy is not None else max((c.accuracy for c in beside if c.accuracy), default=None)
+        return Doubts(looks, accuracy, channel.is_counter)
 
     def readings(self, domain: str) -> dict[Quantity, Series]:
         """Every quantity of a domain that is no energy: bytes, requests, queue."""

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core import depth
-from ckptcost.core.attribution import Baseline, Cost, Opportunity, Place, attributed, opportunity, own_cost, spent
+from ckptcost.core.attribution import Baseline, Cost, Opportunity, Place, attributed, mean_w, opportunity, own_cost, spent
 from ckptcost.core.channels import Mark
 from ckptcost.core.depth import Queue
 from ckptcost.core.phases import windows_of
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
 from ckptcost.core.windows import Window
-from ckptcost.errors import MeterUnavailable
+from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.jobs.energies import Energies, drivers_of
 from ckptcost.jobs.instruments import REPLAY, Instruments, instruments
-from ckptcost.meters.base import Absence
+from ckptcost.meters.base import Absence, Meter
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.clocks import RealClock, S, VirtualClock
@@ -29,8 +29,11 @@ from ckptcost.runs.sinks import FileSink, MemorySink, Sink
 
 MARGIN_S = 0.5
 """recorded before and after what is asked for, so that its edges lie between ticks"""
-EDGE = "note"
-"""marks what was asked for, so that single readings are kept around its edges"""
+EDGE, ASKED = "note", "measure"
+"""a mark at either end of what was asked for: single readings are kept around it, and a replay finds it again"""
+MOST_KEPT_S = 3600.0
+MOST_VALUES = 4_000_000
+"""40 bytes each: an hour of 8 GPUs"""
 SLOW_MARGIN_S = 3.0
 """where a meter answers once a second or less often"""
 
@@ -70,6 +73,8 @@ class Measured(NamedTuple):
     idle: Idle | None
     absences: Sequence[Absence]
     stats: Stats | None = None
+    kept: str = ""
+    """the run's id, where it is in files"""
 
     @property
     def length_s(self) -> float:
@@ -93,6 +98,10 @@ class Measured(NamedTuple):
         if not self.energies.parts:
             return unknown("NO_PARTS")
         return total(spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts)
+
+    def mean_w(self, energy: Energy) -> float:
+        """Over the covered part of the whole time."""
+        return mean_w(energy, self.length_s).value
 
     def is_short(self, window: Window) -> bool:
         """Fewer than five ticks of some part lie inside."""
@@ -144,10 +153,14 @@ def record(
     if not tools.meters:
         reasons = "; ".join(dict.fromkeys(absence.reason for absence in tools.absences)) or "no meter was asked for"
         raise MeterUnavailable(f"nothing can be measured here: {reasons}", "`ckptcost doctor` says what would help")
-    memory = MemorySink(most_values=max(400_000, 4_000_000 if directory is None else 0))
+    if directory is None and for_s > MOST_KEPT_S:
+        raise InputError("what is not written is kept in memory", where="--for", remedy="give --record DIR, or at most an hour")
+    if directory is not None and directory.is_dir() and any(directory.glob("*.jsonl")):
+        raise OutputError(f"{directory} holds a run already; name another folder")
+    memory = MemorySink(most_values=MOST_VALUES)
     sink: Sink = memory if directory is None else FileSink(directory)
     recorder = Recorder(tools.meters, sink, tools.clock, pace)
-    margin_s = SLOW_MARGIN_S if any(_period_s(meter) >= 1.0 for meter in tools.meters) else MARGIN_S
+    margin_s = SLOW_MARGIN_S if any(_is_slow(meter) for meter in tools.meters) else MARGIN_S
     if isinstance(tools.clock, VirtualClock):
         begin_ns, end_ns = _fast_forward(recorder, tools, for_s)
     else:
@@ -157,8 +170,10 @@ def record(
     return Recorded(run, (begin_ns - origin_ns) / S, (end_ns - origin_ns) / S, recorder.stats)
 
 
-def _period_s(meter: object) -> float:
-    return max(getattr(meter, "least_s", 0.0), getattr(meter, "pace_s", 0.0))
+def _is_slow(meter: Meter) -> bool:
+    """A meter of joules or watts that answers once a second or less often needs time on either side."""
+    period_s = max(meter.least_s, getattr(meter, "pace_s", 0.0))
+    return period_s >= 1.0 and any(channel.quantity in ("power_w", "energy_j") for channel in meter.channels)
 
 
 def _loaded(directory: Path, recorder: Recorder) -> Run:
@@ -175,13 +190,14 @@ def _wait(recorder: Recorder, for_s: float, margin_s: float, tell: Callable[[Rec
     recorder.expect(margin_s + 1.0)
     try:
         _sleep_until(clock, begin_ns, recorder, None)
-        recorder.mark(EDGE, by="recorder", t_ns=begin_ns)
+        recorder.mark(EDGE, by=ASKED, t_ns=begin_ns)
         _sleep_until(clock, end_ns, recorder, tell)
-        recorder.mark(EDGE, by="recorder", t_ns=end_ns)
+        recorder.mark(EDGE, by=ASKED, t_ns=end_ns)
         recorder.expect(margin_s + 1.0)
         _sleep_until(clock, end_ns + round(margin_s * S), recorder, None)
     except KeyboardInterrupt:
         end_ns = min(end_ns, clock.now_ns())
+        recorder.mark(EDGE, by=ASKED, t_ns=end_ns)
         _sleep_until(clock, end_ns + round(min(margin_s, MARGIN_S) * S), recorder, None)
     finally:
         recorder.stop()
@@ -204,7 +220,7 @@ def _fast_forward(recorder: Recorder, tools: Instruments, for_s: float) -> tuple
     recorder.begin()
     begin_ns = clock.now_ns() + round(MARGIN_S * S)
     end_ns = begin_ns + round(for_s * S)
-    edges = [Mark(at_ns / S, EDGE, by="recorder") for at_ns in (begin_ns, end_ns)]
+    edges = [Mark(at_ns / S, EDGE, by=ASKED) for at_ns in (begin_ns, end_ns)]
     for mark in sorted([*tools.marks, *edges], key=lambda mark: mark.t_s):
         at_ns = round(mark.t_s * S)
         if at_ns > end_ns:
@@ -226,7 +242,8 @@ def measure(
     tools = instruments(meters, wanted, for_s or 0.0)
     recorded = record(tools, tools.length_s if for_s is None and tools.length_s is not None else for_s or 0.0, directory, tell=tell)
     idle = None if tools.simulated else load(file_of(recorded.run.node().host))
-    return evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats)
+    seen = evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats)
+    return seen if directory is None else seen._replace(kept=recorded.run.id)
 
 
 def _again(path: str, for_s: float | None) -> Measured:
@@ -236,11 +253,15 @@ def _again(path: str, for_s: float | None) -> Measured:
     run = reader.load(path)
     if not run.nodes or not len(ticked := run.nodes[0].ticked_s()):
         raise MeterUnavailable(f"{Path(path).name}: holds no readings")
-    begin_s, end_s = float(ticked[0][0]), float(ticked[-1][1])
-    margin_s = min(MARGIN_S, (end_s - begin_s) / 4)
-    begin_s, end_s = begin_s + margin_s, end_s - margin_s
+    first, last = float(ticked[0][0]), float(ticked[-1][1])
+    margin_s = min(MARGIN_S, (last - first) / 4)
+    asked = [mark.t_s for mark in run.marks if mark.by == ASKED]
+    begin_s = min(asked, default=first + margin_s)
+    end_s = max(asked) if len(asked) > 1 else last - margin_s
+    node = run.nodes[0]
+    idle = None if run.simulated else load(file_of(node.host))
     run.simulated = True
-    return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), host=run.nodes[0].host)
+    return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(kept=run.id)
 
 
 def evaluate(

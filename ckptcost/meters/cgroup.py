@@ -211,7 +211,10 @@ def find(
         reasons.append(f"no cgroup with I/O accounting in {procfs}/{pid}/cgroup and {top}")
     v2 = next((home for home in homes if home.version == 2), None)
     if v2 and v2.name != "/":
-        remedy = f"as root: echo +io > {v2.folder.parent}/cgroup.subtree_control; under systemd: IOAccounting=yes for the unit"
+        remedy = (
+            f"IOAccounting=yes for the unit, under systemd; else as root: echo +io > {v2.folder.parent}/cgroup.subtree_control "
+            "(until the next boot)"
+        )
     else:
         remedy = (
             "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot with systemd.unified_cgroup_hierarchy=1)"

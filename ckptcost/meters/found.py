@@ -151,7 +151,7 @@ def found(wanted: Wanted) -> Found:
     """Looks for each and keeps going; raises only for a name that no meter has."""
     for name in wanted.names:
         if name not in FINDERS:
-            raise UnknownName("meter", name, FINDERS, where="--meters")
+            raise UnknownName("meter", name, FINDERS, where="--meters", lists=", ".join(FINDERS))
     meters: list[Meter] = []
     absences: list[Absence] = []
     for name, (finder, _) in FINDERS.items():

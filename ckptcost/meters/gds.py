@@ -75,7 +75,7 @@ class Gds(Basic):
 def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
     path = procfs / "driver" / "nvidia-fs" / "stats"
     switch = sysfs / "module" / "nvidia_fs" / "parameters" / "rw_stats_enabled"
-    remedy = f"as root: echo 1 > {switch}; for good: options nvidia-fs rw_stats_enabled=1 in /etc/modprobe.d/nvidia-fs.conf"
+    remedy = f"options nvidia-fs rw_stats_enabled=1 in /etc/modprobe.d/nvidia-fs.conf; until the next boot, as root: echo 1 > {switch}"
     try:
         meter = Gds(path)
         text = meter.text()
@@ -84,7 +84,7 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
         if isinstance(error, FileNotFoundError):
             remedy = "where cuFile is used: modprobe nvidia-fs (package nvidia-gds); without the module nothing is counted"
         elif isinstance(error, PermissionError):
-            remedy = f"make it readable: chmod a+r {path}"
+            remedy = f"as root, a line `z {path} 0444 - - -` in /etc/tmpfiles.d/ckptcost-gds.conf, then systemd-tmpfiles --create"
         return Found((), (Absence("gds", reason, remedy, "storage"),))
     if all(value != value for value in stats(text)):
         meter.close()

@@ -38,10 +38,14 @@ MOST_W = 1e6
 _GONE = frozenset({2, 6, 9, 19, 116})
 """ENOENT, ENXIO, EBADF, ENODEV, ESTALE: the descriptor will not answer again. Others (ENODATA, EIO, EAGAIN) may pass"""
 LOAD = (
-    "sudo modprobe acpi_power_meter; on NVIDIA Grace the kernel needs CONFIG_SENSORS_ACPI_POWER=m "
+    "sudo modprobe acpi_power_meter, and for good: echo acpi_power_meter > /etc/modules-load.d/acpi_power_meter.conf as root; "
+    "on NVIDIA Grace the kernel needs CONFIG_SENSORS_ACPI_POWER=m "
     "and acpi_power_meter.force_cap_on=y on its command line"
 )
-LET_IN = "as root: chgrp GROUP FILE && chmod g+r FILE, kept over reboots by a tmpfiles.d line `z FILE 0440 root GROUP -`; or run with sudo"
+LET_IN = (
+    "as root, a line `z FILE 0440 root GROUP -` in /etc/tmpfiles.d/ckptcost-hwmon.conf, then systemd-tmpfiles --create; it lasts over "
+    "reboots, and the star because the number after hwmon may not; or run with sudo"
+)
 
 
 class _Chip(NamedTuple):
@@ -167,7 +171,11 @@ def _opened(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
             sensor.open()
         except OSError as error:
             sensor.close()
-            remedy = LET_IN.replace("FILE", str(sensor.paths[0])) if isinstance(error, PermissionError) else "sudo dmesg | grep -i hwmon"
+            remedy = (
+                LET_IN.replace("FILE", re.sub(r"hwmon\d+", "hwmon*", str(sensor.paths[0])))
+                if isinstance(error, PermissionError)
+                else "sudo dmesg | grep -i hwmon"
+            )
             kind = "cpu" if sensor.channel.kind_of_domain == "cpu" else "node"
             absences.append(Absence(f"hwmon {sensor.channel.domain}", f"{error.filename}: {error.strerror}", remedy, kind))
         else:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 NODES = ("ipmi0", "ipmi/0", "ipmidev/0")
 """where ipmitool looks, under /dev"""
-LOAD = "sudo modprobe -a ipmi_si ipmi_devintf (a virtual machine has no BMC: ask its host)"
+LOAD = (
+    "sudo modprobe -a ipmi_si ipmi_devintf, and for good both names, a line each, in /etc/modules-load.d/ipmi.conf "
+    "(a virtual machine has no BMC: ask its host)"
+)
 LET_IN = (
     'sudo groupadd -f ipmi; echo \'KERNEL=="ipmi*", GROUP="ipmi", MODE="0660"\' | sudo tee /etc/udev/rules.d/70-ipmi.rules; '
     "sudo udevadm control --reload; sudo udevadm trigger; add yourself to the group, log in again. "

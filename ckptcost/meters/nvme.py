@@ -134,7 +134,7 @@ class Nvme(Basic):
 
 def _remedy(error: OSError | ValueError, controller: str) -> str:
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
-        return f"run as root; a helper needs CAP_SYS_ADMIN and read permission of /dev/{controller}. Or let `nvme-model` estimate it"
+        return f"run as root (it takes CAP_SYS_ADMIN and read permission of /dev/{controller}), or let `nvme-model` estimate it"
     return f"as root: nvme smart-log /dev/{controller}"
 
 
@@ -151,7 +151,7 @@ def find(
     if not present:
         if not absences:
             reason = "none of the drives asked for" if names else "no NVMe drive"
-            absences.append(Absence("nvme", f"{reason} in {sysfs}/class/nvme", "the drives there: nvme list", "storage"))
+            absences.append(Absence("nvme", f"{reason} in {sysfs}/class/nvme", "`nvme list` shows the drives", "storage"))
         return Found((), tuple(absences))
     meters: list[Nvme] = []
     ways: list[Ask] = [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]

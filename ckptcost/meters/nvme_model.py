@@ -149,7 +149,7 @@ def find(
     says, by domain, disk, model or serial, and goes before what the drive itself publishes."""
     present, absences = drives(sysfs)
     if not present and not absences:
-        absences.append(Absence("nvme-model", f"no NVMe drive in {sysfs}/class/nvme", "the drives there: nvme list", "storage"))
+        absences.append(Absence("nvme-model", f"no NVMe drive in {sysfs}/class/nvme", "`nvme list` shows the drives", "storage"))
     chosen: list[tuple[Drive, Watts]] = []
     way = ask or Passthrough(dev)
     for drive in present:
@@ -164,11 +164,16 @@ def find(
             except (OSError, ValueError) as error:
                 reason = f"/dev/{drive.controller}: {why(error) if isinstance(error, OSError) else error}"
         if figures is None:
-            remedy = f"run as root, or state the drive's idle and active watts from its data sheet ({drive.model or drive.controller})"
+            remedy = f"run as root, so that the power states of {drive.model or drive.controller} can be read"
             absences.append(Absence(f"nvme-model {drive.domain}", reason, remedy, "storage"))
         elif not drive.namespaces:
             absences.append(
-                Absence(f"nvme-model {drive.domain}", "it has no namespace, so nothing is written to it", "nvme list", "storage")
+                Absence(
+                    f"nvme-model {drive.domain}",
+                    "it has no namespace, so nothing is written to it",
+                    "`nvme list` shows the drives",
+                    "storage",
+                )
             )
         else:
             chosen.append((drive, figures))

@@ -289,7 +289,7 @@ def find(
                 remedy = f"ps -p {pid}" if gone else "a kernel with CONFIG_TASK_IO_ACCOUNTING; the cgroup meter may do"
             elif isinstance(error, PermissionError):
                 reason = f"{path}: permission denied"
-                remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE, or start the job with `ckptcost run`"
+                remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE"
             else:
                 reason, remedy = f"{path}: {why(error)}", "the cgroup meter may do"
             absences.append(Absence(f"process {pid}", reason, remedy, "storage"))

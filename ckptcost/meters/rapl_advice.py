@@ -34,11 +34,12 @@ DENIED = (errno.EACCES, errno.EPERM)
 
 
 def perf_remedy() -> str:
-    """What opens the PMU, for this interpreter."""
+    """What opens the PMU, to everybody or to this interpreter."""
     python = os.path.realpath(sys.executable)
     return (
         "sysctl -w kernel.perf_event_paranoid=0 && echo kernel.perf_event_paranoid=0 > /etc/sysctl.d/70-ckptcost-perf.conf   "
-        f"(or, from Linux 5.8 and for this interpreter only: setcap cap_perfmon=ep {python}; in a container: --cap-add PERFMON)"
+        f"(this lets in everybody; from Linux 5.8 also: setcap cap_perfmon=ep {python}, which lets in all who run it; in a container: "
+        "--cap-add PERFMON)"
     )
 
 

@@ -53,12 +53,14 @@ def warning_text(code: str, about: str) -> str:
         case "PART_MISSING":
             return f"No sum: {about} did not answer. What is known is in the table, by domain."
         case "SENSOR_LOOKS":
+            return f"A sensor looks only {about} of the time: what happens while it does not is in low and high only as chance has it."
+        case "COUNTER_LOOKS":
             return (
-                "A sensor looks only part of the time (25 ms in each 100 ms on A100 and H100): what happens while it does not is not in "
-                "low and high."
+                f"The cards' sensor of watts looks only {about} of the time. Whether their counter of joules does too is not settled by "
+                "any published source, and not in low and high."
             )
         case "SENSOR_ERROR":
-            return f"The sensors' own error, up to {about} of a reading, is not in low and high."
+            return f"The sensors' own error, published as up to {about} of a reading, is not in low and high."
         case "NOT_IDLE":
             return f"The machine was not idle: {about}."
         case "METER_LOST":
@@ -68,4 +70,4 @@ def warning_text(code: str, about: str) -> str:
 
 def absence_text(what: str, reason: str, remedy: str) -> str:
     """One line for a list of what is not there."""
-    return f"{what}: {reason}." + (f" Remedy: {remedy}." if remedy else "")
+    return f"{what}: {reason}." + (f" Remedy: {remedy}" + ("" if remedy.endswith(".") else ".") if remedy else "")

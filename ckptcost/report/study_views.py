@@ -18,7 +18,14 @@ SIMULATED = "SIMULATED: nothing here was measured on this machine."
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    """Lines below the first that are indented are commands and stay whole, however long."""
+    head, *more = line.split("\n")
+    told = [textwrap.fill(head, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)]
+    for each in more:
+        whole = each.startswith(" ")
+        fold = textwrap.fill(each, WIDTH, initial_indent=rest, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
+        told.append(rest + each if whole else fold)
+    return "\n".join(told)
 
 
 def text(study: Study) -> str:

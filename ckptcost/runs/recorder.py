@@ -270,6 +270,7 @@ class Recorder:
         self._say_periods(t_ns)
         at_ns, wall_ns = self.clock.pair()
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
+        self._sink.line({"k": "event", "t": t_ns, "name": "cost", "domain": "self", "text": "", "detail": self._cost()})
         self._sink.line({"k": "end", "t": t_ns, "why": why, **self._cost()})
         for asked in self._asked:
             asked.close()

@@ -321,7 +321,7 @@ def test_a_file_that_may_not_be_read_says_which_and_how(tree, monkeypatch):
     found = tree.find()
     absence = next(a for a in found.absences if a.what == "hwmon cpu:0")
     assert str(where / "energy1_input") in absence.reason
-    assert str(where / "energy1_input") in absence.remedy
+    assert str(where / "energy1_input").replace("hwmon0", "hwmon*") in absence.remedy, "the number may differ after a reboot"
     assert "tmpfiles" in absence.remedy
     assert absence.kind == "cpu"
     assert [roles(meter) for meter in found.meters] == [{"cpu:1": "part"}]

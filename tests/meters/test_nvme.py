@@ -500,7 +500,7 @@ def test_absences_of_the_model(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
     (absence,) = nvme_model.find(sysfs=tmp_path, ask=Ask()).absences
     assert "permission denied" in absence.reason
-    assert "idle and active watts" in absence.remedy
+    assert "run as root" in absence.remedy
     (absence,) = nvme_model.find(sysfs=tmp_path, ask=Ask(nvme0_identity=identity_page([power_state(2500)]))).absences
     assert "do not say" in absence.reason
     (tmp_path / "block" / "nvme0n1" / "stat").unlink()

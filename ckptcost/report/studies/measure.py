@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ckptcost.core.attribution import mean_w
 from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measure import Measured
 from ckptcost.present.amounts import count, duration, number, share
@@ -41,16 +42,16 @@ def study_of(m: Measured) -> Study:
     tables = [*_domains(m)]
     if m.windows:
         tables += [_windows(m), _energies(m), _phases(m)]
-    tables += [*([_stored(m)] if m.stored else []), _sources(m), *([_events(m)] if any(e.name != "cost" for e in m.run.events) else [])]
+    tables += [*(_stored(m) if m.stored else []), _sources(m), *([_events(m)] if any(e.name != "cost" for e in m.run.events) else [])]
     node = m.energies.node
     return Study(
         kind="measurement",
         title=f"{duration(m.length_s)} on {node.host}" if not m.simulated else f"{duration(m.length_s)} of a simulated or replayed machine",
         about=[
             f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
-            f"{count(len(m.windows))} checkpoint windows."
+            f"{_counted(len(m.windows), 'checkpoint window')}."
         ],
-        question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters], "run": m.run.id},
+        question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters]} | ({"run": m.kept} if m.kept else {}),
         tables=tables,
         findings=_findings(m),
         warnings=_warnings(m),
@@ -58,34 +59,41 @@ def study_of(m: Measured) -> Study:
     )
 
 
+def _counted(number_: int, what: str) -> str:
+    return f"{count(number_)} {what}{'' if number_ == 1 else 's'}"
+
+
 def _findings(m: Measured) -> list[str]:
     said = []
     parts = m.node.parts
     if parts.known:
-        watts = parts.value / m.length_s if m.length_s > 0 else math.nan
         said.append(
-            f"{number(parts.value)} J ({number(parts.low)} to {number(parts.high)}), {number(watts)} W in the mean, in "
-            f"{len(m.energies.parts)} metered parts: {_some(m.energies.parts)}."
+            f"{_give_or_take(parts)} J, {number(m.mean_w(parts))} W in the mean, in {len(m.energies.parts)} metered parts: "
+            f"{_some(m.energies.parts)}."
         )
     else:
         said.append(f"No sum of joules: {ABSENT.get(parts.why, parts.why)}.")
     if m.node.node.known:
         left = m.node.unaccounted
         said.append(
-            f"The node's own meter says {number(m.node.node.value)} J; {number(left.value / m.length_s)} W "
-            f"({number(left.low / m.length_s)} to {number(left.high / m.length_s)}) of it are in no part: "
+            f"The node's own meter says {_give_or_take(m.node.node)} J. {_give_or_take(mean_w(left, m.length_s))} W of it are in no part: "
             "fans, boards, network, power supplies."
         )
     if save := m.mean_save:
         still = f", {number(save.stalled_gpu_s)} GPU-seconds stood still" if save.stalled_gpu_s > 0 else ""
         said.append(
-            f"A checkpoint in the mean of {count(save.saves)}: training stalls for {duration(save.stall_s)}, {number(save.joules)} J from "
-            f"its begin until it is safe{still}."
+            f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}: training stalls for "
+            f"{duration(save.stall_s)}, {number(save.joules)} J from its begin until it is safe{still}."
         )
     if m.own_share == m.own_share:
-        cost = f", about {number(m.own.value)} J ({number(m.own.low)} to {number(m.own.high)})" if m.own.known else ""
+        cost = f", {number(m.own.low)} to {number(m.own.high)} J" if m.own.known else ""
         said.append(f"Measuring itself took {share(m.own_share)} of one core{cost}.")
     return said
+
+
+def _give_or_take(energy: Energy) -> str:
+    """With half of its range, which three digits of both ends would hide."""
+    return f"{number(energy.value)} (+-{number((energy.high - energy.low) / 2)})"
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
@@ -100,7 +108,7 @@ def _domains(m: Measured) -> Sequence[Table]:
         known = m.energies.provenance(domain, m.begin_s, m.end_s)
         rows.append(
             {
-                "domain": domain, **three(energy, "joules"), "watts": plain(energy.value / m.length_s) if m.length_s > 0 else None,
+                "domain": domain, **three(energy, "joules"), "watts": plain(m.mean_w(energy)),
                 "role": "part" if domain in m.energies.parts else "whole" if domain in m.energies.wholes else "detail",
                 "coverage": plain(known.coverage), "tick": plain(known.tick_s),
                 "source": known.source, "scope": known.scope, "boundary": known.boundary, "basis": known.basis, "device": known.device,
@@ -111,7 +119,7 @@ def _domains(m: Measured) -> Sequence[Table]:
     own = m.own
     if m.own_cpu_s == m.own_cpu_s:
         rows.append({
-            "domain": "self", **three(own, "joules"), "watts": plain(own.value / m.length_s) if m.length_s > 0 else None, "role": "detail",
+            "domain": "self", **three(own, "joules"), "watts": plain(m.mean_w(own)), "role": "detail",
             "coverage": 1.0, "source": "this recorder's processor time", "scope": "process", "boundary": "node", "basis": "modelled",
             "why": own.why, "note": f"{number(m.own_cpu_s)} s of processor time",
         })  # fmt: skip
@@ -233,10 +241,10 @@ def _phases(m: Measured) -> Table:
     return Table("phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3)
 
 
-def _stored(m: Measured) -> Table:
+def _stored(m: Measured) -> list[Table]:
     rows = [
         {
-            "window": s.window or "all", "disk": s.disk, "written": plain(s.queue.written_bytes), "rate": plain(s.queue.write_bytes_per_s),
+            "window": s.window, "disk": s.disk, "written": plain(s.queue.written_bytes), "rate": plain(s.queue.write_bytes_per_s),
             "peak_rate": plain(s.queue.peak_write_bytes_per_s), "depth": plain(s.queue.mean_depth), "peak_depth": plain(s.queue.peak_depth),
             "busy": plain(s.queue.busy), "writes": plain(s.queue.writes), "write_size": plain(s.queue.mean_write_bytes),
             "flushes": plain(s.queue.flushes), "read": plain(s.queue.read_bytes), "wait": plain(s.queue.wait_s),
@@ -245,7 +253,8 @@ def _stored(m: Measured) -> Table:
         for s in m.stored
     ]  # fmt: skip
     columns = (
-        Column("window", "when"), Column("disk", "disk"), Column("written", "written", "bytes"), Column("rate", "mean rate", "bytes_per_s"),
+        Column("window", "checkpoint"), Column("disk", "disk"), Column("written", "written", "bytes"),
+        Column("rate", "mean rate", "bytes_per_s"),
         Column("peak_rate", "peak", "bytes_per_s", "highest mean over `peak_over`"),
         Column("depth", "mean depth", "1", "requests under way"),
         Column("peak_depth", "peak", "1"), Column("busy", "busy", "share"), Column("flushes", "flushes", "count", shown=False),
@@ -253,7 +262,12 @@ def _stored(m: Measured) -> Table:
         Column("read", "read", "bytes", shown=False), Column("wait", "wait", "s", "mean time of a request, by Little's law", shown=False),
         Column("peak_over", "peak over", "s", shown=False), Column("coverage", "covered", "share", shown=False),
     )  # fmt: skip
-    return Table("storage", "Disks", columns, rows)
+    whole = [row for row in rows if not row["window"]]
+    saves = [row for row in rows if row["window"]]
+    return [
+        Table("storage", "Disks", columns[1:], whole),
+        *([Table("storage_windows", "Disks, by checkpoint", columns, saves, shown=len(saves) <= MOST_SHOWN)] if saves else []),
+    ]
 
 
 def _sources(m: Measured) -> Table:
@@ -286,11 +300,13 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
             found.setdefault("SHORT", f"{window.name}: {flag_text('SHORT')}")
         if window.durable_s is None:
             found.setdefault("NOT_DURABLE", f"{window.name}: {reason_text(window.durable_why)}")
-    if any(s.channel.looks is not None and s.channel.looks < 1 for s in (m.energies.sources[d] for d in m.energies.parts)):
-        found["SENSOR_LOOKS"] = warning_text("SENSOR_LOOKS", "")
-    accuracies = [s.channel.accuracy for s in m.energies.sources.values() if s.channel.accuracy]
-    if accuracies:
-        found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(accuracies)))
+    for domain in m.energies.parts:
+        doubts = m.energies.doubts(domain)
+        if doubts.looks is not None and doubts.looks < 1:
+            code = "COUNTER_LOOKS" if doubts.of_counter else "SENSOR_LOOKS"
+            found.setdefault(code, warning_text(code, share(doubts.looks)))
+    if accuracies := [doubts.accuracy for d in m.energies.parts if (doubts := m.energies.doubts(d)).accuracy]:
+        found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(a for a in accuracies if a is not None)))
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
     if lost := list(dict.fromkeys(event.domain for event in m.run.events if event.name == "lost")):
