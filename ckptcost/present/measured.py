@@ -13,6 +13,7 @@ ABSENT: Mapping[str, str] = {
     "NO_NODE_METER": "no meter of the whole node",
     "NO_TRAINING_REFERENCE": "no second outside all saves was recorded before it",
     "NO_TIME": "it has no length",
+    "NO_SHARE": "no time of it is covered by readings",
     "NO_BEGIN": "no mark says when it began",
     "NOT_MARKED": "no mark says so",
     "UNFINISHED": "the marks stop in the middle of it",
@@ -22,9 +23,11 @@ ABSENT: Mapping[str, str] = {
 }
 """why a value is not known"""
 
-_FLAGS: Mapping[str, str] = {
+FLAGS: Mapping[str, str] = {
     "SHORT": "A window holds fewer than five ticks of a counter: its edges are most of the answer, see low and high.",
     "GAPS": "Part of a window is not covered by readings; joules are of the covered part and are not scaled up.",
+    "PARTS_EXCEED_NODE": "The parts add up to more than the node's own meter says: one of them is wrong, or sees more than the node.",
+    "COVERAGE_DIFFERS": "Parts and node are not known for the same time, so what is in no part is off by what was not covered.",
     "SHARED": "Saves overlap: `share` divides the instants that several have in common; the joules of each contain them whole.",
     "BASELINE_OF_OTHER_HOST": "The baseline was learned on another host: learn this one's with `ckptcost measure --baseline`.",
     "BASELINE_OF_OTHER_DRIVER": "The baseline was learned with another driver, and fields change their meaning with it: learn it again.",
@@ -45,7 +48,7 @@ def reason_text(code: str) -> str:
 
 def flag_text(code: str) -> str:
     """What is odd about a number, as a sentence; empty where nothing needs to be said."""
-    return _FLAGS.get(code, "")
+    return FLAGS.get(code, "")
 
 
 def warning_text(code: str, about: str) -> str:

@@ -295,6 +295,9 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
             if code and (text := flag_text(code)):
                 found.setdefault(code, text)
+    for code in m.node.flags:
+        if text := flag_text(code):
+            found.setdefault(code, text)
     for window in m.windows:
         if m.is_short(window):
             found.setdefault("SHORT", f"{window.name}: {flag_text('SHORT')}")
