@@ -19,8 +19,8 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.mounts import mount_of
-from ckptcost.meters.pressure import Kept, why
 
 SECTOR_BYTES = 512.0
 MS_WRAP_S = 2.0**32 / 1000.0

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
 from ckptcost.meters.block import device, worth_counting
-from ckptcost.meters.pressure import Kept, group_name, why
+from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.pressure import group_name
 
 Four = tuple[float, float, float, float]
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-from ckptcost.meters.pressure import Kept, why
+from ckptcost.meters.kept import Kept, why
 
 MIB = 1048576.0
 _ON = re.compile(rb"^IO stats: (\w+)", re.M)

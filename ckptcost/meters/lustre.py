@@ -17,8 +17,8 @@ from pathlib import Path
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.mounts import mounts
-from ckptcost.meters.pressure import Kept, why
 
 Texts = dict[str, bytes]
 """by parameter: llite.scratch-ffff88084e3ef000.stats"""

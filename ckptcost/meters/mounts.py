@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-from ckptcost.meters.pressure import Kept, why
+from ckptcost.meters.kept import Kept, why
 
 
 class Mount(NamedTuple):

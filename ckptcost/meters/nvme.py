@@ -16,9 +16,9 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.units import HOUR_S
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.kept import why
 from ckptcost.meters.nvme_admin import Ask, Commands, Passthrough
 from ckptcost.meters.nvme_log import DATA_UNIT_BYTES, Identity, Smart, identity_of_page, smart_of_page
-from ckptcost.meters.pressure import why
 
 _NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.nvme import Drive, drives
 from ckptcost.meters.nvme_admin import Ask, Passthrough
 from ckptcost.meters.nvme_log import Identity, identity_of_page
-from ckptcost.meters.pressure import Kept, why
 
 
 class Watts(NamedTuple):

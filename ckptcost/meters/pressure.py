@@ -3,66 +3,18 @@
 `some` is time in which at least one task waited for I/O, `full` time in which none of the non-idle ones could run. Both are sums in
 microseconds since boot, so that a difference is exact whatever the reading rate; the kernel's own averages are not used.
 Documentation/accounting/psi.rst.
-
-`Kept`, below, is how all storage meters read their files.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-
-WHY = {
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.ENOENT: "no such file",
-    errno.ESRCH: "the process is gone",
-    errno.ENODEV: "the device is gone",
-    errno.EOPNOTSUPP: "switched off in this kernel",
-    errno.EMFILE: "too many open files",
-}
-
-
-def why(error: OSError) -> str:
-    """An error of the system in our words.
-
-    >>> why(FileNotFoundError(2, "No such file or directory"))
-    'no such file'
-    """
-    return WHY.get(error.errno or 0, error.strerror or type(error).__name__)
-
-
-class Kept:
-    """A small file kept open: pread at 0 takes a sixth of the time of open and read."""
-
-    __slots__ = ("_fd", "path")
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def read(self, most: int = 4096) -> bytes:
-        """What one read gives: all of a file that the kernel writes in one go (PID/io, meminfo, pressure, stat)."""
-        return os.pread(self._fd, most, 0)
-
-    def whole(self) -> bytes:
-        """All of a file that the kernel writes in pages (diskstats, mountstats, io.stat), where one read ends after a page."""
-        parts, at = [], 0
-        while part := os.pread(self._fd, 65536, at):
-            parts.append(part)
-            at += len(part)
-        return b"".join(parts)
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+from ckptcost.meters.kept import Kept, why
 
 
 def stalled_s(text: bytes) -> tuple[float, float]:

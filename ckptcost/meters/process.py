@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-from ckptcost.meters.pressure import Kept, why
+from ckptcost.meters.kept import Kept, why
 
 Triple = tuple[int, int, int]
 ZERO: Triple = (0, 0, 0)

@@ -17,7 +17,7 @@ import numpy as np
 from ckptcost.core.channels import Channel, Series
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Found
-from ckptcost.meters.pressure import Kept, why
+from ckptcost.meters.kept import Kept, why
 
 KIB = 1024.0
 MOST_SLACK_BYTES = 1 << 20

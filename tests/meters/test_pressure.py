@@ -12,7 +12,8 @@ import pytest
 from ckptcost.errors import MeterLost
 from ckptcost.meters import pressure
 from ckptcost.meters.base import Meter
-from ckptcost.meters.pressure import Kept, stalled_s
+from ckptcost.meters.kept import Kept
+from ckptcost.meters.pressure import stalled_s
 
 TEXT = "some avg10=2.62 avg60=0.52 avg300=0.16 total=90387941\nfull avg10=2.23 avg60=0.43 avg300=0.14 total=64836153\n"
 
