@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from ckptcost.core.attribution import Baseline
 from ckptcost.errors import CkptcostError, MeterUnavailable
 from ckptcost.jobs.energies import drivers_of
-from ckptcost.jobs.measure import Measured, baseline_of, measure
+from ckptcost.jobs.measure import measure
+from ckptcost.jobs.measured import Measured
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.baselines import Idle, file_of, now, save
 
@@ -34,7 +37,7 @@ def learn(meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False
     if busy and not anyway:
         raise CkptcostError(f"not idle, so nothing is kept: {', '.join(busy)}. End what runs there, or say --anyway")
     wall_s = measured.run.wall_s(measured.end_s)
-    domains = baseline_of(measured, wall_s)
+    domains = watts_of(measured, wall_s)
     if not domains:
         raise MeterUnavailable("nothing here meters power or energy, so there is no idle power to learn", "`ckptcost doctor` says why")
     node = measured.energies.node
@@ -44,6 +47,26 @@ def learn(meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False
     if file is not None:
         save(idle, file)
     return Learned(measured, idle, file, busy)
+
+
+def watts_of(measured: Measured, taken_s: float) -> dict[str, Baseline]:
+    """Mean watts by domain; low and high are the 5th and 95th percentile of whole seconds, or the mean's own range where that is wider."""
+    found = {}
+    for domain, energy in measured.spans.items():
+        if not energy.known or measured.length_s <= 0:
+            continue
+        mean, low, high = (joules / measured.length_s for joules in (energy.value, energy.low, energy.high))
+        seconds = [
+            measured.energies.joules(domain, at, at + 1.0).value
+            for at in np.arange(measured.begin_s, measured.end_s - 1.0 + 1e-9, 1.0).tolist()
+        ]
+        known = [joules for joules in seconds if joules == joules]
+        if known:
+            low, high = min(low, float(np.percentile(known, 5))), max(high, float(np.percentile(known, 95)))
+        if all(map(math.isfinite, (mean, low, high))):
+            driver = measured.energies.sources[domain].driver
+            found[domain] = Baseline(mean, min(low, mean), max(high, mean), taken_s, measured.energies.node.host, driver)
+    return found
 
 
 def _busy(measured: Measured) -> list[str]:

@@ -14,7 +14,7 @@ from ckptcost.core.channels import Channel, Series
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
-from ckptcost.jobs.measure import Recorded, record
+from ckptcost.jobs.recording import Recorded, record
 from ckptcost.meters.base import Absence
 from ckptcost.runs.pace import Pace
 

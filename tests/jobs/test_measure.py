@@ -14,7 +14,9 @@ from ckptcost.core.channels import Mark
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, RunFileError
 from ckptcost.jobs import baseline as baseline_job
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.jobs.measure import MARGIN_S, Measured, evaluate, measure, record
+from ckptcost.jobs.measure import measure
+from ckptcost.jobs.measured import Measured, evaluate
+from ckptcost.jobs.recording import MARGIN_S, record
 from ckptcost.meters import simulated
 from ckptcost.meters.found import FINDERS, Wanted, found
 from ckptcost.meters.simulated_machine import Machine
@@ -186,7 +188,7 @@ class TestBaseline:
     def test_learned_kept_and_taken_off(self, tmp_path, monkeypatch):
         idle_plan = Plan(gpus=2, saves=0, start_s=1000.0, first_s=2000.0)
         quiet = measured(idle_plan, 20.0)
-        found = baseline_job.baseline_of(quiet, 0.0)
+        found = baseline_job.watts_of(quiet, 0.0)
         assert found["gpu:0"].power_w == pytest.approx(77.7 * Machine(idle_plan).unevenness(0), rel=0.01)
         idle = baselines.Idle(quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, found)
         seen = measured(Plan(gpus=2), 60.0, idle=idle)

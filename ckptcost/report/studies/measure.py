@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.core.attribution import mean_w
 from ckptcost.core.reconcile import Energy
-from ckptcost.jobs.measure import Measured
+from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, flag_text, reason_text, warning_text
 from ckptcost.report.study import Column, Study, Table

@@ -1,0 +1,174 @@
+"""From the readings and marks of a node to joules: by domain, by checkpoint and by phase, and what the recorder itself took."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ckptcost.core import depth
+from ckptcost.core.attribution import Cost, Opportunity, Place, attributed, mean_w, opportunity, own_cost, spent
+from ckptcost.core.channels import Mark
+from ckptcost.core.depth import Queue
+from ckptcost.core.phases import windows_of
+from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
+from ckptcost.core.windows import Window
+from ckptcost.jobs.energies import Energies, drivers_of
+from ckptcost.meters.base import Absence
+from ckptcost.runs.baselines import Idle
+from ckptcost.runs.recorder import Stats
+from ckptcost.runs.run import Run
+
+
+class Stored(NamedTuple):
+    """A disk over a window, or over all that was asked for."""
+
+    window: str
+    disk: str
+    queue: Queue
+
+
+class Measured(NamedTuple):
+    """What a node used. All energies are its own: no PUE."""
+
+    run: Run
+    begin_s: float
+    end_s: float
+    energies: Energies
+    spans: Mapping[str, Energy]
+    """joules of every domain over the whole time"""
+    node: Reconciled
+    windows: Sequence[Window]
+    costs: Sequence[Cost]
+    opportunities: Sequence[Opportunity]
+    stored: Sequence[Stored]
+    own: Energy
+    own_cpu_s: float
+    idle: Idle | None
+    absences: Sequence[Absence]
+    stats: Stats | None = None
+    kept: str = ""
+    """the run's id, where it is in files"""
+
+    @property
+    def length_s(self) -> float:
+        return self.end_s - self.begin_s
+
+    @property
+    def simulated(self) -> bool:
+        return self.run.simulated
+
+    def of_window(self, window: str) -> Totals:
+        """All parts together."""
+        parts = set(self.energies.parts)
+        mine = [cost for cost in self.costs if cost.window == window and cost.domain in parts]
+        if not mine:
+            none = unknown("NO_PARTS")
+            return Totals(none, none, none)
+        return Totals(total(c.absolute for c in mine), total(c.excess for c in mine), total(c.stall for c in mine))
+
+    def spent(self, begin_s: float, end_s: float) -> Energy:
+        """Joules of all parts from one instant to another."""
+        if not self.energies.parts:
+            return unknown("NO_PARTS")
+        return total(spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts)
+
+    def mean_w(self, energy: Energy) -> float:
+        """Over the covered part of the whole time."""
+        return mean_w(energy, self.length_s).value
+
+    def is_short(self, window: Window) -> bool:
+        """Fewer than five ticks of some part lie inside."""
+        begin_s, end_s = window.begin_s, window.end_s
+        if begin_s is None or end_s is None:
+            return False
+        return any(self.energies.joules(domain, begin_s, end_s).short for domain in self.energies.parts)
+
+    @property
+    def mean_save(self) -> MeanSave | None:
+        """Of the saves whose stall and joules are known."""
+        known = [
+            (window.stall_s, self.of_window(window.name).absolute.value, chance.stalled_gpu_s)
+            for window, chance in zip(self.windows, self.opportunities, strict=True)
+            if window.stall_s is not None and self.of_window(window.name).absolute.known
+        ]
+        if not known:
+            return None
+        stall_s, joules, gpu_s = (sum(column) / len(known) for column in zip(*known, strict=True))
+        return MeanSave(len(known), stall_s, joules, gpu_s)
+
+    @property
+    def own_share(self) -> float:
+        """Of one core, that measuring took."""
+        return self.own_cpu_s / self.run.duration_s if self.run.duration_s > 0 else math.nan
+
+
+class Totals(NamedTuple):
+    absolute: Energy
+    excess: Energy
+    stall: Energy
+
+
+class MeanSave(NamedTuple):
+    saves: int
+    stall_s: float
+    joules: float
+    stalled_gpu_s: float
+
+
+def evaluate(
+    run: Run, begin_s: float, end_s: float, idle: Idle | None = None, absences: Sequence[Absence] = (), stats: Stats | None = None,
+    host: str = "",
+) -> Measured:  # fmt: skip
+    """From readings and marks to joules."""
+    node = run.node(host)
+    energies = Energies(node)
+    spans = {domain: taken(energies.joules(domain, begin_s, end_s)) for domain in energies.sources}
+    parts = {domain: spans[domain] for domain in energies.parts}
+    boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
+    wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
+    windows = windows_of(_of(run.marks, node.host, len(run.hosts) > 1))
+    place = Place(node.host, drivers_of(node).get("gpu", ""), run.wall_s(begin_s))
+    baselines = None if idle is None else {name: b for name, b in idle.domains.items() if not math.isnan(b.power_w)}
+    names = [*energies.parts, *wholes]
+    ticked = node.ticked_s()
+    since_s = float(ticked[0, 0]) if len(ticked) else 0.0
+    costs = attributed(windows, names, energies.joules, since_s, baselines, place)
+    gpus = float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
+    own_cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
+    return Measured(
+        run, begin_s, end_s, energies, spans,
+        reconciled(parts, spans[wholes[0]] if wholes else None, boundaries),
+        windows, costs, [opportunity(window, gpus) for window in windows], _stored(energies, windows, begin_s, end_s),
+        own, own_cpu_s, idle, tuple(absences), stats,
+    )  # fmt: skip
+
+
+def _of(marks: Sequence[Mark], host: str, several: bool) -> list[Mark]:
+    return [mark for mark in marks if not several or mark.detail.get("host") in (None, host)]
+
+
+def _stored(energies: Energies, windows: Sequence[Window], begin_s: float, end_s: float) -> list[Stored]:
+    """Every disk in the whole time and in every window; partitions and mapped devices lie inside others and are left out."""
+    disks = [d for kind in ("disk", "mount") for d in energies.domains(kind, "written_bytes") if _adds_up(energies, d)]
+    spans = [("", begin_s, end_s)] + [(w.name, w.begin_s, w.end_s) for w in windows if w.begin_s is not None and w.end_s is not None]
+    return [Stored(name, disk, depth.over(energies.readings(disk), since_s, until_s)) for disk in disks for name, since_s, until_s in spans]
+
+
+def _adds_up(energies: Energies, domain: str) -> bool:
+    return any(c.domain == domain and c.role == "part" for c in energies.channels)
+
+
+def _own(
+    run: Run, energies: Energies, spans: Mapping[str, Energy], begin_s: float, end_s: float, stats: Stats | None
+) -> tuple[float, Energy]:
+    """The recorder's own processor time, and what a core's share of the package makes of it."""
+    cpu_s = stats.cpu_s if stats is not None else math.nan
+    if math.isnan(cpu_s):
+        costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost"]
+        cpu_s = next((float(c) for c in reversed(costs) if isinstance(c, int | float)), math.nan)
+    packages = [spans[domain] for domain in energies.parts if domain.startswith("cpu:")]
+    length_s = end_s - begin_s
+    package_w = sum(e.value for e in packages) / length_s if packages and length_s > 0 else math.nan
+    return cpu_s, own_cost(cpu_s, package_w, float(os.cpu_count() or 1))
