@@ -1,7 +1,7 @@
 """From joules of a domain to what a checkpoint cost it: absolute, above idle, standing still, and what a drain adds to training.
 
     excess       joules - baseline_w * length
-    extra        joules of the drain - training_w * length of the drain      training_w: usual power just before, outside all windows
+    extra        joules of the drain - training_w * length of the drain      training_w: mean power just before, outside all windows
     share        joules, each instant divided evenly among the windows open in it: shares add up to the union's joules
 
 Which of them is the cost is the reader's question; each has its range, and a reason where it is not known.
@@ -10,22 +10,26 @@ Which of them is the cost is the reader's question; each has its range, and a re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import ceil, isnan, nan, sqrt
-from statistics import median
+from math import ceil, isnan, nan
 from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.core.channels import Basis, Channel
 from ckptcost.core.reconcile import NONE_SPENT, Energy, Measured, difference, taken, times, total, unknown
 from ckptcost.core.windows import Phase, Piece, Stretch, Window, extent, of_each, quiet_before, timeline, union
 
+Curve = Callable[[str, "NDArray[np.float64]"], "NDArray[np.float64]"]
+"""joules of a domain counted up to each of many instants, roughly: quick where one at a time would be dear"""
 Joules = Callable[[str, float, float], Measured]
 """joules of a domain from one instant to another, as the counters give them"""
 BASELINE_LASTS_S: Final = 30 * 86400.0
 WHOLE: Final = 0.999
 """a bin with a gap in it has no peak"""
 MOST_BINS: Final = 4096
-LEAST_USUAL, MOST_USUAL = 5, 12
-"""bins of a second or more that the usual power is made of"""
+PLACES: Final = 400
+"""where in the reference a time as long as the drain is looked at"""
 """a longer phase has wider bins, and says so"""
 
 
@@ -141,26 +145,27 @@ def mean_w(energy: Energy, length_s: float) -> Energy:
     return times(energy, 1.0 / (length_s * energy.coverage)) if energy.known and length_s > 0 else unknown(energy.why or "NO_TIME")
 
 
-def usual_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
-    """Power of a stretch as it mostly is: the mean of the middle half of its bins, so that a start or a pause in it does not count.
+def _plain_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
+    return mean_w(spent(joules, domain, [quiet]), quiet[1] - quiet[0])
 
-    The range is two standard errors of that, by the bins' median deviation, and the range of the stretch's own joules.
+
+def training_power(joules: Joules, curve: Curve | None, domain: str, quiet: Stretch, over_s: float) -> Energy:
+    """Mean power of a stretch, and how far a time of `over_s` in it is from that: a drain is no whole number of training steps.
+
+    The range holds what any time as long as the drain, or as half of the stretch, took in it, and the joules' own range besides.
     """
+    mean = _plain_w(joules, domain, quiet)
     begin_s, end_s = quiet
-    mean = mean_w(spent(joules, domain, [quiet]), end_s - begin_s)
-    count = min(int(end_s - begin_s), MOST_USUAL)
-    if not mean.known or count < LEAST_USUAL:
+    long_s = min(over_s, (end_s - begin_s) / 2)
+    if curve is None or not mean.known or long_s <= 0:
         return mean
-    width_s = (end_s - begin_s) / count
-    bins = [taken(joules(domain, begin_s + n * width_s, begin_s + (n + 1) * width_s)) for n in range(count)]
-    watts = sorted(one.value / width_s for one in bins if one.known and one.coverage >= WHOLE)
-    if len(watts) < LEAST_USUAL:
+    since = np.linspace(begin_s, end_s - long_s, PLACES)
+    watts = (curve(domain, since + long_s) - curve(domain, since)) / long_s
+    watts = watts[np.isfinite(watts)]
+    if not len(watts):
         return mean
-    cut = len(watts) // 4
-    middle = watts[cut : len(watts) - cut]
-    usual = sum(middle) / len(middle)
-    error = 2.0 * 1.4826 * median(abs(one - usual) for one in watts) / sqrt(len(watts))
-    return mean._replace(value=usual, low=usual - error - (mean.value - mean.low), high=usual + error + (mean.high - mean.value))
+    low, high = min(mean.value, float(watts.min())), max(mean.value, float(watts.max()))
+    return mean._replace(low=low - (mean.value - mean.low), high=high + (mean.high - mean.value))
 
 
 def excess(absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None) -> Energy:
@@ -229,9 +234,11 @@ def attributed(
     joules: Joules,
     since_s: float,
     baselines: Mapping[str, Baseline] | None = None,
-    place: Place | None = None,
+    places: Mapping[str, Place] | None = None,
+    curve: Curve | None = None,
 ) -> list[Cost]:
-    """Every window in every domain, by window; `since_s` is when recording began."""
+    """Every window in every domain, by window; `since_s` is when recording began. Without a `curve` the range of `extra` has no room for
+    the training step that a drain meets."""
     known = [[extent(window)] if window.length_s is not None else [] for window in windows]
     pieces = of_each(timeline(known), len(windows))
     drains = [[_stretch(window.phase("drain"))] for window in windows]
@@ -243,7 +250,7 @@ def attributed(
     quiet = [None if w.begin_s is None else quiet_before(busy, w.begin_s, since_s) for w in windows]
     names = list(domains)
     return [
-        _cost(window, name, joules, pieces[n], drained[n], quiet[n], (baselines or {}).get(name), place)
+        _cost(window, name, joules, curve, pieces[n], drained[n], quiet[n], (baselines or {}).get(name), (places or {}).get(name))
         for n, window in enumerate(windows)
         for name in names
     ]
@@ -257,6 +264,7 @@ def _cost(
     window: Window,
     domain: str,
     joules: Joules,
+    curve: Curve | None,
     pieces: Sequence[Piece],
     drained: Sequence[Piece],
     quiet: Stretch | None,
@@ -276,7 +284,10 @@ def _cost(
     stall_j = unknown(window.begin_why or window.returned_why) if stall is None else spent(joules, domain, [(stall.begin_s, stall.end_s)])
     no_drain = unknown(window.returned_why or not_durable)
     drain_j = no_drain if drain is None else spent(joules, domain, [(drain.begin_s, drain.end_s)])
-    training_w = unknown("NO_TRAINING_REFERENCE") if quiet is None else usual_w(joules, domain, quiet)
+    training_w = unknown("NO_TRAINING_REFERENCE")
+    if quiet is not None:
+        long_s = 0.0 if drain is None else drain.length_s
+        training_w = training_power(joules, curve, domain, quiet, long_s) if long_s > 0 else _plain_w(joules, domain, quiet)
     overlap_s = sum(piece.length_s for piece in drained)
     if drain is None:
         extra, overlap_s = no_drain, nan

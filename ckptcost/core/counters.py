@@ -32,6 +32,8 @@ BESIDE: Final = 6
 """moves on either side of an edge that are looked at in any case"""
 ONE_WAY: Final = 6.0
 """between ticks further apart, in periods, power may go up and down again: only its range nearby is believed"""
+CAUGHT_UP: Final = 0.1
+"""of what is usual in the time it stood still: with more than that in the next move, the counter had gone on counting"""
 STUCK: Final = 20.0
 """a counter that answers and does not move for so many of its usual distances between moves is stuck"""
 SWING: Final = 2.0
@@ -97,7 +99,9 @@ class Counter:
     breaks: tuple[int, ...] = ()
     """the first reading after each gap"""
     stuck: tuple[Gap, ...] = ()
-    """where it answered and did not move; what it counts afterwards may or may not hold the joules of this time"""
+    """where it answered, did not move, and did not catch up afterwards: nothing is known of this time"""
+    stood: tuple[Gap, ...] = ()
+    """where it did not move and caught up: the joules are there, when they were used is not known"""
     tick_s: float | None = None
     resolution: float = 0.0
     most_per_s: float = math.nan
@@ -112,7 +116,8 @@ class Counter:
         gaps = tuple(sorted([*_overlapping(self.gaps, begin_s, end_s), *_overlapping(self.stuck, begin_s, end_s)]))
         points = self._near(begin_s, end_s) if span_s < NEAR_S and not gaps else None
         begin, end = self.edge(begin_s, points), self.edge(end_s, points)
-        reasons = dict.fromkeys([*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in gaps)])
+        told = (*gaps, *_overlapping(self.stood, begin_s, end_s))
+        reasons = dict.fromkeys([*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in told)])
         value, low, high = end.value - begin.value, end.low - begin.high, end.high - begin.low
         low, high = max(low - self.resolution, 0.0), high + self.resolution
         coverage = 1.0 - _lost_s(gaps, begin_s, end_s) / span_s if span_s > 0 else 1.0
@@ -140,6 +145,15 @@ class Counter:
                 self._edges.clear()
             self._edges[t_s] = _edge(self._near(t_s, t_s), t_s, self)
         return self._edges[t_s]
+
+    def curve(self, t_s: Floats) -> Floats:
+        """The total at many instants, straight between ticks: a rough answer at once. NaN outside the ticks around them."""
+        if len(self.t_s) == 0 or len(t_s) == 0:
+            return np.full(len(t_s), np.nan)
+        points = self._near(float(t_s[0]), float(t_s[-1]))
+        if len(points.t_s) < 2:
+            return np.full(len(t_s), np.nan)
+        return np.interp(t_s, points.t_s, points.total, left=np.nan, right=np.nan)
 
     def _near(self, begin_s: float, end_s: float) -> ticks.Ticks:
         """The ticks around both, without those beyond a gap."""
@@ -311,18 +325,24 @@ def unwrapped(
     gaps = tuple(Gap(*gap) for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons[breaks].tolist(), strict=True))
     moves = np.flatnonzero(moved)
     return Counter(
-        t_s, took_s, np.cumsum(np.where(bad, 0.0, more)), moves, gaps, tuple(breaks.tolist()), _stuck(t_s, moves, tick_s),
+        t_s, took_s, np.cumsum(np.where(bad, 0.0, more)), moves, gaps, tuple(breaks.tolist()), *_stuck(t_s, moves, more, tick_s),
         tick_s, resolution or 0.0, most_per_s or math.nan,
     )  # fmt: skip
 
 
-def _stuck(t_s: Floats, moves: NDArray[np.intp], tick_s: float | None) -> tuple[Gap, ...]:
-    """Where a counter stood still for much longer than it does between its moves."""
+def _stuck(t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | None) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+    """Where a counter stood still for much longer than it does between its moves: without catching up in the move after, and with."""
     if tick_s == 0 or len(moves) < FEW:
-        return ()
+        return (), ()
     usual_s = float(np.median(np.diff(t_s[moves])[:: 1 + len(moves) // 4096]))
     since, until = t_s[moves], t_s[np.append(moves[1:], len(t_s)) - 1]
-    return tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in np.flatnonzero(until - since > STUCK * usual_s))
+    counted = np.append(more[moves[1:]], 0.0)
+    usual_per_s = float(np.median(more[moves])) / max(usual_s, TINY)
+    still, lost = until - since > STUCK * usual_s, counted < CAUGHT_UP * usual_per_s * (until - since)
+    never, later = (
+        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in np.flatnonzero(which)) for which in (still & lost, still & ~lost)
+    )
+    return never, later
 
 
 def energy(

@@ -116,7 +116,11 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
         # polled more often than renewed: a sample was renewed between the poll that saw it first and the one before
         first, after = np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s), (t_s + took_s)[new[1:]]
         seen = np.concatenate([middle[:1], (first + after) / 2.0])
-        ends = np.maximum(np.append(seen[1:], middle[-1] + renewed_s) - renewed_s, seen)
+        # a sample that was asked for late, as the mean of a second is, stands where it was asked and no longer than it was seen
+        lone = np.diff(t_s, prepend=t_s[:1])[new] > 1.5 * renewed_s
+        seen = np.where(lone, middle[new], seen)
+        stood = middle[np.append(new[1:], len(t_s)) - 1]
+        ends = np.maximum(np.minimum(np.append(seen[1:], middle[-1] + renewed_s) - renewed_s, stood), seen)
         at, power = np.repeat(seen, 2), np.repeat(power[new], 2)
         at[1::2] = ends
         at, loose_s = np.minimum(at, middle[-1]), polled_s / 2.0

@@ -263,6 +263,7 @@ def reconciled(
         flags.append("NOT_DISTINGUISHABLE")
     if left.known and any(abs(part.coverage - whole.coverage) > COVERAGE_AGREES for part in parts.values()):
         flags.append("COVERAGE_DIFFERS")
+        left = unknown("COVERAGE_DIFFERS", *left.flags)  # joules of different times do not subtract
     share = unknown(left.why or "NO_SHARE")
     if left.known and whole.value > 0:
         low, high = _quotient_ends(added, whole)

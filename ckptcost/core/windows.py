@@ -211,10 +211,11 @@ def open_at(spans: Sequence[Stretch | None], at_s: float) -> tuple[int, ...]:
     return tuple(place for place, span in enumerate(spans) if span is not None and span[0] <= at_s < span[1])
 
 
-def quiet_before(busy: Sequence[Stretch], begin_s: float, since_s: float, least_s: float = 1.0, most_s: float = 60.0) -> Stretch | None:
+def quiet_before(busy: Sequence[Stretch], begin_s: float, since_s: float, least_s: float = 1.0, most_s: float = 20.0) -> Stretch | None:
     """The last stretch before an instant that lies in no window and is long enough: what the machine does when nothing is saved.
 
-    `busy` is a `union`; `since_s` is when recording began. Of a long stretch the last `most_s` count, since training drifts.
+    `busy` is a `union`; `since_s` is when recording began. Of a long stretch the last `most_s` count: training drifts, and a
+    start or an evaluation longer ago does not count.
 
     >>> quiet_before([(10.0, 14.0), (14.5, 20.0)], begin_s=14.5, since_s=0.0)
     (0.0, 10.0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckptcost.core.attribution import Baseline
+from ckptcost.core.attribution import WHOLE, Baseline, mean_w
 from ckptcost.errors import CkptcostError, MeterUnavailable
 from ckptcost.jobs.energies import drivers_of
 from ckptcost.jobs.measure import measure
@@ -50,19 +50,18 @@ def learn(meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False
 
 
 def watts_of(measured: Measured, taken_s: float) -> dict[str, Baseline]:
-    """Mean watts by domain; low and high are the 5th and 95th percentile of whole seconds, or the mean's own range where that is wider."""
+    """Mean watts by domain; low and high are the 10th and 90th percentile of whole seconds, or the mean's own range where that is wider."""
     found = {}
     for domain, energy in measured.spans.items():
         if not energy.known or measured.length_s <= 0:
             continue
-        mean, low, high = (joules / measured.length_s for joules in (energy.value, energy.low, energy.high))
+        mean, low, high = mean_w(energy, measured.length_s)[:3]
         seconds = [
-            measured.energies.joules(domain, at, at + 1.0).value
-            for at in np.arange(measured.begin_s, measured.end_s - 1.0 + 1e-9, 1.0).tolist()
+            measured.energies.joules(domain, at, at + 1.0) for at in np.arange(measured.begin_s, measured.end_s - 1.0 + 1e-9, 1.0).tolist()
         ]
-        known = [joules for joules in seconds if joules == joules]
+        known = [joules.value for joules in seconds if joules.coverage >= WHOLE and joules.ticks and not joules.reasons]
         if known:
-            low, high = min(low, float(np.percentile(known, 5))), max(high, float(np.percentile(known, 95)))
+            low, high = min(low, float(np.percentile(known, 10))), max(high, float(np.percentile(known, 90)))
         if all(map(math.isfinite, (mean, low, high))):
             driver = measured.energies.sources[domain].driver
             found[domain] = Baseline(mean, min(low, mean), max(high, mean), taken_s, measured.energies.node.host, driver)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.core import counters, gauges
 from ckptcost.core.attribution import Provenance, provenance
@@ -14,11 +15,15 @@ from ckptcost.core.channels import Channel, Quantity, Series
 from ckptcost.core.counters import Amount, Counter
 from ckptcost.core.reconcile import Chosen, chosen
 from ckptcost.runs.run import Node
+from ckptcost.runs.tables import key_of
 
 MOST_W = 20_000.0
 """no domain of a node takes more; what a counter does beyond it was a reset or a second wrap"""
 SEEN = 2.5
 """a period that many quick polls long was seen, a shorter one was the polls' own"""
+
+
+Floats = NDArray[np.float64]
 
 
 class Source(NamedTuple):
@@ -48,8 +53,10 @@ class Energies:
         self._series: dict[int, Series] = {}
         self._counters: dict[int, Counter] = {}
         self._drivers = drivers_of(node)
+        least_s = {key_of(c): meter.least_s for header in node.headers for meter in header.meters for c in meter.channels}
+        self._least_s = [least_s.get(key_of(channel), 0.0) for channel in self.channels]
         by_domain: dict[str, Source] = {}
-        for place in (*self.chosen.parts, *self.chosen.wholes, *self._details()):
+        for place in (*self.chosen.parts, *self.silent, *self.chosen.wholes, *self._details()):
             channel = self.channels[place]
             by_domain.setdefault(channel.domain, Source(channel.domain, place, channel, self._drivers.get(channel.kind_of_domain, "")))
         self.sources = by_domain
@@ -58,13 +65,24 @@ class Energies:
     def chosen(self) -> Chosen:
         return chosen(self.channels, [bool(np.isfinite(self.series(n).value).any()) for n in range(len(self.channels))])
 
+    @cached_property
+    def silent(self) -> list[int]:
+        """Parts that never answered and for which nothing else speaks: they are there, so a sum without them is not the sum."""
+        told = {self.channels[place].domain for place in self.chosen.parts}
+        found: dict[str, int] = {}
+        for left in self.chosen.left_out:
+            channel = self.channels[left.channel]
+            if left.why == "NO_VALUE" and channel.role == "part" and channel.domain not in told:
+                found.setdefault(channel.domain, left.channel)
+        return list(found.values())
+
     def _details(self) -> list[int]:
         inside = [left.channel for left in self.chosen.left_out if left.why in ("DETAIL", "INSIDE", "COVERED", "OTHER_BOUNDARY")]
         return sorted(inside, key=lambda place: not self.channels[place].is_counter)
 
     @property
     def parts(self) -> list[str]:
-        return [self.channels[place].domain for place in self.chosen.parts]
+        return [self.channels[place].domain for place in (*self.chosen.parts, *self.silent)]
 
     @property
     def wholes(self) -> list[str]:
@@ -81,7 +99,8 @@ class Energies:
         return self._series[place]
 
     def tick_s(self, domain: str) -> float | None:
-        return self.node.period_s(self.sources[domain].channel)
+        """How often its source renews the value: as measured where polling could see it, else as published."""
+        return self._seen_s(self.sources[domain].channel)
 
     def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
         """What it took from one instant to another."""
@@ -90,9 +109,30 @@ class Energies:
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:
         channel = self.channels[place]
         if not channel.is_counter:
+            # a source that is asked no more often than it renews says itself when it does
+            tick_s = channel.tick_s if channel.tick_s and self._least_s[place] < channel.tick_s else None
             return gauges.energy(
-                self.series(place), begin_s, end_s, averaging_s=channel.averaging_s, looks=channel.looks, resolution=channel.resolution
-            )
+                self.series(place), begin_s, end_s, averaging_s=channel.averaging_s, looks=channel.looks, tick_s=tick_s,
+                resolution=channel.resolution,
+            )  # fmt: skip
+        return self._counter(place).energy(begin_s, end_s)
+
+    def curve(self, domain: str, t_s: Floats) -> Floats:
+        """Joules counted up to each of many instants, roughly."""
+        place = self.sources[domain].place
+        if self.channels[place].is_counter:
+            return self._counter(place).curve(t_s)
+        seen = self.series(place)
+        known = np.isfinite(seen.value)
+        at, watts = seen.t_s[known], seen.value[known]
+        if len(at) < 2:
+            return np.full(len(t_s), np.nan)
+        joules = np.concatenate([[0.0], np.cumsum(np.diff(at) * (watts[1:] + watts[:-1]) / 2)])
+        counted: Floats = np.interp(t_s, at, joules, left=np.nan, right=np.nan)
+        return counted
+
+    def _counter(self, place: int) -> Counter:
+        channel = self.channels[place]
         if place not in self._counters:
             self._counters[place] = counters.unwrapped(
                 self.series(place),
@@ -101,12 +141,13 @@ class Energies:
                 resolution=channel.resolution,
                 most_per_s=MOST_W if channel.quantity == "energy_j" else None,
             )
-        return self._counters[place].energy(begin_s, end_s)
+        return self._counters[place]
 
     def _renewed_s(self, channel: Channel) -> float | None:
-        """How often a counter is renewed: as measured where polling could see it, else as published; what is no energy, at once."""
-        if channel.quantity != "energy_j":
-            return 0.0
+        """How often a counter is renewed; what is no energy, at once."""
+        return self._seen_s(channel) if channel.quantity == "energy_j" else 0.0
+
+    def _seen_s(self, channel: Channel) -> float | None:
         measured_s = self.node.period_s(channel)
         polled_s = max((header.settings.get("quick_s", 0.0) for header in self.node.headers), default=0.0)
         return measured_s if measured_s is not None and measured_s > SEEN * polled_s else channel.tick_s

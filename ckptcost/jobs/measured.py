@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from ckptcost.core.depth import Queue
 from ckptcost.core.phases import windows_of
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
 from ckptcost.core.windows import Window
-from ckptcost.jobs.energies import Energies, drivers_of
+from ckptcost.jobs.energies import Energies
 from ckptcost.meters.base import Absence
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
@@ -75,8 +74,18 @@ class Measured(NamedTuple):
         return total(spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts)
 
     def mean_w(self, energy: Energy) -> float:
-        """Over the covered part of the whole time."""
+        """Of one domain, over the covered part of the whole time."""
         return mean_w(energy, self.length_s).value
+
+    @property
+    def parts_w(self) -> float:
+        """Mean power of all parts: each over the part of the time that it is known in."""
+        return sum(self.mean_w(self.spans[domain]) for domain in self.energies.parts)
+
+    def phase_w(self, begin_s: float, end_s: float) -> float:
+        """The same of a phase."""
+        each = [spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts]
+        return sum(mean_w(energy, end_s - begin_s).value for energy in each) if each else math.nan
 
     def is_short(self, window: Window) -> bool:
         """Fewer than five ticks of some part lie inside."""
@@ -128,14 +137,16 @@ def evaluate(
     parts = {domain: spans[domain] for domain in energies.parts}
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
-    windows = windows_of(_of(run.marks, node.host, len(run.hosts) > 1))
-    place = Place(node.host, drivers_of(node).get("gpu", ""), run.wall_s(begin_s))
+    told = windows_of(_of(run.marks, node.host, len(run.hosts) > 1))
+    windows = [window for window in told if window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)]
+    at_s = run.wall_s(begin_s)
+    places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
     baselines = None if idle is None else {name: b for name, b in idle.domains.items() if not math.isnan(b.power_w)}
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-    costs = attributed(windows, names, energies.joules, since_s, baselines, place)
-    gpus = float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
+    costs = attributed(windows, names, energies.joules, since_s, baselines, places, energies.curve)
+    gpus = float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))})) or math.nan
     own_cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
     return Measured(
         run, begin_s, end_s, energies, spans,
@@ -170,5 +181,7 @@ def _own(
         cpu_s = next((float(c) for c in reversed(costs) if isinstance(c, int | float)), math.nan)
     packages = [spans[domain] for domain in energies.parts if domain.startswith("cpu:")]
     length_s = end_s - begin_s
-    package_w = sum(e.value for e in packages) / length_s if packages and length_s > 0 else math.nan
-    return cpu_s, own_cost(cpu_s, package_w, float(os.cpu_count() or 1))
+    package_w = sum(mean_w(energy, length_s).value for energy in packages) if packages else math.nan
+    cores = energies.node.headers[-1].settings.get("cores", 0.0)
+    share = length_s / run.duration_s if run.duration_s > 0 else math.nan  # of the recording, which is a little longer
+    return cpu_s, own_cost(cpu_s * share, package_w, cores)

@@ -18,6 +18,7 @@ ABSENT: Mapping[str, str] = {
     "NOT_MARKED": "no mark says so",
     "UNFINISHED": "the marks stop in the middle of it",
     "RANK_MISSING": "some ranks say, others do not",
+    "COVERAGE_DIFFERS": "parts and node are not known for the same time",
     "UNSYNCED": "it was renamed without fsync, so its bytes may be in memory only",
     "OTHERS_STALL": "another save held training up all the while",
 }
@@ -27,7 +28,7 @@ FLAGS: Mapping[str, str] = {
     "SHORT": "A window holds fewer than five ticks of a counter: its edges are most of the answer, see low and high.",
     "GAPS": "Part of a window is not covered by readings; joules are of the covered part and are not scaled up.",
     "PARTS_EXCEED_NODE": "The parts add up to more than the node's own meter says: one of them is wrong, or sees more than the node.",
-    "COVERAGE_DIFFERS": "Parts and node are not known for the same time, so what is in no part is off by what was not covered.",
+    "COVERAGE_DIFFERS": "Parts and node are not known for the same time, so what no part explains is not known.",
     "SHARED": "Saves overlap: `share` divides the instants that several have in common; the joules of each contain them whole.",
     "BASELINE_OF_OTHER_HOST": "The baseline was learned on another host: learn this one's with `ckptcost measure --baseline`.",
     "BASELINE_OF_OTHER_DRIVER": "The baseline was learned with another driver, and fields change their meaning with it: learn it again.",
@@ -66,6 +67,8 @@ def warning_text(code: str, about: str) -> str:
             return f"The sensors' own error, published as up to {about} of a reading, is not in low and high."
         case "NOT_IDLE":
             return f"The machine was not idle: {about}."
+        case "NO_BASELINE":
+            return f"The baseline has no idle power of {about}: learn it again with `ckptcost measure --baseline`."
         case "METER_LOST":
             return f"Lost during the run: {about}."
     raise ValueError(code)

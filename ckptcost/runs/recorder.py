@@ -70,7 +70,8 @@ class Recorder:
         self._asked = tuple(Asked(meter, self._pace.retry_s, (reopen or {}).get(meter.name)) for meter in self._meters)
         self.header = Header(
             run=run_id or new_run_id(), host=host or host_name(), rank=rank, boot=boot_id(), pid=os.getpid(),
-            simulated=any(meter.simulated for meter in self._meters), meters=heads_of(self._meters), settings=self._pace.settings(),
+            simulated=any(meter.simulated for meter in self._meters), meters=heads_of(self._meters),
+            settings=self._pace.settings() | {"cores": float(os.cpu_count() or 1)},
         )  # fmt: skip
         self._renewals = tuple(Renewals(len(meter.channels)) for meter in self._meters)
         self._marks: deque[dict[str, Any]] = deque(maxlen=_MOST_MARKS)

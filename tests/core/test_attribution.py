@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import inf, isnan, nan
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.core.attribution import (
-    MOST_USUAL,
     Baseline,
     Place,
     attributed,
@@ -22,7 +22,7 @@ from ckptcost.core.attribution import (
     power,
     provenance,
     spent,
-    usual_w,
+    training_power,
 )
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
@@ -75,8 +75,8 @@ def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
     (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=300.0), 0.0, {"gpu:0": IDLE})
     assert cost.excess[:3] == (18_400, 18_300 - 300, 18_500 + 300)
     # the reference is of 60 s: 5 W either way, 200 J over the drain
-    assert cost.training_w[:3] == pytest.approx((500.0, 495.0, 505.0))
-    assert cost.extra[:3] == pytest.approx((1200.0, 700.0, 1700.0))
+    assert cost.training_w[:3] == pytest.approx((500.0, 485.0, 515.0))
+    assert cost.extra[:3] == pytest.approx((1200.0, 300.0, 2100.0))
     assert "NOT_DISTINGUISHABLE" not in cost.extra.flags + cost.excess.flags
     (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=1200.0), 0.0)
     assert cost.extra.low < 0 < cost.extra.high
@@ -149,7 +149,7 @@ def test_a_thousand_saves_ask_the_meter_a_few_times_each():
 
     saves = windows(*((100.0 * n, 100.0 * n + 2.0, 100.0 * n + 130.0) for n in range(1, 1001)))
     costs = attributed(saves, ["gpu:0"], steady, 0.0)
-    assert len(asked) <= (11 + MOST_USUAL) * len(saves)
+    assert len(asked) <= 11 * len(saves)
     assert {round(cost.overlap_s) for cost in costs[:-1]} == {126}  # the stall of the next one is not training
     assert costs[500].share.value == pytest.approx(500.0 * 100.0)
 
@@ -368,29 +368,29 @@ def test_own_joules_are_never_more_than_the_package(cpu_s, package_w, cores, bus
     assert 0.0 <= seen.low <= seen.value <= seen.high <= cpu_s * package_w * (1 + 1e-12)
 
 
-def test_a_pause_in_the_reference_does_not_count():
-    def watts(t_s):
-        return 80.0 if t_s < 12.0 else 500.0 + 20.0 * (int(t_s) % 2)
+def test_training_is_the_mean_and_its_range_holds_what_a_drain_may_meet():
+    """600 W, and 300 W in the last second of each three."""
+
+    def curve(domain, t_s):
+        whole, rest = np.divmod(t_s, 3.0)
+        return 1500.0 * whole + 600.0 * np.minimum(rest, 2.0) + 300.0 * np.maximum(rest - 2.0, 0.0)
 
     def joules(domain, begin_s, end_s):
-        grid = [begin_s + (end_s - begin_s) * (n + 0.5) / 2000 for n in range(2000)]
-        value = sum(map(watts, grid)) * (end_s - begin_s) / 2000
+        value = float(curve(domain, np.float64(end_s)) - curve(domain, np.float64(begin_s)))
         return Energy(value, value - 1.0, value + 1.0)
 
-    usual = usual_w(joules, "gpu:0", (0.0, 60.0))
-    assert usual.value == pytest.approx(510.0, abs=3.0)
-    assert usual.low < 510.0 < usual.high
-    assert usual.high - usual.low < 20.0
-    steady = usual_w(lambda d, a, b: Energy(300.0 * (b - a), 300.0 * (b - a), 300.0 * (b - a)), "gpu:0", (0.0, 60.0))
-    assert steady[:3] == pytest.approx((300.0, 300.0, 300.0))
-    short = usual_w(joules, "gpu:0", (0.0, 3.0))
-    assert short.value == pytest.approx(80.0)
+    short = training_power(joules, curve, "gpu:0", (0.0, 18.0), 1.0)
+    assert short.value == pytest.approx(500.0)
+    assert (short.low, short.high) == pytest.approx((300.0 - 1 / 18, 600.0 + 1 / 18), abs=5.0)
+    steps = training_power(joules, curve, "gpu:0", (0.0, 18.0), 3.0)
+    assert (steps.low, steps.high) == pytest.approx((500.0, 500.0), abs=0.2), "whole steps are all alike"
+    assert training_power(joules, None, "gpu:0", (0.0, 18.0), 1.0)[:3] == pytest.approx((500.0, 500 - 1 / 18, 500 + 1 / 18))
+    unknown_curve = training_power(joules, lambda d, t: np.full(len(t), np.nan), "gpu:0", (0.0, 18.0), 1.0)
+    assert unknown_curve[:3] == pytest.approx((500.0, 500 - 1 / 18, 500 + 1 / 18))
 
 
-def test_unknown_bins_are_no_bins():
-    def joules(domain, begin_s, end_s):
-        if begin_s == 0.0 and end_s == 60.0:
-            return Energy(100.0 * 60.0, 5990.0, 6010.0)
-        return Energy(float("nan"), float("nan"), float("nan"), 0.0)
-
-    assert usual_w(joules, "gpu:0", (0.0, 60.0))[:3] == pytest.approx((100.0, 5990 / 60, 6010 / 60))
+def test_only_the_last_seconds_before_a_save_are_its_reference():
+    meter = Meter([80.0] * 30 + [500.0] * 100)
+    saves = windows_of([Mark(60.0, "begin"), Mark(61.0, "returned"), Mark(70.0, "durable")])
+    (cost,) = attributed(saves, ["gpu:0"], meter, since_s=0.0)
+    assert cost.training_w.value == pytest.approx(500.0)

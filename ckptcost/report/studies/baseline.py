@@ -17,8 +17,8 @@ def study_of(learned: Learned) -> Study:
         for name, b in idle.domains.items()
     ]  # fmt: skip
     columns = (
-        Column("domain", "domain"), Column("watts", "idle W", "W"), Column("low", "low", "W", "5th percentile of whole seconds"),
-        Column("high", "high", "W", "95th percentile"), Column("source", "source", shown=False), Column("driver", "driver", shown=False),
+        Column("domain", "domain"), Column("watts", "idle W", "W"), Column("low", "low", "W", "10th percentile of whole seconds"),
+        Column("high", "high", "W", "90th percentile"), Column("source", "source", shown=False), Column("driver", "driver", shown=False),
     )  # fmt: skip
     kept = f"Kept for {idle.host}, taken {idle.taken}." if learned.file is not None else "Not kept: this is no real machine's."
     return Study(

@@ -23,16 +23,19 @@ def plain(value: float | None) -> float | None:
 
 
 def three(energy: Energy, name: str) -> dict[str, float | None]:
-    """With its range, and half of that for people."""
+    """With its range, and for people how far the farther end is."""
     low, high = plain(energy.low), plain(energy.high)
-    half = None if low is None or high is None else (high - low) / 2
-    return {name: plain(energy.value), f"{name}_low": low, f"{name}_high": high, f"{name}_error": half}
+    return {name: plain(energy.value), f"{name}_low": low, f"{name}_high": high, f"{name}_error": plain(_off(energy))}
+
+
+def _off(energy: Energy) -> float:
+    return max(energy.high - energy.value, energy.value - energy.low)
 
 
 def _range(name: str, shown: bool = False) -> tuple[Column, Column, Column]:
-    """The columns of a range: half of it for people, both ends for programs."""
+    """The columns of a range: its farther end for people, both ends for programs."""
     return (
-        Column(f"{name}_error", "+-", "J", "half of high less low", shown=shown),
+        Column(f"{name}_error", "+-", "J", "how far the farther of low and high is", shown=shown),
         Column(f"{name}_low", "low", "J", shown=False), Column(f"{name}_high", "high", "J", shown=False),
     )  # fmt: skip
 
@@ -49,7 +52,8 @@ def study_of(m: Measured) -> Study:
         title=f"{duration(m.length_s)} on {node.host}" if not m.simulated else f"{duration(m.length_s)} of a simulated or replayed machine",
         about=[
             f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
-            f"{_counted(len(m.windows), 'checkpoint window')}."
+            f"{_counted(len(m.windows), 'checkpoint window')}.",
+            *([f"Of the hosts {_some(m.run.hosts)} this is {node.host} alone."] if len(m.run.hosts) > 1 else []),
         ],
         question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters]} | ({"run": m.kept} if m.kept else {}),
         tables=tables,
@@ -68,17 +72,17 @@ def _findings(m: Measured) -> list[str]:
     parts = m.node.parts
     if parts.known:
         said.append(
-            f"{_give_or_take(parts)} J, {number(m.mean_w(parts))} W in the mean, in {len(m.energies.parts)} metered parts: "
+            f"{_give_or_take(parts)} J, {number(m.parts_w)} W in the mean, in {len(m.energies.parts)} metered parts: "
             f"{_some(m.energies.parts)}."
         )
     else:
         said.append(f"No sum of joules: {ABSENT.get(parts.why, parts.why)}.")
     if m.node.node.known:
         left = m.node.unaccounted
-        said.append(
-            f"The node's own meter says {_give_or_take(m.node.node)} J. {_give_or_take(mean_w(left, m.length_s))} W of it are in no part: "
-            "fans, boards, network, power supplies."
-        )
+        rest = f"What no part explains is not known: {reason_text(left.why)}."
+        if left.known:
+            rest = f"{_give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards, network, power supplies."
+        said.append(f"The node's own meter says {_give_or_take(m.node.node)} J. {rest}")
     if save := m.mean_save:
         still = f", {number(save.stalled_gpu_s)} GPU-seconds stood still" if save.stalled_gpu_s > 0 else ""
         said.append(
@@ -92,8 +96,8 @@ def _findings(m: Measured) -> list[str]:
 
 
 def _give_or_take(energy: Energy) -> str:
-    """With half of its range, which three digits of both ends would hide."""
-    return f"{number(energy.value)} (+-{number((energy.high - energy.low) / 2)})"
+    """With its farther end, which three digits of both ends would hide."""
+    return f"{number(energy.value)} (+-{number(_off(energy))})"
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
@@ -230,7 +234,7 @@ def _phases(m: Measured) -> Table:
                 rows.append(
                     {
                         "window": window.name, "of": kind, "phase": phase.name, "begin": phase.begin_s, "length": phase.length_s,
-                        **three(energy, "joules"), "watts": plain(energy.value / phase.length_s) if phase.length_s > 0 else None,
+                        **three(energy, "joules"), "watts": plain(m.phase_w(phase.begin_s, phase.end_s)),
                     }
                 )  # fmt: skip
     columns = (
@@ -291,6 +295,9 @@ def _events(m: Measured) -> Table:
 
 def _warnings(m: Measured) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
+    without = list(dict.fromkeys(cost.domain for cost in m.costs if cost.excess.why == "NO_BASELINE"))
+    if without and m.idle is not None:
+        found["NO_BASELINE"] = warning_text("NO_BASELINE", _some(without))
     for cost in m.costs:
         for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
             if code and (text := flag_text(code)):
