@@ -11,14 +11,19 @@ from pathlib import Path
 import cold_start
 import million
 import one_bill
+import sampler
 import simulation
 import whole_report
+import window_energy
 
 import ckptcost
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
-SECTIONS = {"Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report}
+SECTIONS = {
+    "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
+    "What measuring costs": sampler, "Joules of a window": window_energy,
+}  # fmt: skip
 QUICK_ROUNDS = 4
 
 

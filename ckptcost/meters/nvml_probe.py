@@ -18,7 +18,7 @@ SLOW_NS = 500_000
 """a call for power that takes longer is made only as often as the sensor renews its value"""
 SLOW_GAUGE_NS, GAUGE_NS = 100_000_000, 50_000_000
 """watts beside a counter are asked twice in each 100 ms that the driver repeats them; watts alone at every tick"""
-REST_NS = 500_000_000
+REST_NS = 1_000_000_000
 """utilisation and memory are for the eye, not for sums"""
 
 Pair = tuple[int, int]
