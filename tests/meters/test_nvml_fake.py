@@ -83,7 +83,7 @@ def test_one_call_for_energy_one_for_all_fields_and_rare_ones_for_the_rest(lab):
     made = {name: busy[name] - idle[name] for name in names}
     assert made[names[0]] == 2 * len(TICKS)
     assert made[names[1]] == 2 * len(TICKS) / 3  # the driver repeats watts for 100 ms: every third tick is asked
-    assert made[names[2]] == made[names[3]] == 2 * 6  # 3 s, each 0.5 s
+    assert made[names[2]] == made[names[3]] == 2 * 3  # 3 s, each second
     assert made[names[4]] == made[names[5]] == 0
 
 
