@@ -138,7 +138,7 @@ def _domains(m: Measured) -> Sequence[Table]:
         Column("averaging", "averaging", "s", "the sensor's value is a mean over so long", shown=False),
         Column("looks", "looks", "share", "of the time in which the sensor looks at all", shown=False),
         Column("accuracy", "accuracy", "share", "published error of the sensor; low and high do not contain it", shown=False),
-        Column("ticks", "ticks", "count", "renewals in the time", shown=False), Column("note", "note", shown=False),
+        Column("ticks", "ticks", "count", "points of the counter known in the time", shown=False), Column("note", "note", shown=False),
         Column("why", "why", meaning="code, where joules are unknown", shown=False),
     )  # fmt: skip
     told = [row for row in rows if row["role"] != "detail" or row["domain"] == "self"]

@@ -1,0 +1,159 @@
+"""What `measure` and `doctor` make of their flags before anything is measured, and what a report may tell of the command."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from ckptcost import answers
+from ckptcost.cli import doctor_, measure_, meter_flags
+from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.jobs.instruments import Instruments, instruments
+from ckptcost.meters import found as finding
+from ckptcost.meters.base import Absence, Basic, Found
+from ckptcost.meters.found import Wanted
+from ckptcost.runs.clocks import RealClock, VirtualClock
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
+
+
+def options_of(command, *words):
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+    options = parser.parse_args(words)
+    options.command_line = list(words)
+    return options
+
+
+@pytest.mark.parametrize("command", [measure_, doctor_])
+def test_flags_become_what_is_wanted(command, tmp_path):
+    assert meter_flags.wanted_of(options_of(command)) == Wanted()
+    words = ("--gpus", "all", "--rapl", "perf", "--dir", str(tmp_path), "--pid", "7", "--redfish", "https://bmc/",
+             "--redfish-ca", "ca.pem", "--redfish-insecure")  # fmt: skip
+    assert meter_flags.wanted_of(options_of(command, *words)) == Wanted(
+        every_gpu=True, rapl="perf", directory=tmp_path, pid=7, redfish_url="https://bmc/", redfish_ca="ca.pem", redfish_insecure=True
+    )
+
+
+@pytest.mark.parametrize("pid", ["0", "-4"])
+def test_a_process_has_a_positive_number(pid):
+    with pytest.raises(InputError, match="--pid"):
+        meter_flags.wanted_of(options_of(measure_, "--pid", pid))
+
+
+def test_needs_may_be_repeated_and_have_spaces():
+    assert meter_flags.needed(options_of(doctor_, "--need", "gpu, cpu", "--need", " node ")) == ["gpu", "cpu", "node"]
+    assert meter_flags.needed(options_of(doctor_)) == []
+
+
+def test_a_report_tells_no_folder_and_no_address():
+    words = ["--dir", "/secret/scratch/", "--record", "/secret/runs/today", "-o", "/secret/out.json", "--redfish", "https://10.0.0.1/",
+             "--redfish-ca=/secret/ca.pem", "--meters", "replay:/secret/runs/old/", "--for", "3 s"]  # fmt: skip
+    assert meter_flags.spoken(options_of(measure_, *words)) == [
+        "--dir", "scratch", "--record", "today", "-o", "out.json", "--redfish", "URL", "--redfish-ca=ca.pem", "--meters", "replay:old",
+        "--for", "3 s"]  # fmt: skip
+    assert meter_flags.spoken(options_of(doctor_, "--dir=/secret/x", "--meters", "nvml")) == ["--dir=x", "--meters", "nvml"]
+
+
+class Answered(Exception):
+    """What the command asked for."""
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The arguments of whichever answer a command asks for."""
+
+    def asking(name):
+        def answer(*args):
+            raise Answered(name, *args)
+
+        monkeypatch.setattr(answers, name, answer)
+
+    for name in ("baseline", "measurement", "checkup"):
+        asking(name)
+
+    def of(command, *words):
+        with pytest.raises(Answered) as caught:
+            command.run(options_of(command, *words))
+        return caught.value.args
+
+    return of
+
+
+def test_each_command_asks_for_its_answer(asked):
+    assert asked(measure_) == ("measurement", "auto", Wanted(), None, [], None)
+    assert asked(measure_, "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (3.0, ["gpu"], "r")
+    assert asked(measure_, "--baseline") == ("baseline", "auto", Wanted(), None, [], False)
+    assert asked(measure_, "--baseline", "--anyway", "--meters", "nvml")[1:] == ("nvml", Wanted(), None, [], True)
+    assert asked(doctor_) == ("checkup", "auto", Wanted(), 2.0, [])
+    assert asked(doctor_, "--for", "1 min", "--meters", "rapl", "--need", "cpu") == ("checkup", "rapl", Wanted(), 60.0, ["cpu"])
+
+
+# ---- instruments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spec", "names"), [("auto", ()), (" auto ", ()), ("nvml, rapl", ("nvml", "rapl")), ("block", ("block",))])
+def test_meters_by_name(monkeypatch, spec, names):
+    wanted, gone = [], Absence("rapl", "not root")
+    monkeypatch.setattr("ckptcost.jobs.instruments.found", lambda w: wanted.append(w) or Found((Basic("x"),), (gone,)))
+    seen = instruments(spec, Wanted(pid=7), 1.0)
+    assert wanted == [Wanted(names=names, pid=7)]
+    assert ([m.name for m in seen.meters], list(seen.absences), type(seen.clock)) == (["x"], [gone], RealClock)
+    assert not seen.simulated
+
+
+def test_auto_is_no_meter_beside_others():
+    with pytest.raises(InputError, match="no meter named 'auto'"):
+        instruments("auto,pressure", Wanted(), 1.0)
+    assert "auto" not in finding.FINDERS
+
+
+def test_one_simulated_meter_makes_all_of_it_simulated():
+    real, made_up = Basic("real"), Basic("made up", simulated=True)
+    assert Instruments([real, made_up], (), VirtualClock()).simulated
+    assert not Instruments([real], (), VirtualClock()).simulated
+
+
+def test_a_simulated_job_has_marks_until_the_end():
+    seen = instruments("simulated", Wanted(), 130.0)
+    ends = [mark.t_s for mark in seen.marks if mark.name == "begin"]
+    assert max(ends) > 130.0, "the save that begins in the last moment is known too"
+    assert (seen.clock.now_ns(), min(mark.t_s for mark in seen.marks) >= 0.0) == (0, True)
+
+
+class TestReplay:
+    @pytest.fixture
+    def run(self, tmp_path) -> Path:
+        class Steady(Basic):
+            def read(self, t_ns):
+                return [t_ns / 1e9]
+
+        from ckptcost.core.channels import Channel
+
+        clock = VirtualClock(100 * 10**9)
+        meter = Steady("bmc", (Channel("node", "power_w", "DCMI"),), 1.0, facts={"driver": "590"})
+        recorder = Recorder([meter], FileSink(tmp_path / "r"), clock, host="h")
+        recorder.begin()
+        recorder.run_until(105 * 10**9)
+        recorder.mark("begin", "w")
+        recorder.run_until(110 * 10**9)
+        recorder.stop()
+        return tmp_path / "r"
+
+    def test_a_run_answers_as_it_did(self, run):
+        seen = instruments(f"replay:{run}", Wanted(), 0.0)
+        (meter,) = seen.meters
+        assert (meter.name, meter.least_s, meter.facts["driver"], meter.simulated) == ("bmc", 1.0, "590", True)
+        assert seen.length_s == pytest.approx(10.0)
+        assert [(mark.name, mark.t_s) for mark in seen.marks] == [("begin", pytest.approx(5.0))]
+        assert meter.read(3 * 10**9) == pytest.approx([103.0])
+
+    def test_without_a_meter_there_is_nothing_to_replay(self, tmp_path):
+        recorder = Recorder([], FileSink(tmp_path / "r"), VirtualClock(), host="h")
+        recorder.begin()
+        recorder.run_until(10**9)
+        recorder.stop()
+        with pytest.raises(MeterUnavailable, match=r"^r: holds no readings"):
+            instruments(f"replay:{tmp_path / 'r'}", Wanted(), 0.0)
