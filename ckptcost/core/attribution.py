@@ -28,9 +28,9 @@ BASELINE_LASTS_S: Final = 30 * 86400.0
 WHOLE: Final = 0.999
 """a bin with a gap in it has no peak"""
 MOST_BINS: Final = 4096
+"""a longer phase has wider bins, and says so"""
 PLACES: Final = 400
 """where in the reference a time as long as the drain is looked at"""
-"""a longer phase has wider bins, and says so"""
 
 
 class Baseline(NamedTuple):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckptcost.core import gauges
 from ckptcost.core.attribution import WHOLE, Baseline, mean_w
 from ckptcost.errors import CkptcostError, MeterUnavailable
 from ckptcost.jobs.energies import drivers_of
@@ -73,9 +74,8 @@ def _busy(measured: Measured) -> list[str]:
     found = []
     for place, channel in enumerate(energies.channels):
         if channel.quantity == "utilisation":
-            seen = energies.series(place)
-            inside = seen.value[(seen.t_s >= measured.begin_s) & (seen.t_s <= measured.end_s)]
-            inside = inside[np.isfinite(inside)]
-            if len(inside) and float(inside.mean()) > BUSY:
-                found.append(f"{channel.domain} at {100 * float(inside.mean()):.0f} %")
+            # over time: near the edges there are many readings of one second
+            busy = gauges.spread(energies.series(place), measured.begin_s, measured.end_s).mean
+            if busy > BUSY:
+                found.append(f"{channel.domain} at {100 * busy:.0f} %")
     return found

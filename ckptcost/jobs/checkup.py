@@ -112,7 +112,10 @@ def _known(needed: Sequence[str]) -> Sequence[str]:
 def means_of(energies: Energies) -> dict[str, list[str]]:
     """By kind what measures it: joules, and bytes for storage."""
     means: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    silent = {energies.channels[place].domain for place in energies.silent}
     for domain in (*energies.parts, *energies.wholes):
+        if domain in silent:
+            continue
         source = energies.sources[domain]
         if (kind := OF_DOMAIN.get(source.channel.kind_of_domain, "")) in means:
             means[kind].append(f"{domain} ({source.channel.source})")

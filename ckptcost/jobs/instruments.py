@@ -22,8 +22,6 @@ class Instruments(NamedTuple):
     clock: Clock
     marks: Sequence[Mark] = ()
     """what a simulated or replayed job says, in seconds on the clock"""
-    length_s: float | None = None
-    """of a replayed run"""
 
     @property
     def simulated(self) -> bool:
@@ -71,4 +69,4 @@ def _replayed(path: str) -> Instruments:
         raise MeterUnavailable(f"{Path(path).name}: holds no readings")
     replay = Replay(run.id[:8], tapes, run.marks)
     marks = [mark._replace(t_s=mark.t_s - replay.begin_s) for mark in run.marks]
-    return Instruments(replay.meters, (), VirtualClock(0), marks, replay.end_s - replay.begin_s)
+    return Instruments(replay.meters, (), VirtualClock(0), marks)

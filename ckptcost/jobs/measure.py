@@ -21,7 +21,7 @@ def measure(
     if meters.startswith(REPLAY):
         return _again(meters.removeprefix(REPLAY), for_s)
     tools = instruments(meters, wanted, for_s or 0.0)
-    recorded = record(tools, tools.length_s if for_s is None and tools.length_s is not None else for_s or 0.0, directory, tell=tell)
+    recorded = record(tools, for_s or 0.0, directory, tell=tell)
     idle = None if tools.simulated else load(file_of(recorded.run.node().host))
     seen = evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats)
     return seen if directory is None else seen._replace(kept=recorded.run.id)

@@ -17,7 +17,7 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.meters.base import Absence
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
-from ckptcost.runs.run import Run
+from ckptcost.runs.run import Run, RunEvent
 
 
 class Stored(NamedTuple):
@@ -87,13 +87,6 @@ class Measured(NamedTuple):
         each = [spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts]
         return sum(mean_w(energy, end_s - begin_s).value for energy in each) if each else math.nan
 
-    def is_short(self, window: Window) -> bool:
-        """Fewer than five ticks of some part lie inside."""
-        begin_s, end_s = window.begin_s, window.end_s
-        if begin_s is None or end_s is None:
-            return False
-        return any(self.energies.joules(domain, begin_s, end_s).short for domain in self.energies.parts)
-
     @property
     def mean_save(self) -> MeanSave | None:
         """Of the saves whose stall and joules are known."""
@@ -106,6 +99,11 @@ class Measured(NamedTuple):
             return None
         stall_s, joules, gpu_s = (sum(column) / len(known) for column in zip(*known, strict=True))
         return MeanSave(len(known), stall_s, joules, gpu_s)
+
+    @property
+    def events(self) -> list[RunEvent]:
+        """What happened to this node's meters."""
+        return [event for event in self.run.events if event.name != "cost" and event.host == self.energies.node.host]
 
     @property
     def own_share(self) -> float:
@@ -141,11 +139,10 @@ def evaluate(
     windows = [window for window in told if window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)]
     at_s = run.wall_s(begin_s)
     places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
-    baselines = None if idle is None else {name: b for name, b in idle.domains.items() if not math.isnan(b.power_w)}
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-    costs = attributed(windows, names, energies.joules, since_s, baselines, places, energies.curve)
+    costs = attributed(windows, names, energies.joules, since_s, None if idle is None else idle.domains, places, energies.curve)
     gpus = float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))})) or math.nan
     own_cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
     return Measured(
@@ -177,7 +174,7 @@ def _own(
     """The recorder's own processor time, and what a core's share of the package makes of it."""
     cpu_s = stats.cpu_s if stats is not None else math.nan
     if math.isnan(cpu_s):
-        costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost"]
+        costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost" and event.host == energies.node.host]
         cpu_s = next((float(c) for c in reversed(costs) if isinstance(c, int | float)), math.nan)
     packages = [spans[domain] for domain in energies.parts if domain.startswith("cpu:")]
     length_s = end_s - begin_s

@@ -106,7 +106,8 @@ def _cgroup(w: Wanted) -> Found:
 def _nfs(w: Wanted) -> Found:
     from ckptcost.meters import mounts
 
-    return mounts.find(procfs=w.procfs, sysfs=w.sysfs, asked="nfs" in w.names)
+    paths = (w.directory,) if w.directory else ()
+    return mounts.find(procfs=w.procfs, sysfs=w.sysfs, paths=paths, asked="nfs" in w.names)
 
 
 def _lustre(w: Wanted) -> Found:

@@ -39,7 +39,8 @@ class Asked:
             return None
         self._due_ns = planned_ns + self._least_ns
         if self.lost and self._reopen is not None and not self._reopened():
-            self._due_ns = planned_ns + self._retry_ns
+            if not self.aside:
+                self._due_ns = planned_ns + self._retry_ns
             return self.nothing
         try:
             values = tuple(map(float, self._read(t_ns)))

@@ -27,6 +27,12 @@ BUSY = Channel("gpu:0", "utilisation", "told")
 # ---- what is learned --------------------------------------------------------------------------
 
 
+def test_busy_is_a_mean_over_time_not_over_readings():
+    """Quick readings near the edges are many and say 0; the twenty-six seconds between say 10 %."""
+    busy = Told("told", {energy("gpu:0", **TICK): at(300.0), BUSY: lambda t_s: 0.0 if t_s < 4.0 else 0.1})
+    assert job._busy(evaluated(busy, for_s=30.0)) == ["gpu:0 at 9 %"]
+
+
 class TestWattsOf:
     def test_mean_and_the_spread_of_whole_seconds(self):
         def joules(t_s):  # 50 W and 150 W in turn, ten seconds each

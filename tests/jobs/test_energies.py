@@ -9,6 +9,7 @@ from told_meters import Told, at, energy, recorded, said, watts
 
 from ckptcost.core import gauges
 from ckptcost.core.channels import Channel
+from ckptcost.jobs.checkup import lacking_of
 from ckptcost.jobs.energies import Energies, drivers_of
 
 
@@ -152,3 +153,8 @@ def test_readings_and_domains_of_disks():
     readings = seen.readings("disk:sda")
     assert set(readings) == {"written_bytes", "busy_s"}
     assert readings["busy_s"].value[-1] == pytest.approx(readings["busy_s"].t_s[-1] / 2.0)
+
+
+def test_a_meter_that_never_answers_does_not_measure_its_kind():
+    told = Told("told", {energy("cpu:0"): at(1.0), energy("dram:0"): lambda t_s: math.nan})
+    assert lacking_of(Energies(recorded(told, for_s=2.0).run.node()), ["cpu", "dram"]) == ["dram"]

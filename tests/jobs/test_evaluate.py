@@ -82,7 +82,6 @@ def test_of_a_machine_without_a_meter_of_joules_nothing_is_known():
     assert seen.spent(5.0, 7.0).why == seen.node.parts.why == "NO_PARTS"
     assert seen.mean_save is None
     assert seen.spans == {}
-    assert not seen.is_short(seen.windows[0])
 
 
 def test_only_the_nodes_own_meter_is_held_against_the_parts():
@@ -94,15 +93,6 @@ def test_only_the_nodes_own_meter_is_held_against_the_parts():
 def test_joules_are_kept_apart_by_where_they_are_measured():
     seen = evaluated(Told("told", {energy("cpu:0", **TICK): at(100.0), energy("drive:nvme0", boundary="drive", **TICK): at(9.0)}))
     assert [(where, round(joules.value)) for where, joules in seen.node.by_boundary] == [("node", 2000), ("drive", 180)]
-
-
-def test_a_save_of_few_ticks_is_short_and_one_without_end_is_not_called_so():
-    slow = Told("told", {energy("gpu:0"): at(300.0, 1.0), energy("cpu:0", **TICK): at(100.0)})
-    marks = (
-        said("begin 5, returned 6, durable 7") + said("begin 8, returned 9, durable 17", "long") + said("begin 19, returned 19.5", "open")
-    )
-    seen = evaluated(slow, marks=marks)
-    assert [seen.is_short(window) for window in seen.windows] == [True, False, False]
 
 
 def test_the_mean_save_is_of_those_that_are_known():
@@ -265,6 +255,15 @@ class TestOnARealClock:
         seen = self.asked(least_s=0.0, for_s=0.3)
         assert seen.stats.ticks >= 5
 
+    def test_it_is_quick_before_it_begins_and_after_it_ended(self):
+        meter = Told("told", {energy("gpu:0", **TICK): at(300.0)}, least_s=0.0)
+        meter.pace_s = 1.0
+        pace = Pace(rest_s=0.5, quick_s=0.02, quick_for_s=0.0)
+        seen = record(Instruments([meter], (), RealClock()), 0.1, pace=pace)
+        at_s = seen.run.series("gpu:0 energy_j").t_s
+        assert sum(at_s < seen.begin_s) >= 4
+        assert sum(at_s > seen.end_s) >= 4
+
     def test_who_waits_is_told_now_and_then_and_only_between_the_edges(self):
         told = []
         seen = self.asked(for_s=0.3, tell=lambda recorder: told.append(recorder.stats.ticks))
@@ -348,6 +347,22 @@ class TestAgain:
         assert (seen.begin_s, seen.end_s) == (first.begin_s, first.end_s) == (0.5, 3.5)
         with pytest.raises(OutputError, match="holds a run already"):
             recorded(node_of(), for_s=3.0, directory=tmp_path / "r")
+
+    def test_it_begins_and_ends_where_somebody_asked_for_it(self, tmp_path):
+        recorder = Recorder([node_of()], FileSink(tmp_path / "r"), VirtualClock(0), host="a")
+        recorder.begin()
+        for second in (3, 9):
+            recorder.run_until(second * S)
+            recorder.mark(EDGE, by=recording.ASKED, t_ns=second * S)
+        recorder.run_until(20 * S)
+        recorder.stop()
+        seen = measure(f"replay:{tmp_path / 'r'}", Wanted(), None)
+        assert (seen.begin_s, seen.end_s) == (3.0, 9.0)
+
+    def test_what_is_in_files_is_named_and_what_is_not_is_not(self, tmp_path):
+        assert measure("simulated", Wanted(), 0.5).kept == ""
+        seen = measure("simulated", Wanted(), 0.5, tmp_path / "r")
+        assert seen.kept == seen.run.id == reader.load(tmp_path / "r").id
 
     def test_what_a_real_machine_took_is_held_against_its_baseline(self, tmp_path, monkeypatch):
         monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))

@@ -418,3 +418,15 @@ def test_it_leaves_nothing_for_the_end_of_the_process_and_counts_its_writers_tim
     recorder.stop()
     assert waiting == []
     assert 1000.0 < recorder.stats.cpu_s < 1010.0
+
+
+def test_a_meter_whose_reopening_breaks_is_set_aside_for_good():
+    def reopen():
+        raise KeyError("no such thing")
+
+    gone = Steady()
+    gone.read = lambda t_ns: (_ for _ in ()).throw(MeterLost("gone", ""))
+    asked = Asked(gone, 10.0, reopen)
+    for second in range(60):
+        asked.ask(second * S, second * S)
+    assert [event.name for event in asked.events] == ["lost", "error"]

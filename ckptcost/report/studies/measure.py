@@ -45,7 +45,7 @@ def study_of(m: Measured) -> Study:
     tables = [*_domains(m)]
     if m.windows:
         tables += [_windows(m), _energies(m), _phases(m)]
-    tables += [*(_stored(m) if m.stored else []), _sources(m), *([_events(m)] if any(e.name != "cost" for e in m.run.events) else [])]
+    tables += [*(_stored(m) if m.stored else []), _sources(m), *([_events(m)] if m.events else [])]
     node = m.energies.node
     return Study(
         kind="measurement",
@@ -288,7 +288,7 @@ def _sources(m: Measured) -> Table:
 
 
 def _events(m: Measured) -> Table:
-    rows = [{"at": e.t_s, "name": e.name, "domain": e.domain, "text": e.text} for e in m.run.events if e.name != "cost"]
+    rows = [{"at": e.t_s, "name": e.name, "domain": e.domain, "text": e.text} for e in m.events]
     columns = (Column("name", "event"), Column("domain", "domain"), Column("text", "what"), Column("at", "at", "s"))
     return Table("events", "What happened to the meters", columns, rows)
 
@@ -306,8 +306,6 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         if text := flag_text(code):
             found.setdefault(code, text)
     for window in m.windows:
-        if m.is_short(window):
-            found.setdefault("SHORT", f"{window.name}: {flag_text('SHORT')}")
         if window.durable_s is None:
             found.setdefault("NOT_DURABLE", f"{window.name}: {reason_text(window.durable_why)}")
     for domain in m.energies.parts:
@@ -319,7 +317,7 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(a for a in accuracies if a is not None)))
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
-    if lost := list(dict.fromkeys(event.domain for event in m.run.events if event.name == "lost")):
+    if lost := list(dict.fromkeys(event.domain for event in m.events if event.name == "lost")):
         found["METER_LOST"] = warning_text("METER_LOST", _some(lost))
     if m.node.missing:
         found["PART_MISSING"] = warning_text("PART_MISSING", _some(m.node.missing))
