@@ -279,7 +279,7 @@ def test_the_system_call_counts():
         spent = rapl_perf.ask(file, 1e-9) - first
     finally:
         os.close(file)
-    assert 0.02 <= spent < 2.0  # seconds of processor, by the kernel's own clock
+    assert 0.015 <= spent < 2.0  # seconds of processor, by the kernel's own clock
 
 
 @pytest.mark.skipif(not allowed_everywhere(), reason="counting a whole processor is not allowed here")
