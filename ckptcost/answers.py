@@ -176,6 +176,7 @@ def checkup(meters: str, wanted: Wanted, seconds: float, needed: Sequence[str] =
 
     if not 0.5 <= seconds <= 600:
         raise InputError("expected 0.5 s to 10 min", where="--for")
+    job.known_kinds(needed)
     seen = job.checkup(instruments(meters, wanted, seconds), seconds)
     return study_of(seen), job.lacking(seen, needed)
 
@@ -185,10 +186,11 @@ def measurement(
     tell: Callable[[Recorder], None] | None = None,
 ) -> tuple[Study, list[str]]:  # fmt: skip
     """What this machine uses for a while, and which of the needed kinds is not measured."""
-    from ckptcost.jobs.checkup import lacking_of
+    from ckptcost.jobs.checkup import known_kinds, lacking_of
     from ckptcost.jobs.measure import measure
     from ckptcost.report.studies.measure import study_of
 
+    known_kinds(needed)
     measured = measure(meters, wanted, _length(seconds, 10.0, meters), None if directory is None else Path(directory), tell)
     return study_of(measured), lacking_of(measured.energies, needed)
 
@@ -198,9 +200,10 @@ def baseline(
 ) -> tuple[Study, list[str]]:
     """Learn the idle power of this machine and keep it."""
     from ckptcost.jobs.baseline import learn
-    from ckptcost.jobs.checkup import lacking_of
+    from ckptcost.jobs.checkup import known_kinds, lacking_of
     from ckptcost.report.studies.baseline import study_of
 
+    known_kinds(needed)
     learned = learn(meters, wanted, _length(seconds, 30.0, meters), anyway)
     return study_of(learned), lacking_of(learned.measured.energies, needed)
 

@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.json:
         options.format = "json"
+    study_flags.fits(options)
     seconds = flag_value("--for", options.length, "s")
     study, lacking = answers.checkup(options.meters, meter_flags.wanted_of(options), seconds, meter_flags.needed(options))
     study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])

@@ -34,8 +34,9 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.catalog.schema import flag_value
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags
-    from ckptcost.errors import InputError
+    from ckptcost.errors import InputError, OutputError
 
+    study_flags.fits(options)
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
     if options.anyway and not options.baseline:
         raise InputError("belongs to --baseline", where="--anyway")
@@ -45,8 +46,13 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("a baseline is kept in a file of its own", where="--record", remedy="leave one of the two out")
         study, lacking = answers.baseline(options.meters, wanted, seconds, needed, options.anyway)
     else:
+        if options.record is not None and (options.meters.startswith("replay:") or not options.record):
+            raise InputError("keeps readings of meters, in a folder", where="--record", remedy="name a folder, and no replay")
         study, lacking = answers.measurement(options.meters, wanted, seconds, needed, options.record)
     study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+    if lost := next((message for code, message in study.warnings if code == "NOT_RECORDED"), None):
+        print(f"ckptcost: {lost}", file=sys.stderr)
+        return OutputError.exit_code
     for kind in lacking:
         print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
     return meter_flags.UNMET if lacking else 0

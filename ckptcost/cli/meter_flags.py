@@ -39,6 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def wanted_of(options: argparse.Namespace) -> Wanted:
+    import os
     from pathlib import Path
 
     from ckptcost.errors import InputError
@@ -47,7 +48,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     directory = None
     if options.dir is not None:
         directory = Path(options.dir)
-        if not directory.is_dir():
+        if not os.path.isdir(directory):  # False, too, where nobody may look
             raise InputError("is no folder", where=f"--dir {options.dir}", remedy="name the folder that checkpoints are written to")
     if options.pid is not None and options.pid <= 0:
         raise InputError("expected a process id", where="--pid")

@@ -38,13 +38,19 @@ def gates_of(options: argparse.Namespace) -> list[Gate]:
     return [gate_of(text, flag) for flag, texts in (("--require", options.require), ("--budget", options.budget)) for text in texts]
 
 
-def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]]) -> int:
-    """Write the study; 3 when a target is missed."""
-    from ckptcost.cli import output
+def fits(options: argparse.Namespace) -> None:
+    """What can be judged before the work is done."""
     from ckptcost.errors import InputError
 
     if options.table and options.format != "csv":
         raise InputError("names one table of a CSV", where="--table", remedy="add -f csv")
+
+
+def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]]) -> int:
+    """Write the study; 3 when a target is missed."""
+    from ckptcost.cli import output
+
+    fits(options)
     if options.format == "json":
         from ckptcost.report.study_document import build
 

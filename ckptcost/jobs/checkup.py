@@ -93,16 +93,16 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
 
 def lacking(seen: Checkup, needed: Sequence[str]) -> list[str]:
     """The kinds asked for that nothing measures."""
-    return [kind for kind in _known(needed) if not seen.measured_by.get(kind)]
+    return [kind for kind in known_kinds(needed) if not seen.measured_by.get(kind)]
 
 
 def lacking_of(energies: Energies, needed: Sequence[str]) -> list[str]:
     """The same of a recording."""
     means = means_of(energies)
-    return [kind for kind in _known(needed) if not means[kind]]
+    return [kind for kind in known_kinds(needed) if not means[kind]]
 
 
-def _known(needed: Sequence[str]) -> Sequence[str]:
+def known_kinds(needed: Sequence[str]) -> Sequence[str]:
     for kind in needed:
         if kind not in KINDS:
             raise InputError(f"{kind!r} is nothing that is measured", where="--need", remedy=f"known: {', '.join(KINDS)}")

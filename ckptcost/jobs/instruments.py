@@ -39,7 +39,8 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
         return _simulated(for_s)
     if not all(words):
         raise InputError("names no meter", where="--meters", remedy="`ckptcost doctor` lists them")
-    seen = found(replace(wanted, names=() if words == ["auto"] else tuple(words)))
+    named = tuple(word for word in words if word != "auto")
+    seen = found(replace(wanted, also=named) if "auto" in words else replace(wanted, names=named))
     return Instruments(seen.meters, seen.absences, RealClock())
 
 

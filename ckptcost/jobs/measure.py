@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ckptcost.errors import MeterUnavailable
+from ckptcost.errors import CkptcostError, MeterUnavailable
 from ckptcost.jobs.instruments import REPLAY, instruments
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import ASKED, MARGIN_S, record
 from ckptcost.meters.found import Wanted
-from ckptcost.runs.baselines import file_of, load
+from ckptcost.runs.baselines import Idle, file_of, load
+from ckptcost.runs.header import host_name
 from ckptcost.runs.recorder import Recorder
 
 
@@ -21,10 +22,22 @@ def measure(
     if meters.startswith(REPLAY):
         return _again(meters.removeprefix(REPLAY), for_s)
     tools = instruments(meters, wanted, for_s or 0.0)
+    idle, why = (None, "") if tools.simulated else _baseline(host_name())
     recorded = record(tools, for_s or 0.0, directory, tell=tell)
-    idle = None if tools.simulated else load(file_of(recorded.run.node().host))
     seen = evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats)
-    return seen if directory is None else seen._replace(kept=recorded.run.id)
+    asked = {"process"} if wanted.pid is not None else set[str]()
+    asked |= {"redfish"} if wanted.redfish_url else set()
+    asked |= {word.strip() for word in meters.split(",")}
+    missing = [absence for absence in tools.absences if absence.what.split()[0] in asked]
+    return seen._replace(kept="" if directory is None else recorded.run.id, missing=missing, idle_why=why)
+
+
+def _baseline(host: str) -> tuple[Idle | None, str]:
+    """What was learned of this host; a file that cannot be read costs the energy above idle, not the measurement."""
+    try:
+        return load(file_of(host)), ""
+    except CkptcostError as error:
+        return None, str(error)
 
 
 def _again(path: str, for_s: float | None) -> Measured:
@@ -40,6 +53,8 @@ def _again(path: str, for_s: float | None) -> Measured:
     begin_s = min(asked, default=first + margin_s)
     end_s = max(asked) if len(asked) > 1 else last - margin_s
     node = run.nodes[0]
-    idle = None if run.simulated else load(file_of(node.host))
+    idle, why = (None, "") if run.simulated else _baseline(node.host)
     run.simulated = True
-    return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(kept=run.id)
+    return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(
+        kept=run.id, idle_why=why
+    )

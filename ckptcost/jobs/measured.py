@@ -49,6 +49,15 @@ class Measured(NamedTuple):
     stats: Stats | None = None
     kept: str = ""
     """the run's id, where it is in files"""
+    missing: Sequence[Absence] = ()
+    """of what was asked for by name"""
+    idle_why: str = ""
+    """why the baseline that is there could not be read"""
+
+    @property
+    def trouble(self) -> str:
+        """Why readings did not reach the disk."""
+        return "" if self.stats is None else self.stats.problem
 
     @property
     def length_s(self) -> float:

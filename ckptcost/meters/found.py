@@ -17,6 +17,8 @@ class Wanted:
 
     names: Sequence[str] = ()
     """meters by name; empty: all that cost nothing to ask"""
+    also: Sequence[str] = ()
+    """by name, besides all that cost nothing"""
     every_gpu: bool = False
     """not only those that CUDA_VISIBLE_DEVICES leaves"""
     rapl: str = "auto"
@@ -32,6 +34,10 @@ class Wanted:
     environ: Mapping[str, str] | None = None
     known: frozenset[str] = frozenset()
     """domains whose power or energy another meter gives already"""
+
+    @property
+    def asked(self) -> frozenset[str]:
+        return frozenset((*self.names, *self.also))
 
 
 def _nvml(w: Wanted) -> Found:
@@ -63,7 +69,7 @@ def _nvme(w: Wanted) -> Found:
     from ckptcost.meters import nvme
     from ckptcost.meters.background import Background
 
-    found = nvme.find(procfs=w.procfs, sysfs=w.sysfs, allow_commands="nvme" in w.names)
+    found = nvme.find(procfs=w.procfs, sysfs=w.sysfs, allow_commands="nvme" in w.asked)
     return Found([Background(meter) for meter in found.meters], found.absences)
 
 
@@ -107,13 +113,13 @@ def _nfs(w: Wanted) -> Found:
     from ckptcost.meters import mounts
 
     paths = (w.directory,) if w.directory else ()
-    return mounts.find(procfs=w.procfs, sysfs=w.sysfs, paths=paths, asked="nfs" in w.names)
+    return mounts.find(procfs=w.procfs, sysfs=w.sysfs, paths=paths, asked="nfs" in w.asked)
 
 
 def _lustre(w: Wanted) -> Found:
     from ckptcost.meters import lustre
 
-    asked = "lustre" in w.names
+    asked = "lustre" in w.asked
     return lustre.find(procfs=w.procfs, sysfs=w.sysfs, asked=asked, allow_commands=asked)
 
 
@@ -126,7 +132,7 @@ def _gds(w: Wanted) -> Found:
 def _ipmi(w: Wanted) -> Found:
     from ckptcost.meters import ipmi
 
-    return ipmi.find("ipmi" in w.names)
+    return ipmi.find("ipmi" in w.asked)
 
 
 def _redfish(w: Wanted) -> Found:
@@ -150,7 +156,7 @@ ON_REQUEST = frozenset({"ipmi", "redfish"})
 
 def found(wanted: Wanted) -> Found:
     """Looks for each and keeps going; raises only for a name that no meter has."""
-    for name in wanted.names:
+    for name in (*wanted.names, *wanted.also):
         if name not in FINDERS:
             raise UnknownName("meter", name, FINDERS, where="--meters", lists=", ".join(FINDERS))
     meters: list[Meter] = []

@@ -84,7 +84,7 @@ def service(
         except ValueError:
             near = False
         if not near:
-            raise _wrong("plain http sends the password for all to read", "use https, or allow plain http explicitly")
+            raise _wrong("plain http sends the password for all to read", "use https")
     if insecure and ca_file:
         raise _wrong("a CA file and an unverified certificate exclude each other", "drop one of them")
     if ca_file and not os.access(ca_file, os.R_OK):
@@ -249,7 +249,9 @@ def _kind(error: Exception) -> str:
 
 def _distrust(code: int) -> tuple[str, str]:
     reason = {10: "has expired", 18: "is self-signed", 19: "is self-signed", 62: "is for another name", 64: "is for another address"}
-    remedy = "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for explicitly"
+    remedy = (
+        "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for: --redfish-insecure"
+    )
     return f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code {code})", remedy
 
 
@@ -307,9 +309,7 @@ def find(
 ) -> Found:
     """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an absence where the BMC does not answer."""
     if not url:
-        return Found(
-            (), (Absence("redfish", "not asked for: it needs a BMC's address and account", "give the address of the BMC", "node"),)
-        )
+        return Found((), (Absence("redfish", "not asked for: it needs a BMC's address and account", "--redfish URL", "node"),))
     where = service(url, user, password, ca_file=ca_file, insecure=insecure, plain_http=plain_http, timeout_s=timeout_s)
     client = Client(where)
     client.until_s = time.monotonic() + 6.0 * timeout_s

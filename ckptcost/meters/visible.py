@@ -108,7 +108,7 @@ def _kind(entry: str) -> str:
 def _named(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
     """The card an entry names, and the MIG instance on it, if any."""
     if number := _INDEX.match(entry):  # `1gpu` is 1: the driver reads digits and no further
-        place = int(number[1])
+        place = int(number[1][:9])
         return (cards[place], "") if place < len(cards) else None
     if old := _OLD_MIG.fullmatch(entry):
         for card in _beginning(old[1], cards):

@@ -11,7 +11,6 @@ from ckptcost import answers
 from ckptcost.cli import doctor_, measure_, meter_flags
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.meters import found as finding
 from ckptcost.meters.base import Absence, Basic, Found
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.clocks import RealClock, VirtualClock
@@ -104,10 +103,13 @@ def test_meters_by_name(monkeypatch, spec, names):
     assert not seen.simulated
 
 
-def test_auto_is_no_meter_beside_others():
-    with pytest.raises(InputError, match="no meter named 'auto'"):
-        instruments("auto,pressure", Wanted(), 1.0)
-    assert "auto" not in finding.FINDERS
+def test_auto_and_more_is_what_costs_nothing_and_what_is_named(tmp_path):
+    bare = Wanted(sysfs=tmp_path, procfs=tmp_path, environ={})
+    seen = {absence.what.split()[0] for absence in instruments("auto,nfs", bare, 1.0).absences}
+    assert {"nfs", "rapl", "block"} <= seen
+    assert "nfs" not in {absence.what.split()[0] for absence in instruments("auto", bare, 1.0).absences}
+    with pytest.raises(InputError, match="nvlm"):
+        instruments("auto,nvlm", bare, 1.0)
 
 
 def test_one_simulated_meter_makes_all_of_it_simulated():
@@ -146,7 +148,6 @@ class TestReplay:
         seen = instruments(f"replay:{run}", Wanted(), 0.0)
         (meter,) = seen.meters
         assert (meter.name, meter.least_s, meter.facts["driver"], meter.simulated) == ("bmc", 1.0, "590", True)
-        assert seen.length_s == pytest.approx(10.0)
         assert [(mark.name, mark.t_s) for mark in seen.marks] == [("begin", pytest.approx(5.0))]
         assert meter.read(3 * 10**9) == pytest.approx([103.0])
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ckptcost.core.attribution import mean_w
+from ckptcost.core.attribution import WHOLE, mean_w
 from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
-from ckptcost.present.measured import ABSENT, flag_text, reason_text, warning_text
+from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.study import Column, Study, Table
 
 MOST_SHOWN = 8
@@ -72,11 +72,11 @@ def _findings(m: Measured) -> list[str]:
     parts = m.node.parts
     if parts.known:
         said.append(
-            f"{_give_or_take(parts)} J, {number(m.parts_w)} W in the mean, in {len(m.energies.parts)} metered parts: "
-            f"{_some(m.energies.parts)}."
+            f"{_give_or_take(parts)} J{_covered(parts)}, {number(m.parts_w)} W in the mean, in "
+            f"{_counted(len(m.energies.parts), 'metered part')}: {_some(m.energies.parts)}."
         )
     else:
-        said.append(f"No sum of joules: {ABSENT.get(parts.why, parts.why)}.")
+        said.append(f"No sum of joules: {ABSENT.get(parts.why, 'a part that adds up has no joules over all of the time')}.")
     if m.node.node.known:
         left = m.node.unaccounted
         rest = f"What no part explains is not known: {reason_text(left.why)}."
@@ -98,6 +98,11 @@ def _findings(m: Measured) -> list[str]:
 def _give_or_take(energy: Energy) -> str:
     """With its farther end, which three digits of both ends would hide."""
     return f"{number(energy.value)} (+-{number(_off(energy))})"
+
+
+def _covered(energy: Energy) -> str:
+    """Of how much of the time, where it is not all of it."""
+    return "" if energy.coverage >= WHOLE else f" of the {share(energy.coverage)} of the time that readings know of the least known part"
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
@@ -295,6 +300,8 @@ def _events(m: Measured) -> Table:
 
 def _warnings(m: Measured) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
+    if m.idle_why:
+        found["NO_BASELINE"] = f"The baseline cannot be read: {m.idle_why}."
     without = list(dict.fromkeys(cost.domain for cost in m.costs if cost.excess.why == "NO_BASELINE"))
     if without and m.idle is not None:
         found["NO_BASELINE"] = warning_text("NO_BASELINE", _some(without))
@@ -302,6 +309,12 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
             if code and (text := flag_text(code)):
                 found.setdefault(code, text)
+    if gaps := [d for d in m.spans if d in {*m.energies.parts, *m.energies.wholes} and m.spans[d].coverage < WHOLE and m.spans[d].known]:
+        found["GAPS"] = f"{_some(gaps)}: {flag_text('GAPS')}"
+    if m.trouble:
+        found["NOT_RECORDED"] = f"Not everything was recorded: {m.trouble}."
+    elif m.kept and not m.run.ended:
+        found["RUN_FILE"] = "Nobody stopped this recording: it was killed, or still goes on."
     for code in m.node.flags:
         if text := flag_text(code):
             found.setdefault(code, text)
@@ -315,6 +328,8 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
             found.setdefault(code, warning_text(code, share(doubts.looks)))
     if accuracies := [doubts.accuracy for d in m.energies.parts if (doubts := m.energies.doubts(d)).accuracy]:
         found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(a for a in accuracies if a is not None)))
+    for absence in m.missing:
+        found.setdefault("NOT_THERE", absence_text(absence.what, absence.reason, absence.remedy.split("\n")[0]))
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
     if lost := list(dict.fromkeys(event.domain for event in m.events if event.name == "lost")):
