@@ -210,6 +210,8 @@ def load(path: Path | str, run: str = "") -> Run:
     """
     path = Path(path)
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+            raise RunFileError("is neither a folder nor a file", where=str(path), remedy="name a run")
         files = sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()) if path.is_dir() else [path]
         runs: dict[str, list[Path]] = {}
         loading = Loading()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from told_meters import Told, at, energy, evaluated
@@ -61,3 +62,10 @@ def test_flags_are_judged_before_the_time_is_spent(cli):
     for words in (("--table", "windows"), ("--need", "gqu"), ("--record", "")):
         done = cli("measure", "--meters", "pressure", "--for", "20 s", *words)
         assert done.code == 2
+
+
+def test_a_pipe_is_no_run_and_is_not_waited_for(cli, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    done = cli("measure", "--meters", f"replay:{tmp_path / 'pipe'}")
+    assert done.code == 2
+    assert "neither a folder nor a file" in done.err
