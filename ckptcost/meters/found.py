@@ -143,13 +143,13 @@ def _redfish(w: Wanted) -> Found:
     return redfish.find(w.redfish_url, user, password, ca_file=w.redfish_ca, insecure=w.redfish_insecure)
 
 
-FINDERS: Mapping[str, tuple[Callable[[Wanted], Found], str]] = {
-    "nvml": (_nvml, "gpu"), "amd": (_amd, "gpu"), "rapl": (_rapl, "cpu"), "hwmon": (_hwmon, "node"),
-    "nvme": (_nvme, "storage"), "nvme-model": (_nvme_model, "storage"), "block": (_block, "storage"), "process": (_process, "storage"),
-    "writeback": (_writeback, "storage"), "pressure": (_pressure, "storage"), "cgroup": (_cgroup, "storage"), "nfs": (_nfs, "storage"),
-    "lustre": (_lustre, "storage"), "gds": (_gds, "storage"), "ipmi": (_ipmi, "node"), "redfish": (_redfish, "node"),
+FINDERS: Mapping[str, Callable[[Wanted], Found]] = {
+    "nvml": _nvml, "amd": _amd, "rapl": _rapl, "hwmon": _hwmon,
+    "nvme": _nvme, "nvme-model": _nvme_model, "block": _block, "process": _process,
+    "writeback": _writeback, "pressure": _pressure, "cgroup": _cgroup, "nfs": _nfs,
+    "lustre": _lustre, "gds": _gds, "ipmi": _ipmi, "redfish": _redfish,
 }  # fmt: skip
-"""by name, with the kind of thing it measures"""
+"""by name"""
 ON_REQUEST = frozenset({"ipmi", "redfish"})
 """start processes or use the network: only where they are named"""
 
@@ -161,7 +161,7 @@ def found(wanted: Wanted) -> Found:
             raise UnknownName("meter", name, FINDERS, where="--meters", lists=", ".join(FINDERS))
     meters: list[Meter] = []
     absences: list[Absence] = []
-    for name, (finder, _) in FINDERS.items():
+    for name, finder in FINDERS.items():
         if wanted.names and name not in wanted.names and not (name == "redfish" and wanted.redfish_url):
             continue
         seen = finder(wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ STILL_NS = 10_000_000_000
 """a GPU that is on draws watts; a counter that has not moved for so long is broken"""
 
 
-class Ask:
+class Ask(ABC):
     """`slots` are places in the meter's row. Between two calls `every_ns` apart the last answer stands."""
 
     def __init__(self, slots: Sequence[int], every_ns: int = 0) -> None:
@@ -26,8 +27,9 @@ class Ask:
         self.troubled = False
         """something was missing or changed: the meter is to look at the next answer"""
 
+    @abstractmethod
     def call(self, handle: Any, t_ns: int) -> list[float]:
-        raise NotImplementedError
+        """One value a slot; NaN with its code in `why` where there is none."""
 
     def only(self, slots: Sequence[int]) -> Ask | None:
         """This call for fewer channels, numbered as they stand in `slots`; None for none of them."""

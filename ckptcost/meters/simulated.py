@@ -7,6 +7,7 @@ Everything is a function of the plan and of the time asked for: the same plan gi
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -42,7 +43,7 @@ class Origin:
         return (t_ns - self.ns) * 1e-9
 
 
-class Simulated(Basic):
+class Simulated(Basic, ABC):
     """What all of them share: the clock and the faults. `values` is a pure function of the plan's time."""
 
     def __init__(self, name: str, channels: Sequence[Channel], machine: Machine, origin: Origin, least_s: float = 0.0) -> None:
@@ -58,8 +59,9 @@ class Simulated(Basic):
         slots = [i for i, c in enumerate(self.channels) if c.domain == fault.what or c.domain.startswith(inner)]
         return [i for i in slots if self.channels[i].is_counter] if fault.kind == "reset" else slots
 
+    @abstractmethod
     def values(self, t_s: float) -> list[float]:
-        raise NotImplementedError
+        """What every channel shows at a second of the plan, faults apart."""
 
     def read(self, t_ns: int) -> list[float]:
         t_s = self.origin.seconds(t_ns)
@@ -105,7 +107,9 @@ class SimulatedNvml(Simulated):
     def __init__(self, machine: Machine, origin: Origin) -> None:
         self._gpus = Gpus(machine)
         super().__init__("simulated-nvml", self._gpus.channels, machine, origin)
-        self.values = self._gpus.values  # type: ignore[method-assign]
+
+    def values(self, t_s: float) -> list[float]:
+        return self._gpus.values(t_s)
 
 
 class SimulatedRapl(Simulated):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.files import overlay
+from ckptcost.catalog.writing import write_whole
 from ckptcost.core.attribution import Baseline
 from ckptcost.errors import OutputError, RunFileError, brief
 from ckptcost.runs.header import base_name, host_name, stamp
@@ -48,23 +46,11 @@ def of(idle: Idle) -> dict[str, Any]:
 
 def save(idle: Idle, file: Path) -> None:
     """The file appears whole or not at all."""
-    part = ""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=".", suffix=".part", delete=False) as stream:
-            part = stream.name
-            json.dump(of(idle), stream, indent=1, allow_nan=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(part).replace(file)
-        part = ""
+        write_whole([json.dumps(of(idle), indent=1, allow_nan=False), "\n"], file)
     except OSError as error:
         raise OutputError(f"{file}: could not be written ({error.strerror or error})") from None
-    finally:
-        if part:
-            with contextlib.suppress(OSError):
-                Path(part).unlink()
 
 
 def load(file: Path) -> Idle | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -10,6 +9,7 @@ from ckptcost.core.channels import Quantity
 from ckptcost.jobs.checkup import KINDS, Checkup
 from ckptcost.present.amounts import share
 from ckptcost.present.measured import absence_text
+from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
 MOST_SHOWN = 30
@@ -25,10 +25,6 @@ _UNIT: dict[str, str] = {
 
 def unit_of(quantity: Quantity) -> str:
     return _UNIT.get(quantity, "1")
-
-
-def plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def study_of(c: Checkup) -> Study:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,15 +10,12 @@ from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
+from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Study, Table
 
 MOST_SHOWN = 8
 """rows of what is less asked for; JSON and CSV have all"""
 ROLES = {"part": "adds up", "whole": "contains the parts", "detail": "lies inside a part"}
-
-
-def plain(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def three(energy: Energy, name: str) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from ckptcost.core.outcome import Outcome
@@ -36,6 +37,11 @@ def amounts_of(outcome: Outcome) -> dict[str, Any]:
         "location": run.total("location_kgco2e"), "market": run.total("market_kgco2e"), "embodied": run.total("embodied_kgco2e"),
         "saves": outcome.saves, "failures": outcome.failures,
     }  # fmt: skip
+
+
+def plain(value: float | None) -> float | None:
+    """A finite number, or None: documents hold no NaN and no infinity."""
+    return value if value is not None and isfinite(value) else None
 
 
 def known_value(value: Any) -> float | None:

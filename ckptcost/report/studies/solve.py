@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any
 
 from ckptcost.core.cautions import cautions_of
@@ -16,6 +15,7 @@ from ckptcost.jobs.solve import NOTHING_ELSE, Solution, parts_of, shares_of
 from ckptcost.jobs.trials import Reached
 from ckptcost.present.amounts import duration
 from ckptcost.present.words import caution_text
+from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.studies.solve_words import PARTS, findings, title
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
@@ -52,10 +52,6 @@ def study_of(solution: Solution) -> Study:
         gates=[Verdict(gate, reached.measured, needed is not None, "" if needed is not None else "the best that can be had")],
         resolved=[r],
     )  # fmt: skip
-
-
-def plain(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
 
 
 def _share(value: float) -> float | None:
