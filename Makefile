@@ -8,7 +8,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 
-.PHONY: demo test check lint types contracts tests fmt golden bench schema clean
+.PHONY: demo test check lint types contracts tests torch fmt golden bench schema clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -22,6 +22,9 @@ check: $(VENV)/.tested lint types contracts tests
 # two workers: the suite is bound by the processor, and CI has two
 tests:
 	$(BIN)/python -m pytest -n 2 -q
+
+# the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
+torch: $(VENV)/.torch
 
 lint:
 	$(BIN)/ruff format --check .
@@ -64,6 +67,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 1 -c constraints.txt torch safetensors
 	@touch $@
 
 clean:

@@ -17,7 +17,7 @@ Samples = dict[str, list[float]]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 COMMAND = str(Path(sys.executable).with_name("ckptcost"))
 
-UNITS = {"ms": 1e3, "us": 1e6, "s": 1.0, "x": 1.0, "MB": 1e-6, "kB": 1e-3, "rows/s": 1.0, "%": 100.0, "kB/s": 1e-3}
+UNITS = {"ms": 1e3, "us": 1e6, "s": 1.0, "x": 1.0, "MB": 1e-6, "kB": 1e-3, "rows/s": 1.0, "%": 100.0, "kB/s": 1e-3, "GB/s": 1e-9}
 
 
 class Row(NamedTuple):

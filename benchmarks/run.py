@@ -12,9 +12,11 @@ import cold_start
 import million
 import one_bill
 import sampler
+import saver_fio
 import simulation
 import whole_report
 import window_energy
+import wrapping
 
 import ckptcost
 
@@ -22,7 +24,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
 SECTIONS = {
     "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
-    "What measuring costs": sampler, "Joules of a window": window_energy,
+    "What measuring costs": sampler, "Joules of a window": window_energy, "Writing and reading checkpoints": saver_fio,
+    "What `ckptcost run` costs a job": wrapping,
 }  # fmt: skip
 QUICK_ROUNDS = 4
 

@@ -15,21 +15,34 @@ from ckptcost.version import __version__
 __all__ = [
     "__version__",
     "audit",
+    "begin",
     "compare",
     "doctor",
     "load_report",
     "measure",
     "model",
     "optimize",
+    "record",
     "sensitivity",
     "simulate",
     "solve",
+    "step",
+    "steps",
     "sweep",
+    "window",
 ]
+
+_HOOKS = {"begin": "window", "window": "window", "step": "steps", "steps": "steps", "record": "own_recording"}
+"""what is for training scripts, and its module: none of these loads numpy, `record` apart"""
 
 
 def __getattr__(name: str) -> Any:
     """Public names are fetched on first use: importing the package must not cost a training job anything."""
+    if name in _HOOKS:
+        from importlib import import_module
+
+        globals()[name] = found = getattr(import_module(f"ckptcost.hooks.{_HOOKS[name]}"), name)
+        return found
     if name in __all__:
         from ckptcost import api
 

@@ -195,6 +195,17 @@ def measurement(
     return study_of(measured), lacking_of(measured.energies, needed)
 
 
+def review(path: str | Path, host: str = "", needed: Sequence[str] = (), run_id: str = "") -> tuple[Study, list[str]]:
+    """A recorded run, and which of the needed kinds it has no reading of."""
+    from ckptcost.jobs.checkup import known_kinds, lacking_of
+    from ckptcost.jobs.measure import reviewed
+    from ckptcost.report.studies.measure import study_of
+
+    known_kinds(needed)
+    seen = reviewed(path, host=host, run_id=run_id)
+    return study_of(seen), lacking_of(seen.energies, needed)
+
+
 def baseline(
     meters: str, wanted: Wanted, seconds: float | None = None, needed: Sequence[str] = (), anyway: bool = False
 ) -> tuple[Study, list[str]]:

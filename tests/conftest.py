@@ -34,8 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No user overlay, no other catalogue, a fixed date."""
+    """No user overlay, no runs of the user's, no other catalogue, no job around us, a fixed date."""
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path_factory.getbasetemp() / "no-overlay"))
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path_factory.getbasetemp() / "no-runs"))
+    for name in ("CKPTCOST", "CKPTCOST_SOCKET", "CKPTCOST_RECORD", "CKPTCOST_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("CKPTCOST_HOME", raising=False)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", EPOCH)
 

@@ -95,8 +95,8 @@ def test_a_scenario_may_be_a_path(tmp_path):
 
 def test_public_names():
     assert set(ckptcost.__all__) == {
-        "__version__", "audit", "compare", "doctor", "load_report", "measure", "model", "optimize", "sensitivity", "simulate", "solve",
-        "sweep",
+        "__version__", "audit", "begin", "compare", "doctor", "load_report", "measure", "model", "optimize", "record", "sensitivity",
+        "simulate", "solve", "step", "steps", "sweep", "window",
     }  # fmt: skip
     assert dir(ckptcost) == sorted(ckptcost.__all__)
     for name in ckptcost.__all__:

@@ -49,9 +49,18 @@ def test_module(path):
 
 ONLINE = "ckptcost/meters/redfish.py"
 """the one module that may: it asks the management controller that the user names, and nothing else"""
+WITHIN = "ckptcost/hooks/wire.py"
+"""a socket in a folder of this machine, between a job and the recorder that wraps it"""
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path) != ONLINE], ids=name_of)
+def test_the_socket_of_the_hooks_stays_on_this_machine():
+    source = (ROOT / WITHIN).read_text("utf-8")
+    families = set(re.findall(r"\bAF_\w+", source))
+    assert families == {"AF_UNIX"}
+    assert not re.search(r"create_connection|create_server|getaddrinfo|gethostby", source)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path) not in (ONLINE, WITHIN)], ids=name_of)
 def test_nothing_reaches_for_the_network(path):
     names = {
         alias.name.split(".")[0]

@@ -42,19 +42,26 @@ def _baseline(host: str) -> tuple[Idle | None, str]:
 
 def _again(path: str, for_s: float | None) -> Measured:
     """A run that was recorded, evaluated again: exactly what its readings say, and marked as not measured now."""
+    seen = reviewed(path, for_s)
+    seen.run.simulated = True
+    return seen
+
+
+def reviewed(path: str | Path, for_s: float | None = None, host: str = "", run_id: str = "") -> Measured:
+    """A run that was recorded, as what it is: of this machine or another, ended or killed."""
     from ckptcost.runs import reader
 
-    run = reader.load(path)
-    if not run.nodes or not len(ticked := run.nodes[0].ticked_s()):
+    run = reader.load(path, run_id)
+    if host:
+        run.node(host)
+    if not run.nodes or not len(ticked := (node := run.node(host) if host else run.nodes[0]).ticked_s()):
         raise MeterUnavailable(f"{Path(path).name}: holds no readings")
     first, last = float(ticked[0][0]), float(ticked[-1][1])
     margin_s = min(MARGIN_S, (last - first) / 4)
     asked = [mark.t_s for mark in run.marks if mark.by == ASKED]
     begin_s = min(asked, default=first + margin_s)
     end_s = max(asked) if len(asked) > 1 else last - margin_s
-    node = run.nodes[0]
     idle, why = (None, "") if run.simulated else _baseline(node.host)
-    run.simulated = True
     return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(
         kept=run.id, idle_why=why
     )

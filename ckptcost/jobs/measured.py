@@ -9,11 +9,16 @@ from typing import NamedTuple
 from ckptcost.core import depth
 from ckptcost.core.attribution import Cost, Opportunity, Place, attributed, mean_w, opportunity, own_cost, spent
 from ckptcost.core.channels import Mark
+from ckptcost.core.contents import Contents, contents_of
 from ckptcost.core.depth import Queue
+from ckptcost.core.dips import Dip
+from ckptcost.core.joining import joined
 from ckptcost.core.phases import windows_of
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
 from ckptcost.core.windows import Window
+from ckptcost.jobs.drains import drained_marks
 from ckptcost.jobs.energies import Energies
+from ckptcost.jobs.training import Steps, dips_of, steps_seen
 from ckptcost.meters.base import Absence
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
@@ -39,6 +44,8 @@ class Measured(NamedTuple):
     """joules of every domain over the whole time"""
     node: Reconciled
     windows: Sequence[Window]
+    contents: Sequence[Contents]
+    """beside the windows: bytes, files, how it is known when they were safe"""
     costs: Sequence[Cost]
     opportunities: Sequence[Opportunity]
     stored: Sequence[Stored]
@@ -51,6 +58,10 @@ class Measured(NamedTuple):
     """the run's id, where it is in files"""
     missing: Sequence[Absence] = ()
     """of what was asked for by name"""
+    dips: Sequence[Dip | None] = ()
+    """beside the windows: whether the GPUs' power confirms that training stood still"""
+    steps: Steps | None = None
+    """of training, where the job marks them"""
     idle_why: str = ""
     """why the baseline that is there could not be read"""
 
@@ -101,8 +112,8 @@ class Measured(NamedTuple):
         """Of the saves whose stall and joules are known."""
         known = [
             (window.stall_s, self.of_window(window.name).absolute.value, chance.stalled_gpu_s)
-            for window, chance in zip(self.windows, self.opportunities, strict=True)
-            if window.stall_s is not None and self.of_window(window.name).absolute.known
+            for window, what, chance in zip(self.windows, self.contents, self.opportunities, strict=True)
+            if what.of == "save" and window.stall_s is not None and self.of_window(window.name).absolute.known
         ]
         if not known:
             return None
@@ -144,8 +155,10 @@ def evaluate(
     parts = {domain: spans[domain] for domain in energies.parts}
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
-    told = windows_of(_of(run.marks, node.host, len(run.hosts) > 1))
-    windows = [window for window in told if window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)]
+    marks = joined(_of(run.marks, node.host, len(run.hosts) > 1))
+    marks += drained_marks(energies, marks)
+    windows = [w for w in windows_of(marks) if w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s)]
+    contents = contents_of(marks, windows)
     at_s = run.wall_s(begin_s)
     places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
     names = [*energies.parts, *wholes]
@@ -157,8 +170,9 @@ def evaluate(
     return Measured(
         run, begin_s, end_s, energies, spans,
         reconciled(parts, spans[wholes[0]] if wholes else None, boundaries),
-        windows, costs, [opportunity(window, gpus) for window in windows], _stored(energies, windows, begin_s, end_s),
-        own, own_cpu_s, idle, tuple(absences), stats,
+        windows, contents, costs, [opportunity(window, gpus) for window in windows], _stored(energies, windows, begin_s, end_s),
+        own, own_cpu_s, idle, tuple(absences), stats, dips=dips_of(energies, energies.joules, windows, since_s),
+        steps=steps_seen(marks, windows, node.origin_ns),
     )  # fmt: skip
 
 

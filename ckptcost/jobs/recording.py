@@ -11,6 +11,7 @@ from ckptcost.core.channels import Mark
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.meters.base import Meter
+from ckptcost.runs import store
 from ckptcost.runs.clocks import RealClock, S, VirtualClock
 from ckptcost.runs.pace import Pace
 from ckptcost.runs.recorder import Recorder, Stats
@@ -49,8 +50,8 @@ def record(
         raise MeterUnavailable(f"nothing can be measured here: {reasons}", "`ckptcost doctor` says what would help")
     if directory is None and for_s > MOST_KEPT_S:
         raise InputError("what is not written is kept in memory", where="--for", remedy="give --record DIR, or at most an hour")
-    if directory is not None and directory.is_dir() and any(directory.glob("*.jsonl")):
-        raise OutputError(f"{directory} holds a run already; name another folder")
+    if directory is not None:
+        folder_for(directory)
     memory = MemorySink(most_values=MOST_VALUES)
     sink: Sink = memory if directory is None else FileSink(directory)
     recorder = Recorder(tools.meters, sink, tools.clock, pace)
@@ -62,6 +63,19 @@ def record(
     run = memory.run() if directory is None else _loaded(directory, recorder)
     origin_ns = run.node().origin_ns
     return Recorded(run, (begin_ns - origin_ns) / S, (end_ns - origin_ns) / S, recorder.stats)
+
+
+def folder_for(directory: Path | None, run_id: str = "") -> Path:
+    """Where a run goes: the folder that is named, if it holds none yet, or a new one among the user's runs."""
+    if directory is None:
+        return store.new_folder(run=run_id)
+    try:
+        taken = directory.is_dir() and any(directory.glob("*.jsonl"))
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be used ({error.strerror or error})") from None
+    if taken:
+        raise OutputError(f"{directory} holds a run already; name another folder")
+    return directory
 
 
 def _is_slow(meter: Meter) -> bool:

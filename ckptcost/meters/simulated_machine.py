@@ -104,7 +104,8 @@ class Machine:
         p = self.plan
         at, change = [], []
         for save in saves:
-            o = p.offsets(p.factor(save))
+            share = p.share(save)
+            o = p.offsets(p.factor(save), share)
             spans = [
                 (TRAIN, 0.0, o.returned_s, -1.0),
                 (SNAPSHOT, 0.0, o.snapshotted_s, 1.0),
@@ -114,7 +115,7 @@ class Machine:
                 (BUSY, o.drains_s, o.stored_s, 1.0),
                 (STORED, o.drains_s, o.stored_s, None),
             ]
-            sizes = [_per_second(begin, end) if size is None else size for _, begin, end, size in spans]
+            sizes = [share * _per_second(begin, end) if size is None else size for _, begin, end, size in spans]
             at.append([t for _, begin, end, _ in spans for t in (begin, end)])
             change.append([c for size in sizes for c in (size, -size)])
         columns = np.repeat([column for column, *_ in spans], 2)

@@ -111,6 +111,8 @@ class Plan:
     `writeback_delay_s` after the save returned; direct: past the cache"""
     checkpoint_bytes: float = 112e9
     """8 billion parameters at 14 bytes, on one node"""
+    shares: tuple[float, ...] = (1.0,)
+    """sizes of the saves over `checkpoint_bytes`, by turns; what moves bytes takes as much less time, the commit does not"""
     snapshot_s: float = 0.3
     write_s: float = 2.2
     fsync_s: float = 5.3
@@ -149,6 +151,8 @@ class Plan:
             refuse("packages", "a superchip has one CPU for each GPU", f"packages={self.gpus}")
         if self.saves != 0 and not self.start_s + self.ramp_s <= self.first_s:
             refuse("first_s", "the first save begins before the job is under way", f"{self.start_s + self.ramp_s:g} or more")
+        if not (self.shares and all(0 < share <= 1 for share in self.shares)):
+            refuse("shares", "expected fractions of checkpoint_bytes")
         longest_s = self.offsets(1.0 + self.variation).settled_s
         if self.saves != 0 and not longest_s < self.interval_s:
             refuse("interval_s", f"a save and its tail last up to {longest_s:g} s and would meet the next", "saves do not overlap here")
@@ -159,16 +163,20 @@ class Plan:
         """How much longer than planned the phases of a save are."""
         return 1.0 + self.variation * (2.0 * chance(self.seed, SAVES, save) - 1.0)
 
-    def offsets(self, factor: float) -> Offsets:
+    def share(self, save: int) -> float:
+        """How large a save is, over `checkpoint_bytes`."""
+        return self.shares[save % len(self.shares)]
+
+    def offsets(self, factor: float, share: float = 1.0) -> Offsets:
         """When a save's phases end, in seconds after it began."""
-        snapshotted = self.snapshot_s * factor
-        written = snapshotted + self.write_s * factor
-        synced = written + (0.0 if self.storage == "buffered" else self.fsync_s * factor)
+        snapshotted = self.snapshot_s * factor * share
+        written = snapshotted + self.write_s * factor * share
+        synced = written + (0.0 if self.storage == "buffered" else self.fsync_s * factor * share)
         committed = synced + self.commit_s * factor
         returned = snapshotted if self.asynchronous else committed
         if self.storage == "buffered":
             drains = committed + self.writeback_delay_s
-            stored = drains + self.writeback_s * factor
+            stored = drains + self.writeback_s * factor * share
             durable = stored
         else:
             drains, stored, durable = snapshotted, (written if self.storage == "direct" else synced), committed
@@ -207,7 +215,8 @@ def marks(plan: Plan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iter
     first = max(math.floor((from_s - plan.first_s) / plan.interval_s), 0)
     last = min(math.ceil((to_s - plan.first_s) / plan.interval_s), plan.count())
     for save in range(first, int(max(last, first))):
-        begin_s, at, bytes_ = plan.first_s + save * plan.interval_s, plan.offsets(plan.factor(save)), plan.checkpoint_bytes
+        begin_s, share = plan.first_s + save * plan.interval_s, plan.share(save)
+        at, bytes_ = plan.offsets(plan.factor(save), share), plan.checkpoint_bytes * share
         set_: list[tuple[float, str, dict[str, object]]] = [
             (0.0, "begin", {"path": f"/ckpt/step-{100 * (save + 1):06d}", "bytes": bytes_}),
             (at.snapshotted_s, "snapshotted", {}),

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-ABSENT: Mapping[str, str] = {
-    "NO_PARTS": "nothing here meters power or energy; `ckptcost doctor` says why and what would help",
-    "NO_READING": "a meter did not answer in this time",
-    "NO_BASELINE": "no idle power is known for this machine: `ckptcost measure --baseline` learns it",
-    "NO_PACKAGE_METER": "no meter of the processor",
-    "NO_CPU_TIME": "the processor time is not known",
-    "NO_NODE_METER": "no meter of the whole node",
-    "NO_TRAINING_REFERENCE": "no second outside all saves was recorded before it",
-    "NO_TIME": "it has no length",
-    "NO_SHARE": "no time of it is covered by readings",
-    "NO_BEGIN": "no mark says when it began",
-    "NOT_MARKED": "no mark says so",
-    "UNFINISHED": "the marks stop in the middle of it",
-    "RANK_MISSING": "some ranks say, others do not",
-    "COVERAGE_DIFFERS": "parts and node are not known for the same time",
-    "UNSYNCED": "it was renamed without fsync, so its bytes may be in memory only",
-    "OTHERS_STALL": "another save held training up all the while",
-}
+from ckptcost.watch.bursts import WHY as UNSEEN
+from ckptcost.watch.settle import WHY as UNSETTLED
+
+ABSENT: Mapping[str, str] = (
+    UNSETTLED
+    | UNSEEN
+    | {
+        "NO_PARTS": "nothing here meters power or energy; `ckptcost doctor` says why and what would help",
+        "NO_READING": "a meter did not answer in this time",
+        "NO_BASELINE": "no idle power is known for this machine: `ckptcost measure --baseline` learns it",
+        "NO_PACKAGE_METER": "no meter of the processor",
+        "NO_CPU_TIME": "the processor time is not known",
+        "NO_NODE_METER": "no meter of the whole node",
+        "NO_TRAINING_REFERENCE": "no second outside all saves was recorded before it",
+        "NO_TIME": "it has no length",
+        "NO_SHARE": "no time of it is covered by readings",
+        "NO_BEGIN": "no mark says when it began",
+        "NOT_MARKED": "no mark says so",
+        "UNFINISHED": "the marks stop in the middle of it",
+        "RANK_MISSING": "some ranks say, others do not",
+        "COVERAGE_DIFFERS": "parts and node are not known for the same time",
+        "UNSYNCED": "it was renamed without fsync, so its bytes may be in memory only",
+        "OTHERS_STALL": "another save held training up all the while",
+    }
+)
 """why a value is not known"""
 
 FLAGS: Mapping[str, str] = {

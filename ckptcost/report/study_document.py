@@ -1,4 +1,4 @@
-"""The document of a study, schema ckptcost.study 1.1: tables by name, a unit for every column, null = unknown.
+"""The document of a study, schema ckptcost.study 1.2: tables by name, a unit for every column, null = unknown.
 
 Written strictly: unknown keys and non-finite numbers are refused.
 """
@@ -21,7 +21,7 @@ from ckptcost.report.factors import Part, factor_of, plain_factor
 from ckptcost.report.study import UNITS, Study, Table
 from ckptcost.version import __version__
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.1"
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.2"
 Unit = Literal[
     "",
     "1",
@@ -43,7 +43,20 @@ Unit = Literal[
     "@unit",
     "@difference",
 ]
-Kind = Literal["simulation", "optimum", "solution", "comparison", "sensitivity", "audit", "measurement", "checkup"]
+Kind = Literal[
+    "simulation",
+    "optimum",
+    "solution",
+    "comparison",
+    "sensitivity",
+    "audit",
+    "measurement",
+    "checkup",
+    "probe",
+    "calibration",
+    "gap",
+    "runs",
+]
 
 
 class _Part(BaseModel):

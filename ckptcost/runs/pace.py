@@ -11,6 +11,8 @@ from ckptcost.runs.clocks import S
 
 SAFE = frozenset({"durable", "synced"})
 """marks after which a save that returned is over"""
+ROUTINE = frozenset({"steps"})
+"""marks of training itself, once a second: nobody looks closer for them"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Tempo:
         self._marks: dict[str, set[str]] = {}
 
     def on_mark(self, name: str, window: str, t_ns: int) -> None:
+        if name in ROUTINE:
+            return
         self.quick_until_ns = max(self.quick_until_ns, t_ns + round(self.pace.quick_for_s * S))
         self.keep_until_ns = max(self.keep_until_ns, t_ns + round(self.pace.around_s * S))
         if name == "begin":

@@ -18,7 +18,7 @@ from ckptcost.runs.asking import Asked
 from ckptcost.runs.clocks import Clock, RealClock, S, Wake, boot_id
 from ckptcost.runs.header import Header, heads_of, host_name, new_run_id
 from ckptcost.runs.lines import Raw, Values
-from ckptcost.runs.pace import Pace, Tempo
+from ckptcost.runs.pace import ROUTINE, Pace, Tempo
 from ckptcost.runs.periods import Renewals, differ
 from ckptcost.runs.sinks import Sink
 from ckptcost.runs.thinning import Thinner
@@ -118,7 +118,8 @@ class Recorder:
         if detail:
             fields["detail"] = detail
         self._marks.append(fields)
-        self._wake.ring()
+        if type(name) is not str or name not in ROUTINE:
+            self._wake.ring()
 
     def expect(self, within_s: float) -> None:
         """A mark will come within so long: ask often from now on."""
@@ -192,7 +193,8 @@ class Recorder:
                 self._event(self._now_ns(), "error", "recorder", f"a mark was left out: {type(error).__name__}")
                 continue
             self._tempo.on_mark(fields["name"], fields["window"], fields["t"])
-            self._thinner.keep_since(fields["t"])
+            if fields["name"] not in ROUTINE:
+                self._thinner.keep_since(fields["t"])
             self._sink.line(fields)
         self._windows = tuple(self._tempo.windows)
 

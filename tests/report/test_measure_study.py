@@ -14,7 +14,8 @@ from ckptcost.jobs.baseline import Learned
 from ckptcost.jobs.measured import evaluate
 from ckptcost.present.measured import absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies import baseline as baseline_report
-from ckptcost.report.studies.measure import MOST_SHOWN, study_of, three
+from ckptcost.report.studies.measure import MOST_SHOWN, study_of
+from ckptcost.report.studies.measured_parts import three
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Problem, RunEvent
 
@@ -239,7 +240,8 @@ def test_sources_are_all_channels_with_their_meters(plain, tables):
 
 
 def test_the_answer_in_sentences(plain):
-    parts, node, save = study_of(plain).findings
+    parts, node, saves, save, against = study_of(plain).findings
+    assert saves == "1 checkpoint."  # of which no mark tells bytes
     assert parts.startswith("8,000")
     assert "400 W in the mean, in 2 metered parts: gpu:0, cpu:0" in parts
     assert "own meter says 10,000" in node
@@ -248,6 +250,7 @@ def test_the_answer_in_sentences(plain):
     assert "training stalls for 2 s" in save
     assert "2 GPU-seconds stood still" in save
     assert "2,000 J" in save
+    assert against.startswith("GPU power does not fall where training is said to stand still")
 
 
 def test_many_parts_are_named_in_part():
@@ -257,7 +260,7 @@ def test_many_parts_are_named_in_part():
 
 def test_where_nothing_stands_still_nothing_is_said_of_it():
     seen = evaluated(Told("told", {energy("cpu:0", **TICK): at(100.0)}), marks=SAVE)
-    (save,) = [line for line in study_of(seen).findings if "checkpoint" in line]
+    (save,) = [line for line in study_of(seen).findings if "training stalls" in line]
     assert "stood still" not in save
 
 

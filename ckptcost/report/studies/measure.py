@@ -10,6 +10,8 @@ from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
+from ckptcost.report.studies.measure_saves import energies, phases, saves_told, training_told, windows
+from ckptcost.report.studies.measured_parts import counted, give_or_take, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Study, Table
 
@@ -18,29 +20,11 @@ MOST_SHOWN = 8
 ROLES = {"part": "adds up", "whole": "contains the parts", "detail": "lies inside a part"}
 
 
-def three(energy: Energy, name: str) -> dict[str, float | None]:
-    """With its range, and for people how far the farther end is."""
-    low, high = plain(energy.low), plain(energy.high)
-    return {name: plain(energy.value), f"{name}_low": low, f"{name}_high": high, f"{name}_error": plain(_off(energy))}
-
-
-def _off(energy: Energy) -> float:
-    return max(energy.high - energy.value, energy.value - energy.low)
-
-
-def _range(name: str, shown: bool = False) -> tuple[Column, Column, Column]:
-    """The columns of a range: its farther end for people, both ends for programs."""
-    return (
-        Column(f"{name}_error", "+-", "J", "how far the farther of low and high is", shown=shown),
-        Column(f"{name}_low", "low", "J", shown=False), Column(f"{name}_high", "high", "J", shown=False),
-    )  # fmt: skip
-
-
 def study_of(m: Measured) -> Study:
     """Sentences first, then the tables."""
     tables = [*_domains(m)]
     if m.windows:
-        tables += [_windows(m), _energies(m), _phases(m)]
+        tables += [windows(m), energies(m), phases(m)]
     tables += [*(_stored(m) if m.stored else []), _sources(m), *([_events(m)] if m.events else [])]
     node = m.energies.node
     return Study(
@@ -48,8 +32,8 @@ def study_of(m: Measured) -> Study:
         title=f"{duration(m.length_s)} on {node.host}" if not m.simulated else f"{duration(m.length_s)} of a simulated or replayed machine",
         about=[
             f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
-            f"{_counted(len(m.windows), 'checkpoint window')}.",
-            *([f"Of the hosts {_some(m.run.hosts)} this is {node.host} alone."] if len(m.run.hosts) > 1 else []),
+            f"{counted(len(m.windows), 'checkpoint window')}.",
+            *([f"Of the hosts {some(m.run.hosts)} this is {node.host} alone."] if len(m.run.hosts) > 1 else []),
         ],
         question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters]} | ({"run": m.kept} if m.kept else {}),
         tables=tables,
@@ -59,17 +43,13 @@ def study_of(m: Measured) -> Study:
     )
 
 
-def _counted(number_: int, what: str) -> str:
-    return f"{count(number_)} {what}{'' if number_ == 1 else 's'}"
-
-
 def _findings(m: Measured) -> list[str]:
     said = []
     parts = m.node.parts
     if parts.known:
         said.append(
-            f"{_give_or_take(parts)} J{_covered(parts)}, {number(m.parts_w)} W in the mean, in "
-            f"{_counted(len(m.energies.parts), 'metered part')}: {_some(m.energies.parts)}."
+            f"{give_or_take(parts)} J{_covered(parts)}, {number(m.parts_w)} W in the mean, in "
+            f"{counted(len(m.energies.parts), 'metered part')}: {some(m.energies.parts)}."
         )
     else:
         said.append(f"No sum of joules: {ABSENT.get(parts.why, 'a part that adds up has no joules over all of the time')}.")
@@ -77,32 +57,25 @@ def _findings(m: Measured) -> list[str]:
         left = m.node.unaccounted
         rest = f"What no part explains is not known: {reason_text(left.why)}."
         if left.known:
-            rest = f"{_give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards, network, power supplies."
-        said.append(f"The node's own meter says {_give_or_take(m.node.node)} J. {rest}")
+            rest = f"{give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards, network, power supplies."
+        said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
+    said += saves_told(m)
     if save := m.mean_save:
         still = f", {number(save.stalled_gpu_s)} GPU-seconds stood still" if save.stalled_gpu_s > 0 else ""
         said.append(
             f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}: training stalls for "
             f"{duration(save.stall_s)}, {number(save.joules)} J from its begin until it is safe{still}."
         )
+    said += training_told(m)
     if m.own_share == m.own_share:
         cost = f", {number(m.own.low)} to {number(m.own.high)} J" if m.own.known else ""
         said.append(f"Measuring itself took {share(m.own_share)} of one core{cost}.")
     return said
 
 
-def _give_or_take(energy: Energy) -> str:
-    """With its farther end, which three digits of both ends would hide."""
-    return f"{number(energy.value)} (+-{number(_off(energy))})"
-
-
 def _covered(energy: Energy) -> str:
     """Of how much of the time, where it is not all of it."""
     return "" if energy.coverage >= WHOLE else f" of the {share(energy.coverage)} of the time that readings know of the least known part"
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _domains(m: Measured) -> Sequence[Table]:
@@ -130,7 +103,7 @@ def _domains(m: Measured) -> Sequence[Table]:
         })  # fmt: skip
     columns = (
         Column("domain", "domain"), Column("role", "role", meaning="; ".join(f"{k}: {v}" for k, v in ROLES.items())),
-        Column("watts", "mean W", "W"), Column("joules", "J", "J"), *_range("joules", True),
+        Column("watts", "mean W", "W"), Column("joules", "J", "J"), *range_of("joules", True),
         Column("coverage", "covered", "share", "of the time that is known; joules are of this part"),
         Column("tick", "tick", "s", "how often the source renews the value, as measured here"),
         Column("source", "source", shown=False), Column("scope", "scope", shown=False), Column("boundary", "boundary", shown=False),
@@ -148,102 +121,6 @@ def _domains(m: Measured) -> Sequence[Table]:
         Table("domains", "What was used", columns, told, "+-: how far the joules may lie off, as far as ticks and gaps tell."),
         Table("details", "Inside these, never added", columns, inside, shown=len(inside) <= MOST_SHOWN),
     ]
-
-
-def _windows(m: Measured) -> Table:
-    rows = []
-    for window, chance in zip(m.windows, m.opportunities, strict=True):
-        absolute, excess, stall = m.of_window(window.name)
-        row: dict[str, Any] = {
-            "window": window.name, "begin": window.begin_s, "stall": window.stall_s, "drain": window.drain_s, "length": window.length_s,
-            "returned": window.returned_s, "durable": window.durable_s, "durable_why": window.durable_why,
-            "ranks": float(len(window.spans)), **three(absolute, "joules"), **three(excess, "excess"), **three(stall, "stall_joules"),
-            "gpu_s": plain(chance.stalled_gpu_s), "waited_gpu_s": plain(chance.waited_gpu_s),
-            "flags": ", ".join(dict.fromkeys([*(flag.code for flag in window.flags), *absolute.flags])),
-            "excess_why": excess.why,
-        }  # fmt: skip
-        rows.append(row)
-    columns = (
-        Column("window", "checkpoint"), Column("begin", "begin", "s", "since the recording began"),
-        Column("stall", "stall", "s", "training stood still, from the first rank's begin to the last one's return"),
-        Column("drain", "drain", "s", "from the return until the save is safe"),
-        Column("joules", "J", "J", "all metered parts, from begin until safe"),
-        *_range("joules", True),
-        Column("excess", "above idle", "J", "less the baseline's watts times the length"),
-        *_range("excess"),
-        Column("gpu_s", "GPU-s", "GPU-s", "GPUs times the stall: what standing still kept from being done"),
-        Column("stall_joules", "J of the stall", "J", shown=False), *_range("stall_joules"),
-        Column("waited_gpu_s", "waited", "GPU-s", "of it, ranks that were done and waited for a slower one", shown=False),
-        Column("length", "length", "s", shown=False), Column("returned", "returned", "s", "since the recording began", shown=False),
-        Column("durable", "durable", "s", "since the recording began; null: not known", shown=False),
-        Column("durable_why", "why not", meaning="code, where it is not known when the save was safe", shown=False),
-        Column("ranks", "ranks", "count", shown=False), Column("flags", "flags", shown=False),
-        Column("excess_why", "why", meaning="code, where the excess is unknown", shown=False),
-    )  # fmt: skip
-    return Table("windows", "Checkpoints", columns, rows)
-
-
-def _energies(m: Measured) -> Table:
-    rows = []
-    spans = {w.name: w for w in m.windows}
-    for cost in m.costs:
-        window = spans[cost.window]
-        row: dict[str, Any] = {
-            "window": cost.window,
-            "domain": cost.domain,
-            **three(cost.absolute, "joules"),
-            **three(cost.excess, "excess"),
-        }
-        row |= three(cost.stall, "stall") | three(cost.drain, "drain") | three(cost.extra, "extra") | three(cost.share, "share")
-        row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
-        row |= {"flags": ", ".join(dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])), "why": cost.absolute.why}
-        known = None
-        if window.begin_s is not None and window.end_s is not None and window.end_s > window.begin_s:
-            known = m.energies.provenance(cost.domain, window.begin_s, window.end_s)
-            amount = m.energies.joules(cost.domain, window.begin_s, window.end_s)
-            row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
-        row |= {
-            "source": known.source if known else m.energies.sources[cost.domain].channel.source,
-            "coverage": plain(known.coverage) if known else None, "ticks": plain(known.ticks) if known else None,
-        }  # fmt: skip
-        rows.append(row)
-    columns = (
-        Column("window", "checkpoint"), Column("domain", "domain"), Column("joules", "J", "J"), *_range("joules", True),
-        Column("stall", "stall J", "J"), Column("drain", "drain J", "J", "mostly training's own"),
-        Column("extra", "extra J", "J", "what draining adds to the power of training just before"),
-        Column("excess", "above idle", "J", shown=False), *(part for n in ("excess", "stall", "drain", "extra") for part in _range(n)),
-        Column("share", "share", "J", "with instants that several saves share divided among them: these add up", shown=False),
-        *_range("share"),
-        Column("training", "training W", "W", "mean power just before, outside all saves", shown=False),
-        Column("overlap", "overlap", "s", "drain while training went on", shown=False),
-        Column("short", "short", "bool", "fewer than five ticks inside: the edges are most of the answer", shown=False),
-        Column("coverage", "covered", "share", shown=False), Column("ticks", "ticks", "count", shown=False),
-        Column("source", "source", shown=False), Column("flags", "flags", shown=False), Column("why", "why", shown=False),
-        Column("reasons", "reasons", shown=False),
-    )  # fmt: skip
-    return Table("energies", "Joules by checkpoint and domain", columns, rows, shown=len(rows) <= 12)
-
-
-def _phases(m: Measured) -> Table:
-    rows = []
-    for window in m.windows:
-        for kind, phases in (("training", window.phases), ("storage", window.storage)):
-            for phase in phases:
-                if phase.length_s == 0:
-                    continue
-                energy = m.spent(phase.begin_s, phase.end_s)
-                rows.append(
-                    {
-                        "window": window.name, "of": kind, "phase": phase.name, "begin": phase.begin_s, "length": phase.length_s,
-                        **three(energy, "joules"), "watts": plain(m.phase_w(phase.begin_s, phase.end_s)),
-                    }
-                )  # fmt: skip
-    columns = (
-        Column("window", "checkpoint"), Column("of", "of", meaning="two views of the same time: of training and of storage"),
-        Column("phase", "phase"), Column("length", "length", "s"), Column("watts", "mean W", "W"), Column("joules", "J", "J"),
-        *_range("joules", True), Column("begin", "begin", "s", shown=False),
-    )  # fmt: skip
-    return Table("phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3)
 
 
 def _stored(m: Measured) -> list[Table]:
@@ -300,13 +177,13 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         found["NO_BASELINE"] = f"The baseline cannot be read: {m.idle_why}."
     without = list(dict.fromkeys(cost.domain for cost in m.costs if cost.excess.why == "NO_BASELINE"))
     if without and m.idle is not None:
-        found["NO_BASELINE"] = warning_text("NO_BASELINE", _some(without))
+        found["NO_BASELINE"] = warning_text("NO_BASELINE", some(without))
     for cost in m.costs:
         for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
             if code and (text := flag_text(code)):
                 found.setdefault(code, text)
     if gaps := [d for d in m.spans if d in {*m.energies.parts, *m.energies.wholes} and m.spans[d].coverage < WHOLE and m.spans[d].known]:
-        found["GAPS"] = f"{_some(gaps)}: {flag_text('GAPS')}"
+        found["GAPS"] = f"{some(gaps)}: {flag_text('GAPS')}"
     if m.trouble:
         found["NOT_RECORDED"] = f"Not everything was recorded: {m.trouble}."
     elif m.kept and not m.run.ended:
@@ -329,7 +206,7 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
     if lost := list(dict.fromkeys(event.domain for event in m.events if event.name == "lost")):
-        found["METER_LOST"] = warning_text("METER_LOST", _some(lost))
+        found["METER_LOST"] = warning_text("METER_LOST", some(lost))
     if m.node.missing:
-        found["PART_MISSING"] = warning_text("PART_MISSING", _some(m.node.missing))
+        found["PART_MISSING"] = warning_text("PART_MISSING", some(m.node.missing))
     return list(found.items())

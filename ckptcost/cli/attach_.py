@@ -1,0 +1,63 @@
+"""`ckptcost attach`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+EPILOG = """\
+examples:
+  ckptcost attach 4711 --watch /scratch/ckpt
+  ckptcost attach $(pgrep -f train.py) --for "10 min" -f json -o cost.json
+Ends with the process, after --for, or with Ctrl-C: what there is counts. The
+process is never touched.
+exit code 2: there is no such process; 5: a kind that --need names is not
+measured here
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import meter_flags, study_flags, watch_flags
+
+    parser.add_argument("pid", type=int, metavar="PID", help="the job's process; its children count with it")
+    parser.add_argument("--for", dest="length", metavar="TIME", help='how long, e.g. "10 min" (default: until it ends)')
+    watch_flags.add(parser)
+    parser.add_argument("--record", metavar="DIR", help="where to keep the run (default: a folder of its own among your runs)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no status line and no line for each checkpoint on stderr")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    meter_flags.add(parser, directory=False, pid=False)
+    study_flags.add(parser, gates=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from ckptcost import answers
+    from ckptcost.catalog.schema import flag_value
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.cli import meter_flags, study_flags, watch_flags
+    from ckptcost.cli.status import Status
+    from ckptcost.errors import InputError
+    from ckptcost.jobs.wrap import attach
+
+    study_flags.fits(options)
+    if options.pid <= 0:
+        raise InputError("expected a process id", where="PID")
+    seconds = None if options.length is None else flag_value("--for", options.length, "s")
+    wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
+    folder = None if options.record is None else Path(options.record)
+    status = Status(sys.stderr, quiet=options.quiet)
+    taken = attach(
+        options.pid, options.meters, wanted, watch_flags.look_of(options), seconds, folder,
+        said=status.save, tick=status.tick,
+    )  # fmt: skip
+    status.clear()
+    for trouble in dict.fromkeys(taken.troubles):
+        print(f"ckptcost: {trouble}", file=sys.stderr)
+    study, lacking = answers.review(taken.folder, needed=needed)
+    study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+    if not options.quiet:
+        print(f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report {taken.run_id[:8]}", file=sys.stderr)
+    for kind in lacking:
+        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
+    return meter_flags.UNMET if lacking else 0

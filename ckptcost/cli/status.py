@@ -1,0 +1,57 @@
+"""One line on a terminal that shows what goes on; nothing at all where stderr is no terminal."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from ckptcost.jobs.observe import Observer
+    from ckptcost.jobs.progress import Save
+
+EVERY_S = 0.5
+
+
+class Status:
+    """The line is rewritten in place; finished checkpoints stay above it."""
+
+    def __init__(self, stream: TextIO | None, quiet: bool = False) -> None:
+        self._stream = stream if stream is not None and stream.isatty() and not quiet else None
+        self._since_s = self._said_s = time.monotonic()
+        self._shown = False
+
+    def save(self, one: Save) -> None:
+        from ckptcost.present.saves import save_text
+
+        self.line(save_text(one))
+
+    def line(self, text: str) -> None:
+        """A whole line that stays."""
+        if self._stream is not None:
+            self.clear()
+            self._stream.write(f"ckptcost: {text}\n")
+            self._stream.flush()
+
+    def tick(self, observer: Observer) -> None:
+        from ckptcost.present.saves import status_text
+
+        now_s = time.monotonic()
+        if self._stream is None or now_s - self._said_s < EVERY_S:
+            return
+        latest = observer.recorder.latest()
+        self.show(status_text(now_s - self._since_s, observer.progress.saves, observer.progress.bytes, observer.progress.open, latest.lost))
+
+    def show(self, text: str) -> None:
+        if self._stream is None:
+            return
+        self._said_s, self._shown = time.monotonic(), True
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r\x1b[K{text[:width]}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        if self._stream is not None and self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = False

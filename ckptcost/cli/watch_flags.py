@@ -1,0 +1,82 @@
+"""Flags that `run` and `attach` share: where checkpoints are looked for, and what is said of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ckptcost.jobs.observe import Look
+    from ckptcost.jobs.progress import Save
+    from ckptcost.jobs.wrap import Taken
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="where the job puts its checkpoints; may repeat, and may come to be later",
+    )
+    parser.add_argument("--least", default="1 MB", metavar="SIZE", help="what is smaller is no checkpoint (default: 1 MB)")
+    parser.add_argument("--gap", default="1 s", metavar="TIME", help="files within such a silence belong together (default: 1 s)")
+    parser.add_argument(
+        "--settle", default=None, metavar="TIME",
+        help="how long to wait at the end for what is still in the page cache (default: 40 s; 0 s: not at all)",
+    )  # fmt: skip
+
+
+def look_of(options: argparse.Namespace) -> Look:
+    from pathlib import Path
+
+    from ckptcost.catalog.schema import flag_value
+    from ckptcost.errors import InputError
+    from ckptcost.jobs.observe import SETTLE_S, Look
+
+    watch = []
+    for text in options.watch:
+        path = Path(text).absolute()
+        if not text or (path.exists() and not path.is_dir()):
+            raise InputError("is no folder", where=f"--watch {text}", remedy="name the folder that checkpoints are written to")
+        watch.append(path)
+    least = flag_value("--least", options.least, "bytes")
+    gap_s = flag_value("--gap", options.gap, "s")
+    settle_s = SETTLE_S if options.settle is None else flag_value("--settle", options.settle, "s")
+    if not (least >= 0 and 0 < gap_s <= 3600 and 0 <= settle_s <= 86400):
+        raise InputError(
+            "out of range", where="--least, --gap or --settle", remedy="sizes from 0, gaps up to an hour, settling up to a day"
+        )
+    return Look(tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s)
+
+
+def say_save(one: Save) -> None:
+    from ckptcost.present.saves import save_text
+
+    print(f"ckptcost: {save_text(one)}", file=sys.stderr, flush=True)
+
+
+def say_waiting(pending: int) -> None:
+    which = "the last checkpoint is" if pending == 1 else f"{pending} checkpoints are"
+    print(f"ckptcost: {which} not on the storage yet; waiting (Ctrl-C ends that)", file=sys.stderr, flush=True)
+
+
+def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
+    """The report in a file where one is named; on a terminal what it found, and where the run is."""
+    from ckptcost import answers
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.cli import meter_flags, study_flags
+
+    if not (talks or options.output):
+        return
+    study, _ = answers.review(taken.folder)
+    if options.output:
+        options.table = None
+        study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+    if talks:
+        for finding in study.findings:
+            print(f"ckptcost: {finding}", file=sys.stderr)
+        for _, warning in study.warnings:
+            print(f"ckptcost: note: {warning}", file=sys.stderr)
+        print(f"ckptcost: kept as run {taken.run_id[:8]}; all of it: ckptcost report {taken.run_id[:8]}", file=sys.stderr)

@@ -1,0 +1,102 @@
+"""What marks say of a save besides its instants: bytes, files, where, and how it is known when it was safe."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import isfinite, nan
+from typing import Final, NamedTuple
+
+from ckptcost.core.channels import Mark
+from ckptcost.core.windows import Window
+
+OUTSIDE: Final = "watch"
+"""who speaks for the whole checkpoint, not for one rank's part of it"""
+
+
+class Contents(NamedTuple):
+    """Of one window."""
+
+    bytes: float
+    """NaN where nobody says"""
+    files: float
+    path: str = ""
+    of: str = "save"
+    """save or load"""
+    error: str = ""
+    """what ended it before its time"""
+    how: str = ""
+    """the evidence for the durable instant"""
+    why: str = ""
+    """code: why nobody could see when it was safe"""
+    unsure_s: float = nan
+    """how long before the durable instant it was last seen not to be safe"""
+
+
+def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Contents]:
+    """Beside each window what its marks tell. Ranks' bytes add up; who watches from outside speaks for all of them.
+
+    >>> from ckptcost.core.phases import windows_of
+    >>> marks = [Mark(0.0, "begin", "a", 0, "api", {"bytes": 3.0}), Mark(0.0, "begin", "a", 1, "api", {"bytes": 4.0}),
+    ...          Mark(2.0, "durable", "a", 0, "watch", {"how": "cachestat"})]
+    >>> contents_of(marks, windows_of(marks))[0][:2]
+    (7.0, nan)
+    """
+    return [_contents(sorted(mine, key=lambda mark: mark.t_s)) for mine in by_window(marks, windows)]
+
+
+def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mark]]:
+    """All marks of each window, remarks included: of several uses of a label, those since it began are the last one's."""
+    uses: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+    for place, window in enumerate(windows):
+        uses[window.label].append((first_s(window), place))
+    for starts in uses.values():
+        starts.sort()
+    mine: list[list[Mark]] = [[] for _ in windows]
+    for mark in marks:
+        starts = uses.get(mark.window, [])
+        if starts:
+            mine[next((place for from_s, place in reversed(starts) if from_s <= mark.t_s), starts[0][1])].append(mark)
+    return mine
+
+
+def first_s(window: Window) -> float:
+    """Its first mark."""
+    return min(min(span.at_s.values()) for span in window.spans)
+
+
+def _contents(marks: Sequence[Mark]) -> Contents:
+    durable = next((mark for mark in reversed(marks) if mark.name == "durable"), None)
+    synced = next((mark for mark in reversed(marks) if mark.name == "synced"), None)
+    evidence = durable or synced
+    return Contents(
+        _amount(marks, "bytes"),
+        _amount(marks, "files"),
+        _said(marks, "path"),
+        _said(marks, "of") or "save",
+        _said(marks, "error"),
+        str(evidence.detail.get("how", evidence.by)) if evidence else "",
+        _said(marks, "durable_why"),
+        _number(durable.detail.get("unsure_s")) if durable else nan,
+    )
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0 else nan
+
+
+def _amount(marks: Sequence[Mark], key: str) -> float:
+    """The largest that a rank said, over ranks; of the one who sees the whole where there is one."""
+    whole: list[float] = []
+    of_rank: defaultdict[int, float] = defaultdict(float)
+    for mark in marks:
+        value = _number(mark.detail.get(key))
+        if value == value:
+            if mark.by == OUTSIDE:
+                whole.append(value)
+            of_rank[mark.rank] = max(of_rank[mark.rank], value)
+    return max(whole) if whole else sum(of_rank.values()) if of_rank else nan
+
+
+def _said(marks: Sequence[Mark], key: str) -> str:
+    return next((str(mark.detail[key]) for mark in marks if mark.detail.get(key)), "")

@@ -1,0 +1,93 @@
+"""One checkpoint seen twice, from inside the job and from outside: the job's own word, and what the watcher adds to it.
+
+A hook knows when training stood still and the name that people use; the watcher knows when files were closed, renamed and safe. Where a
+watched save lies in a hooked one, its marks are told under the hook's label, for each rank that the job has: a folder speaks for all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ckptcost.core.channels import Mark
+from ckptcost.core.contents import OUTSIDE, Contents, by_window, contents_of, first_s
+from ckptcost.core.phases import windows_of
+from ckptcost.core.windows import Window
+
+ADDED: Final = ("written", "synced", "committed", "durable")
+"""what is taken over from the watcher where the job does not say it"""
+SLACK_S: Final = 0.25
+"""a watched begin may be told so much before the hook's: an event queue and two threads lie between"""
+
+
+def joined(marks: Iterable[Mark]) -> list[Mark]:
+    """All marks, with every checkpoint under one label.
+
+    >>> told = [Mark(1.0, "begin", "step 9", 0, "api"), Mark(3.0, "returned", "step 9", 0, "api"),
+    ...         Mark(1.1, "begin", "step_9", 0, "watch"), Mark(9.0, "durable", "step_9", 0, "watch", {"how": "cachestat"})]
+    >>> [(mark.t_s, mark.name, mark.window) for mark in joined(told)]
+    [(1.0, 'begin', 'step 9'), (3.0, 'returned', 'step 9'), (9.0, 'durable', 'step 9')]
+    """
+    everything = list(marks)
+    inside = [mark for mark in everything if mark.by != OUTSIDE]
+    outside = [mark for mark in everything if mark.by == OUTSIDE]
+    saves = [window for window in windows_of(inside) if window.begin_s is not None]
+    if not saves or not outside:
+        return sorted(everything, key=lambda mark: mark.t_s)
+    paths = {save.name: _path(mine) for save, mine in zip(saves, by_window(inside, saves), strict=True)}
+    watched = windows_of(outside)
+    labels = {window.label for window in watched}
+    found = [mark for mark in outside if mark.window not in labels]
+    shares: defaultdict[str, list[Contents]] = defaultdict(list)
+    homes = {save.name: save for save in saves}
+    for window, its, what in zip(watched, by_window(outside, watched), contents_of(outside, watched), strict=True):
+        home = _home(window, saves, paths)
+        found += its if home is None else _under(home, its)
+        if home is not None:
+            shares[home.name].append(what)
+    found += [_together(homes[name], parts) for name, parts in shares.items() if all(part.bytes == part.bytes for part in parts)]
+    return sorted(inside + found, key=lambda mark: mark.t_s)
+
+
+def _path(marks: Iterable[Mark]) -> str:
+    return next((str(mark.detail["path"]) for mark in marks if mark.detail.get("path")), "")
+
+
+def _home(watched: Window, saves: Sequence[Window], paths: dict[str, str]) -> Window | None:
+    """The hooked save that it is part of: its begin lies in it, and where both name a path, the paths agree."""
+    at_s = first_s(watched)
+    within = []
+    for save in saves:
+        assert save.begin_s is not None
+        if save.begin_s - SLACK_S <= at_s <= max(save.last_s, save.begin_s) + SLACK_S:
+            within.append(save)
+    named = [save for save in within if _same(paths[save.name], watched.label)]
+    return max(named or within, key=first_s, default=None)
+
+
+def _same(path: str, label: str) -> bool:
+    """The label is the name of the file or folder that the hook was told, a temporary ending apart."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return bool(name) and (name == label or name.split(".")[0] == label.split(".", maxsplit=1)[0])
+
+
+def _together(home: Window, parts: Sequence[Contents]) -> Mark:
+    """A remark with what all watched saves within a hooked one hold together."""
+    assert home.begin_s is not None
+    amounts: dict[str, object] = {"bytes": sum(part.bytes for part in parts), "files": sum(part.files for part in parts)}
+    return Mark(home.begin_s, "note", home.label, home.spans[0].rank, OUTSIDE, amounts)
+
+
+def _under(home: Window, marks: Sequence[Mark]) -> list[Mark]:
+    """The watcher's marks under the hook's label: what a rank has not said itself; the rest stays as a remark."""
+    found = []
+    for one in marks:
+        mark = one._replace(detail={key: value for key, value in one.detail.items() if key not in ("bytes", "files")})
+        for span in home.spans:
+            if mark.name in ADDED and mark.name not in span.at_s:
+                found.append(mark._replace(window=home.label, rank=span.rank))
+                continue
+            if span is home.spans[0] and mark.detail:
+                found.append(mark._replace(window=home.label, name="note"))
+    return found

@@ -1,0 +1,109 @@
+"""What /proc says of a save while it happens: which files are being synced, and whether training stands still until the last is closed.
+
+Without a hook nobody says when training went on. Where the main thread wrote the bytes itself, or stood still while others did, the save
+returned when its last file was closed; where it went on computing, or where it cannot be told, the return stays unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ckptcost.meters.process import children_of
+from ckptcost.runs.clocks import S
+from ckptcost.watch.base import Tell
+from ckptcost.watch.fsyncs import Fsyncs
+from ckptcost.watch.writers import Writers
+
+REST_NS = 2 * S
+LATE_NS = 3 * S
+"""after a save was found to be written, syncs of it are looked at so long"""
+PROCFS = Path("/proc")
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all below it."""
+    found, queue = [pid], [pid]
+    while queue:
+        for child in children_of(queue.pop(), PROCFS) or ():
+            if child not in found:
+                found.append(child)
+                queue.append(child)
+    return found
+
+
+class Evidence:
+    """Told by those who watch: `sign` that something may begin, `begin`, `written`. Each call is some tens of us a process."""
+
+    def __init__(self, pid: int, tell: Tell) -> None:
+        self._tell = tell
+        self._writers = Writers(lambda: descendants(pid))
+        self._fsyncs = Fsyncs(lambda: descendants(pid), tell)
+        self._lock = threading.Lock()
+        self._open: set[str] = set()
+        self._late: dict[str, tuple[Sequence[Path], int]] = {}
+        """written, and maybe being synced still: the paths, and until when to look"""
+        self._signed_ns = self._rested_ns = 0
+        self._alone = True
+
+    def sign(self) -> None:
+        """Something may begin: readings from now on are of the save."""
+        now_ns = time.monotonic_ns()
+        with self._lock:
+            if self._open or now_ns - self._signed_ns < S:
+                return
+            self._signed_ns, self._alone = now_ns, True
+            self._writers.begin()
+            if not self._late:
+                self._fsyncs.start()  # which forgets what it saw
+
+    def rest(self) -> None:
+        """Nothing goes on: what the main thread does now is what it usually does."""
+        now_ns = time.monotonic_ns()
+        with self._lock:
+            if self._open or self._late or now_ns - max(self._rested_ns, self._signed_ns) < REST_NS:
+                return
+            self._rested_ns = now_ns
+            self._fsyncs.stop()
+            self._writers.rest()
+
+    def begin(self, window: str) -> None:
+        self.sign()
+        with self._lock:
+            self._open.add(window)
+            self._alone = self._alone and len(self._open) == 1
+
+    def written(self, window: str, t_ns: int, size_bytes: int | None, paths: Sequence[Path], returned: bool) -> None:
+        """`returned`: say when training went on, where that can be told."""
+        with self._lock:
+            self._open.discard(window)
+            alone = self._alone
+        if paths:
+            with self._lock:
+                self._late[window] = paths, time.monotonic_ns() + LATE_NS
+        verdicts = self._writers.end(size_bytes)
+        if not (returned and alone and verdicts):
+            return
+        still = [verdict.stood_still for verdict in verdicts]
+        if all(still):
+            self._tell("returned", window, by="watch", t_ns=t_ns, how="main-thread", code=verdicts[0].code)
+        else:
+            odd = next(verdict for verdict in verdicts if not verdict.stood_still)
+            self._tell("note", window, by="watch", t_ns=t_ns, returned_why=odd.why or odd.code)
+
+    def late(self, last: bool = False) -> None:
+        """Syncs that have ended since; who syncs a file through another descriptor does it after the file was closed."""
+        with self._lock:
+            now_ns = time.monotonic_ns()
+            due = {window: paths for window, (paths, until_ns) in self._late.items() if last or now_ns >= until_ns}
+            for window in due:
+                del self._late[window]
+        for window, paths in due.items():
+            self._fsyncs.mark(window, paths)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            self._fsyncs.stop()

@@ -1,0 +1,249 @@
+"""Gap: a recorded run beside a scenario, line by line, and which cause makes most of the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan, nan
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import QUANTITIES, Bill
+from ckptcost.core.contents import Contents
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.draws import p5_p95
+from ckptcost.core.gap import Course, Parts, parts_of, product_parts
+from ckptcost.core.numeric import ratio
+from ckptcost.core.windows import Window
+from ckptcost.errors import InputError
+from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.measured_bill import OF_A_LOAD, OF_A_SAVE, MeasuredBill, bill_of_load, bill_of_save
+from ckptcost.jobs.measured_course import Spread, Taken, absent, mean_course, mean_of, taken_of
+from ckptcost.jobs.model import one_of
+from ckptcost.jobs.modelled_side import course_of, figures_of, modelled_bill, over_ranges, with_bytes
+from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
+from ckptcost.layers import Layer
+from ckptcost.scenario import Resolved
+
+FORCED = "run:"
+UNITS = {"bytes": "bytes", "files": "count", "time": "s", "stall": "s", "lag": "s", "rate": "bytes_per_s", "gpu_s": "GPU-s"}
+"""of what is compared besides joules"""
+_OF_THE_JOB = ("bytes", "files", "rate")
+"""what one node of several does not tell"""
+_DIVIDED = {"gpu_wait": "stall", "host_wait": "stall", "loading": "stall", "storage_write": "bytes"}
+"""joules and what they are proportional to"""
+
+
+class Row(NamedTuple):
+    """One thing of the mean save, measured and modelled."""
+
+    id: str
+    unit: str
+    measured: Spread
+    modelled: Spread
+    at_size: float
+    """the model with the measured bytes put in"""
+    saves: int
+    """in which it is known"""
+    total: float
+    """of those saves together; NaN of a rate"""
+    apart: str
+    """code: why the two are not held against each other although both are known"""
+
+    @property
+    def why(self) -> str:
+        return self.measured.why or self.modelled.why or self.apart
+
+    @property
+    def difference(self) -> float:
+        return nan if self.why else self.measured.value - self.modelled.value
+
+    @property
+    def ratio(self) -> float:
+        return nan if self.why or not self.modelled.value else self.measured.value / self.modelled.value
+
+
+class Divided(NamedTuple):
+    """The difference of a line's joules: how much of it is a longer time (or more bytes), how much more watts (or J a byte)."""
+
+    line: str
+    of_amount: float
+    of_each: float
+    measured_each: float
+    modelled_each: float
+
+
+class Held(NamedTuple):
+    """All saves, or all loads, of the run against the model's one."""
+
+    of: str
+    taken: Sequence[Taken]
+    rows: Sequence[Row]
+    divided: Sequence[Divided]
+    modelled: Course
+    resized: Course | None
+    """the model with the measured bytes put in; None where no save's bytes and seconds are known"""
+    measured: Course | None
+    parts: Parts | None
+    """of the mean save: they add up to measured less modelled"""
+    ranges: Parts | None
+    """the same over draws from the inputs' ranges, each number an array"""
+    measured_bill: Bill
+    modelled_bill: Bill
+
+    def row(self, row_id: str) -> Row:
+        return next(row for row in self.rows if row.id == row_id)
+
+
+class Gap(NamedTuple):
+    seen: Measured
+    resolved: Resolved
+    scenario: Scenario
+    """the resolved one, on the run's machine"""
+    machine: Machine
+    saves: Held | None
+    loads: Held | None
+    failed: Sequence[tuple[str, str]]
+    """windows that ended with an error, and which"""
+
+    def parts_of(self, held: Held, one: Taken) -> Parts | None:
+        """The parts of one save's own gap."""
+        if one.course is None:
+            return None
+        return parts_of(held.modelled, course_of(with_bytes(self.scenario, held.of, one.course.moved_bytes), held.of), one.course)
+
+
+def run_named(text: str) -> Path | None:
+    """The run that is meant: a folder of readings, a .jsonl file, or `run:` and a path or id; None for the name of a scenario."""
+    if text.startswith(FORCED):
+        from ckptcost.runs.store import find
+
+        return find(text.removeprefix(FORCED))
+    path = Path(text)
+    if path.suffix == ".jsonl":
+        if not path.is_file():
+            raise InputError("there is no such run", where=path.name)
+        return path
+    return path if text and path.is_dir() and any(path.glob("*.jsonl")) else None
+
+
+def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
+    """The run against the scenario as it stands, on the run's own machine."""
+    resolved = one_of(catalog, layers)
+    machine = machine_of(seen, resolved)
+    pairs = list(zip(seen.windows, seen.contents, strict=True))
+    failed = [(window.name, what.error) for window, what in pairs if what.error]
+    whole = [(window, what) for window, what in pairs if not what.error]
+    if not whole:
+        raise InputError(
+            "holds no checkpoint that was finished" if failed else "holds no checkpoint", where=seen.kept or "the run",
+            remedy="record a job that saves: `ckptcost run -- COMMAND`",
+        )  # fmt: skip
+    s = on_machine(resolved.scenario, machine.job_gpus, machine)
+    world = over_ranges(s, resolved)
+    saves = _held(seen, s, world, machine, "save", [pair for pair in whole if pair[1].of != "load"])
+    loads = _held(seen, s, world, machine, "load", [pair for pair in whole if pair[1].of == "load"])
+    return Gap(seen, resolved, s, machine, saves, loads, failed)
+
+
+def _held(seen: Measured, s: Scenario, world: Scenario, machine: Machine, of: str, pairs: Sequence[tuple[Window, Contents]]) -> Held | None:
+    """`world` is the scenario over its inputs' ranges."""
+    if not pairs:
+        return None
+    modelled = course_of(s, of)
+    taken = [taken_of(window, what, modelled, machine.is_part) for window, what in pairs]
+    bills = [
+        bill_of_load(seen, window, s, machine.gpus) if of == "load" else bill_of_save(seen, window, what.bytes, s, machine.gpus)
+        for window, what in pairs
+    ]
+    measured = mean_course(taken)
+    sized = None if measured is None else with_bytes(s, of, measured.moved_bytes)
+    parts = ranges = None
+    at_size: dict[str, Number] = {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        point, spread = figures_of(s, of, machine), figures_of(world, of, machine)
+        if measured is not None and sized is not None:
+            at_size = figures_of(sized, of, machine)
+            parts = parts_of(modelled, course_of(sized, of), measured)
+            ranges = parts_of(course_of(world, of), course_of(with_bytes(world, of, measured.moved_bytes), of), measured)
+    columns = _columns(taken, bills, machine, of)
+    rows = [_row(name, each, point[name], spread[name], at_size.get(name, nan), machine) for name, each in columns.items()]
+    rows = [_of_durations(row, taken) if row.id == "rate" else row for row in rows]
+    divided = [_divided(name, columns[amount], columns[name], point[amount], point[name])
+               for name, amount in _DIVIDED.items() if name in columns]  # fmt: skip
+    return Held(
+        of, taken, rows, divided, modelled, None if sized is None else course_of(sized, of), measured, parts, ranges,
+        _mean_bill([bill.bill for bill in bills]), modelled_bill(s, of, machine),
+    )  # fmt: skip
+
+
+def _columns(taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: Machine, of: str) -> dict[str, list[Spread]]:
+    """What was measured of each save, by row."""
+    found: dict[str, list[Spread]] = {name: [getattr(one, name) for one in taken] for name in ("bytes", "files", "time", "stall")}
+    if of == "save":
+        found["lag"] = [one.lag for one in taken]
+    found["rate"] = [_rate(one) for one in taken]
+    found["gpu_s"] = [_times(one.stall, machine.gpus) for one in taken]
+    for name in OF_A_LOAD if of == "load" else OF_A_SAVE[:-1]:  # requests have no joules
+        energies = [bill.energies[name] for bill in bills]
+        found[name] = [Spread(e.value, e.low, e.high, e.why) for e in energies]
+    return found
+
+
+def _rate(one: Taken) -> Spread:
+    """From the begin until it is safe, as MLPerf Storage counts it."""
+    if not (one.bytes.known and one.time.known):
+        return absent(one.time.why or one.bytes.why)
+    value, low, high = (float(ratio(one.bytes.value, time_s)) for time_s in (one.time.value, one.time.high, one.time.low))
+    return Spread(value, low, high)
+
+
+def _times(stall: Spread, gpus: float) -> Spread:
+    if isnan(gpus) or not stall.known:
+        return absent(stall.why or "NO_GPU_COUNT")
+    return Spread(stall.value * gpus, stall.low * gpus, stall.high * gpus)
+
+
+def _row(name: str, each: Sequence[Spread], point: Number, spread: Number, at_size: Number, machine: Machine) -> Row:
+    value, known = float(point), [one.value for one in each if one.known]
+    modelled = absent("NOT_MODELLED") if isnan(value) else Spread(value, *p5_p95(spread, value))
+    measured, total = mean_of(each), sum(known) if known else nan
+    return Row(name, UNITS.get(name, "J"), measured, modelled, float(at_size), len(known), total, _apart(name, measured, value, machine))
+
+
+def _of_durations(rate: Row, taken: Sequence[Taken]) -> Row:
+    """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones. Rates have no sum."""
+    known = [(one.bytes.value, one.time.value) for one in taken if one.bytes.known and one.time.known]
+    if not known:
+        return rate
+    bytes_, seconds = (float(sum(column)) for column in zip(*known, strict=True))
+    return rate._replace(measured=rate.measured._replace(value=float(ratio(bytes_, seconds))), total=nan)
+
+
+def _apart(name: str, measured: Spread, modelled: float, machine: Machine) -> str:
+    """Why two known figures are not of the same thing."""
+    if machine.is_part and name in _OF_THE_JOB:
+        return "PART_OF_JOB"
+    return "WITHOUT_LOST_TIME" if name == "slowdown" and (measured.value != 0 or modelled != 0) else ""
+
+
+def _divided(line: str, amounts: Sequence[Spread], joules: Sequence[Spread], amount: Number, joules_modelled: Number) -> Divided:
+    """Of the saves in which both are known."""
+    known = [(one.value, energy.value) for one, energy in zip(amounts, joules, strict=True) if one.known and energy.known]
+    if not known:
+        return Divided(line, nan, nan, nan, float(ratio(joules_modelled, amount)))
+    measured_amount, measured_j = (float(sum(column)) / len(known) for column in zip(*known, strict=True))
+    measured_each, modelled_each = float(ratio(measured_j, measured_amount)), float(ratio(joules_modelled, amount))
+    of_amount, of_each = product_parts(float(amount), modelled_each, measured_amount, measured_each)
+    return Divided(line, float(of_amount), float(of_each), measured_each, modelled_each)
+
+
+def _mean_bill(bills: Sequence[Bill]) -> Bill:
+    """Each line's mean over the saves in which it is known."""
+    lines = []
+    for same in zip(*(bill.lines for bill in bills), strict=True):
+        known: Mapping[str, list[float]] = {q: [float(v) for line in same if (v := getattr(line, q)) == v] for q in QUANTITIES}
+        lines.append(same[0]._replace(**{q: sum(values) / len(values) if values else nan for q, values in known.items()}))
+    return Bill(tuple(lines))

@@ -1,0 +1,167 @@
+"""What a recorded save cost, as a bill of the model's own lines: measured joules at the node, the scenario's PUE, prices and grid factors.
+
+What is not measured is NaN with a code, never 0, and so is what was measured of something else: drive joules are not a storage system's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isnan, nan
+from typing import NamedTuple
+
+from ckptcost.core import carbon, money
+from ckptcost.core.attribution import WHOLE, Cost, excess, spent
+from ckptcost.core.bill import Bill, Cause, Line, crosses_network, is_local, storage_usd_per_j
+from ckptcost.core.domain import Boundary, Scenario
+from ckptcost.core.numeric import ratio
+from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
+from ckptcost.core.windows import Window
+from ckptcost.jobs.measured import Measured
+
+OF_A_SAVE = ("gpu_wait", "host_wait", "slowdown", "storage_write", "network", "requests")
+"""the lines that one save has; the others are of keeping, of failures, or of further tiers"""
+OF_A_LOAD = ("loading",)
+_NODES_OWN = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
+
+
+class MeasuredBill(NamedTuple):
+    """The bill of one window, at the facility."""
+
+    bill: Bill
+    energies: Mapping[str, Energy]
+    """by line: the joules with their range, or the code why there are none"""
+
+
+def gpus_metered(m: Measured) -> float:
+    """Cards whose joules or watts were read; NaN where none was."""
+    return float(len(_of_kind(m.energies.parts, "gpu", "module"))) or nan
+
+
+def load_end_s(window: Window) -> float | None:
+    """When what was read was there: training goes on, or the mark that ends it."""
+    if window.returned_s is not None:
+        return window.returned_s
+    ends = [span.at_s["end"] for span in window.spans if "end" in span.at_s]
+    return max(ends) if len(ends) == len(window.spans) else None
+
+
+def bill_of_save(m: Measured, window: Window, bytes_: float, s: Scenario, gpus: float) -> MeasuredBill:
+    """One save; `gpus` that stood still with it, NaN where nobody knows how many."""
+    waiting = _stall(m, window)
+    gpu_s = nan if window.stall_s is None else gpus * window.stall_s
+    drained = _drained(m, window)
+    slowed_gpu_s = 0.0 if drained.known and window.drain_s == 0 else nan
+    found = {
+        "gpu_wait": (_at_facility(waiting.gpus, s), gpu_s),
+        "host_wait": (_at_facility(waiting.hosts, s), 0.0),
+        "slowdown": (_at_facility(drained, s), slowed_gpu_s),
+        "storage_write": (_at_facility(_stored(m, window, s.tier.boundary), s), 0.0),
+        "network": (unknown("NOT_METERED") if crosses_network(s.tier) else NONE_SPENT, 0.0),
+        "requests": (NONE_SPENT, 0.0),
+    }
+    lines = [_line(s, name, "save", energy, gpu_s_) for name, (energy, gpu_s_) in found.items()]
+    lines[-1] = lines[-1]._replace(cost_usd=_asked_usd(s, bytes_))
+    return MeasuredBill(Bill(tuple(lines)), {name: energy for name, (energy, _) in found.items()})
+
+
+def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> MeasuredBill:
+    """One load: GPUs and hosts from its begin until it is there."""
+    end_s = load_end_s(window)
+    if window.begin_s is None or end_s is None:
+        energy, gpu_s = unknown(window.begin_why or window.returned_why), nan
+    else:
+        seen = _shares(m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in _counted(m)})
+        energy, gpu_s = total([seen.gpus, seen.hosts]), gpus * (end_s - window.begin_s)
+    energy = _at_facility(energy, s)
+    return MeasuredBill(Bill((_line(s, "loading", "failure", energy, gpu_s),)), {"loading": energy})
+
+
+class _Shares(NamedTuple):
+    gpus: Energy
+    hosts: Energy
+    """the rest of the node, as the model means it: fans, boards and power supplies too"""
+
+
+def _of_kind(domains: Iterable[str], *kinds: str) -> list[str]:
+    return [domain for domain in domains if domain.split(":", 1)[0] in kinds]
+
+
+def _counted(m: Measured) -> list[str]:
+    return [*m.energies.parts, *_of_kind(m.energies.wholes, "node")[:1]]
+
+
+def _stall(m: Measured, window: Window) -> _Shares:
+    """Joules while training stood still."""
+    costs = _costs(m, window)
+    return _shares(m, {domain: costs[domain].stall for domain in _counted(m) if domain in costs})
+
+
+def _costs(m: Measured, window: Window) -> dict[str, Cost]:
+    return {cost.domain: cost for cost in m.costs if cost.window == window.name}
+
+
+def _shares(m: Measured, seen: Mapping[str, Energy]) -> _Shares:
+    """GPUs, and the node less them. Packages and memory alone are a fraction of what the model calls a host."""
+    if _of_kind(seen, "module"):
+        return _Shares(unknown("MODULE_METER"), unknown("MODULE_METER"))
+    cards = _of_kind(seen, "gpu")
+    gpus = _whole(total(seen[domain] for domain in cards)) if cards else unknown("NO_GPU_METER")
+    node = next((seen[domain] for domain in _of_kind(seen, "node")), unknown("NO_NODE_METER"))
+    hosts = difference(_whole(node), gpus)
+    return _Shares(gpus, unknown("PARTS_EXCEED_NODE") if hosts.high < 0 else hosts)
+
+
+def _whole(energy: Energy) -> Energy:
+    """Joules of the whole time, or none: those of a part of it would look like a saving."""
+    return energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS", *energy.flags)
+
+
+def _drained(m: Measured, window: Window) -> Energy:
+    """What a drain adds to the power of training; the training time that it takes is not in there."""
+    if window.drain_s == 0:
+        return NONE_SPENT
+    costs = _costs(m, window)
+    node = _of_kind(costs, "node")
+    extras = [costs[domain].extra for domain in (node or m.energies.parts) if domain in costs]
+    return _whole(total(extras)) if extras else unknown("NO_PARTS")
+
+
+def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
+    """Above idle, of the meters that see the storage as the scenario's figure does."""
+    storage = {d: source.channel.boundary for d, source in m.energies.sources.items() if d.split(":", 1)[0] not in _NODES_OWN}
+    mine = [domain for domain, at in storage.items() if at == boundary]
+    if not mine:
+        return unknown("OTHER_BOUNDARY" if storage else "NO_STORAGE_METER")
+    if window.begin_s is None or window.end_s is None:
+        return unknown(window.begin_why or window.durable_why)
+    span = (window.begin_s, window.end_s)
+    idle = {} if m.idle is None else m.idle.domains
+    return total(excess(_whole(spent(m.energies.joules, d, [span])), span[1] - span[0], idle.get(d)) for d in mine)
+
+
+def _at_facility(energy: Energy, s: Scenario) -> Energy:
+    """Meters see no PUE: the scenario's is applied here, once, as the model applies it to its own watts."""
+    return times(energy, float(s.site.pue))
+
+
+def _asked_usd(s: Scenario, bytes_: float) -> float:
+    """The scenario's price of requests, for the bytes that were measured."""
+    if is_local(s.tier) or (isnan(float(s.tier.usd_per_request)) and isnan(float(s.tier.usd_per_byte_s))):
+        return 0.0
+    return float(ratio(bytes_, s.tier.request_bytes) * s.tier.usd_per_request)
+
+
+def _line(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) -> Line:
+    """Quantities first, prices last, as in `core.bill`."""
+    of_storage = name in ("storage_write", "network", "requests")
+    tariff = 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
+    usd = money.electricity_usd(energy.value, storage_usd_per_j(s, s.tier) if of_storage else tariff)
+    if name in ("gpu_wait", "slowdown", "loading"):
+        usd = usd + money.gpu_usd(gpu_s, s.cluster.usd_per_gpu_s)
+    boundary: Boundary = "cluster" if name == "network" else s.tier.boundary if of_storage else "node"
+    return Line(
+        name, cause, "marginal", boundary, energy.value, gpu_s, usd,
+        carbon.operational_kgco2e(energy.value, s.site.kgco2e_per_j),
+        carbon.operational_kgco2e(energy.value, s.site.market_kgco2e_per_j),
+        carbon.embodied_kgco2e(gpu_s, s.cluster.embodied_kgco2e_per_gpu_s),
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""A job under observation: a recorder, and everything that finds its checkpoints, started and ended together in the right order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ckptcost.errors import CkptcostError
+from ckptcost.hooks.wire import Listener
+from ckptcost.jobs.evidence import Evidence
+from ckptcost.jobs.instruments import Instruments
+from ckptcost.jobs.progress import Progress, Save
+from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
+from ckptcost.meters.base import Absence
+from ckptcost.runs.clocks import RealClock, S
+from ckptcost.runs.election import job_run_id
+from ckptcost.runs.header import new_run_id
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
+from ckptcost.watch.bursts import Burster, Bursts
+from ckptcost.watch.grouping import Rules
+from ckptcost.watch.settle import Settling
+from ckptcost.watch.watcher import Settings, Watcher
+
+SETTLE_S = 40.0
+"""Linux writes pages back 30 s after they were made dirty, and looks each 5 s"""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where and how checkpoints are looked for."""
+
+    watch: tuple[Path, ...] = ()
+    create_later: bool = True
+    """a folder that the job makes is waited for"""
+    least_bytes: float = 1e6
+    """smaller saves are no checkpoints"""
+    gap_s: float = 1.0
+    settle_s: float = SETTLE_S
+    """how long after the job's end to wait for what is still in the page cache"""
+
+
+BURST_GAPS = 2.0
+"""a process's own writing pauses longer inside a save than its files do: so many times the gap"""
+
+
+def absent(absence: Absence) -> str:
+    """In a sentence."""
+    return f"{absence.what}: {absence.reason}" + (f" ({absence.remedy})" if absence.remedy else "")
+
+
+class Observer:
+    """`start`, then `follow` a process; `close` ends it whatever happened, and leaves a complete run."""
+
+    def __init__(
+        self, tools: Instruments, look: Look, directory: Path | None = None, *, said: Callable[[Save], None] | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:  # fmt: skip
+        run_id = job_run_id(environ) or new_run_id()
+        self.folder, self._look = folder_for(directory, run_id), look
+        self._clock = RealClock()
+        self.recorder = Recorder(tools.meters, FileSink(self.folder), tools.clock, run_id=run_id)
+        self.progress = Progress(self.recorder.mark, said)
+        self._settling = Settling(self.tell)
+        self._listener: Listener | None = None
+        self._finders: list[Watcher | Burster] = []
+        self._evidence: Evidence | None = None
+        self.problems: list[str] = []
+        self._begun_ns = 0
+
+    def tell(
+        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+    ) -> None:
+        """Everything gets its instant here, so that the recorder and the lines for people agree."""
+        self.progress(name, window, by=by, rank=rank, t_ns=self._clock.now_ns() if t_ns is None else t_ns, **detail)
+        if name == "begin" and by == "watch" and self._evidence is not None:
+            self._evidence.begin(window)
+
+    def _expect(self, within_s: float) -> None:
+        self.recorder.expect(within_s)
+        if self._evidence is not None:
+            self._evidence.sign()
+
+    def _settle(self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int, rank: int | None = None) -> None:
+        """Files are written: what is known of who wrote them, and then when they are safe."""
+        if self._evidence is not None and rank is None:
+            self._evidence.written(window, written_ns, None, [Path(path) for path in paths], not self.progress.hooked)
+        self._settling.follow(window, paths, since_ns=since_ns, written_ns=written_ns, rank=rank)
+
+    def start(self, listen: bool = True) -> dict[str, str]:
+        """The recorder and the folders' watchers run; what a job's environment needs for its hooks to speak to us."""
+        self.recorder.start()
+        rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
+        settings = Settings(rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),))
+        for directory in self._look.watch:
+            watcher = Watcher(directory, self.tell, self._expect, settings=settings, settle=self._settle, closed=self._settling.closed)
+            watcher.start()
+            self._finders.append(watcher)
+        if not listen:
+            return {}
+        try:
+            self._listener = Listener(self.tell, settle=self._settle)
+            return dict(self._listener.environ())
+        except (CkptcostError, OSError) as error:  # a machine without a place for a socket: everything else goes on
+            self.problems.append(f"hooks cannot speak to this recorder: {error}")
+            return {}
+
+    def begin(self, **detail: Any) -> None:
+        """What was asked for begins now; readings from before are its margin."""
+        self._begun_ns = self._clock.now_ns()
+        self.recorder.mark(EDGE, by=ASKED, t_ns=self._begun_ns)
+        if detail:
+            self.recorder.mark(EDGE, by="wrap", t_ns=self._begun_ns, **detail)
+
+    def follow(self, pid: int) -> None:
+        """Without a folder to watch, the process's own writing shows when it saves."""
+        self._evidence = Evidence(pid, self.tell)
+        self._evidence.rest()
+        if not self._look.watch:
+            bursts = Bursts(least_bytes=round(self._look.least_bytes), gap_s=BURST_GAPS * self._look.gap_s)
+            burster = Burster(pid, self.tell, self._expect, self._settle, bursts=bursts)
+            if burster.absence is not None:
+                self.problems.append(absent(burster.absence))
+            burster.start()
+            self._finders.append(burster)
+
+    def look(self) -> None:
+        """Now and then, from whoever waits for the job."""
+        if self._evidence is not None:
+            self._evidence.late()
+            self._evidence.rest()
+
+    def over(self, at_ns: int, wait: Callable[[float], bool], **detail: Any) -> None:
+        """The job has ended: files' last words, then what the page cache still owes, unless `wait(seconds)` says to leave it."""
+        self.recorder.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
+        for finder in self._finders:
+            finder.stop()
+        until_ns = self._clock.now_ns() + round(self._look.settle_s * S)
+        self.look()
+        while self.pending and self._clock.now_ns() < until_ns and not wait(0.1):
+            pass
+        if self._evidence is not None:
+            self._evidence.late(last=True)
+        self._settling.stop(0.0)
+        self.recorder.mark(EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns)
+        self.recorder.expect(MARGIN_S)
+        wait(MARGIN_S)
+
+    @property
+    def pending(self) -> int:
+        """Checkpoints that are written and not known to be safe."""
+        return len(self._settling.pending)
+
+    def close(self) -> None:
+        """Twice is as good as once."""
+        for finder in self._finders:
+            with contextlib.suppress(Exception):
+                finder.stop()
+        with contextlib.suppress(Exception):
+            self._settling.stop(0.0)
+        if self._evidence is not None:
+            self._evidence.close()
+        if self._listener is not None:
+            self._listener.close()
+        self.recorder.stop()
+
+    def troubles(self) -> Iterator[str]:
+        """What went wrong with looking and recording, in words."""
+        yield from self.problems
+        for finder in self._finders:
+            if isinstance(finder, Watcher) and finder.problem:
+                yield finder.problem
+        if problem := self.recorder.stats.problem:
+            yield problem

@@ -1,0 +1,211 @@
+"""Write a checkpoint for real, several times and in two sizes, read it back, and record what that takes.
+
+Marks are set while it happens, so the run of a probe is a run like any other: `report`, `calibrate` and `compare` take it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ckptcost.core.windows import Window
+from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.jobs.instruments import REPLAY, instruments
+from ckptcost.jobs.measure import reviewed
+from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
+from ckptcost.meters.found import Wanted
+from ckptcost.runs.clocks import S, VirtualClock
+from ckptcost.runs.header import new_run_id
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
+from ckptcost.savers.base import Io, Saver, Settings, Shape
+from ckptcost.savers.found import saver_of
+from ckptcost.savers.place import Place
+from ckptcost.savers.shapes import shape_of
+
+PAUSE_S = 1.0
+"""between rounds, so that the next one does not meet the last one's write-back, and idle power is seen"""
+SMALL = 0.25
+"""a second size tells a fixed latency from a rate"""
+SYNC_S = 3600.0
+"""the run's own flushes must not disturb the storage that is measured; a kill loses nothing, a power cut the run"""
+
+
+class Asked(NamedTuple):
+    """What to write, and how often."""
+
+    directory: Path
+    size_bytes: int
+    ranks: int = 8
+    files: int | None = None
+    saver: str = "direct"
+    rounds: int = 3
+    small: bool = True
+    """as many rounds of a quarter of the size"""
+    read: bool = True
+    pause_s: float = PAUSE_S
+    settings: Settings = Settings()
+
+    @property
+    def sizes(self) -> list[int]:
+        """One a round: sizes by turns, so that a drift of the storage falls on both."""
+        each = [self.size_bytes, max(round(self.size_bytes * SMALL), 1)] if self.small else [self.size_bytes]
+        return each * self.rounds
+
+
+class Round(NamedTuple):
+    """One pass, as the engine saw it (None where it was simulated) and as the run has it."""
+
+    number: int
+    of: str
+    """save or load"""
+    size_bytes: float
+    files: float
+    io: Io | None
+    window: Window | None
+
+
+class Probed(NamedTuple):
+    asked: Asked
+    rounds: tuple[Round, ...]
+    measured: Measured
+    folder: Path
+    notes: tuple[str, ...]
+    interrupted: bool
+
+
+class Told(NamedTuple):
+    """How far it is."""
+
+    number: int
+    of: str
+    done: int
+    all: int
+    io: Io | None
+
+
+def probe(
+    asked: Asked, meters: str, wanted: Wanted, directory: Path | None = None, tell: Callable[[Told], None] | None = None
+) -> Probed:  # fmt: skip
+    """Everything that was written is gone afterwards, whatever happens."""
+    if meters.startswith(REPLAY):
+        raise InputError("a replay writes nothing", where="--meters", remedy="`ckptcost report RUN` shows a probe again")
+    if "simulated" in meters.split(","):
+        return _simulated(asked, meters, wanted, directory)
+    saver = saver_of(asked.saver)
+    shapes = {size_bytes: shape_of(size_bytes, ranks=asked.ranks, files=asked.files) for size_bytes in asked.sizes}
+    tools = instruments(meters, replace(wanted, directory=asked.directory if asked.directory.is_dir() else None), 0.0)
+    if not tools.meters:
+        raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
+    with Place(asked.directory, max(asked.sizes)) as place:
+        run_id = new_run_id()
+        folder = folder_for(directory, run_id)
+        recorder = Recorder(tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id)
+        recorder.start()
+        ios: list[tuple[int, str, Io]] = []
+        interrupted = False
+        try:
+            recorder.expect(MARGIN_S + 1.0)
+            time.sleep(MARGIN_S + asked.pause_s)
+            recorder.mark(EDGE, by=ASKED)
+            recorder.mark(EDGE, by="wrap", command=f"probe {asked.saver}", saver=asked.saver, ranks=asked.ranks)
+            _rounds(saver, place, asked, shapes, recorder, ios, tell)
+        except KeyboardInterrupt:
+            interrupted = True
+            if not ios:
+                raise
+        finally:
+            recorder.mark(EDGE, by=ASKED)
+            recorder.expect(MARGIN_S)
+            time.sleep(MARGIN_S)
+            recorder.stop()
+        notes = tuple(dict.fromkeys([*place.notes, *(note for _, _, io in ios for note in io.notes)]))
+    measured = reviewed(folder)
+    windows = {window.name: window for window in measured.windows}
+    rounds = tuple(Round(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios)
+    return Probed(asked, rounds, measured, folder, notes, interrupted)
+
+
+def _label(of: str, number: int) -> str:
+    return f"{of} {number}"
+
+
+def _rounds(
+    saver: Saver,
+    place: Place,
+    asked: Asked,
+    shapes: Mapping[int, Shape],
+    recorder: Recorder,
+    ios: list[tuple[int, str, Io]],
+    tell: Callable[[Told], None] | None,
+) -> None:
+    sizes, passes = asked.sizes, len(asked.sizes) * (2 if asked.read else 1)
+    for number, size_bytes in enumerate(sizes, start=1):
+        shape = shapes[size_bytes]
+        for of in ("save", "load") if asked.read else ("save",):
+            if tell is not None:
+                tell(Told(number, of, len(ios), passes, ios[-1][2] if ios else None))
+            label = _label(of, number)
+            detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | ({"of": "load"} if of == "load" else {})
+            called_ns = recorder.clock.now_ns()
+            recorder.mark(EDGE, by="wrap", t_ns=called_ns)  # single readings are kept from here on
+            try:
+                io = (saver.save if of == "save" else saver.load)(place, shape, asked.settings, number)
+            except BaseException as error:
+                recorder.mark("begin", label, t_ns=called_ns, **detail)
+                recorder.mark("end", label, error=type(error).__name__)
+                raise
+            ios.append((number, of, io))
+            recorder.mark("begin", label, t_ns=io.begin_ns, **detail)  # the engine's own: what it prepared before is not the save's
+            _marks(recorder, label, io)
+            if of == "save" and asked.settings.verify:
+                saver.verify(place, shape, asked.settings, number)
+            time.sleep(asked.pause_s)
+        place.remove(number)
+
+
+def _marks(recorder: Recorder, label: str, io: Io) -> None:
+    """What the engine saw, at the instants at which it was so. A load is over when the last byte is here."""
+    for name, t_ns in io.marks:
+        recorder.mark(name, label, t_ns=t_ns)
+    recorder.mark("returned", label, t_ns=io.returned_ns)
+    recorder.mark("durable", label, t_ns=io.returned_ns if io.durable_ns is None else io.durable_ns, how="fsync", bytes=io.bytes)
+    recorder.mark("end", label, t_ns=io.returned_ns if io.durable_ns is None else max(io.durable_ns, io.returned_ns))
+
+
+def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
+    """A simulated machine whose job saves in the sizes asked for; nothing is written but the run."""
+    from ckptcost.meters import simulated
+    from ckptcost.meters.simulated_plan import Plan, marks
+
+    if meters != "simulated":
+        raise InputError("a simulated machine does not mix with real meters", where="--meters", remedy="give one or the other")
+    given = Plan()
+    scale = asked.size_bytes / given.checkpoint_bytes
+    plan = replace(
+        given, checkpoint_bytes=float(asked.size_bytes), shares=(1.0, SMALL) if asked.small else (1.0,), saves=len(asked.sizes),
+        snapshot_s=given.snapshot_s * scale, write_s=given.write_s * scale, fsync_s=given.fsync_s * scale,
+        interval_s=max(given.interval_s, (given.snapshot_s + given.write_s + given.fsync_s) * scale * 2.0),
+    )  # fmt: skip
+    clock = VirtualClock(0)
+    length_s = plan.first_s + len(asked.sizes) * plan.interval_s
+    run_id = new_run_id()
+    folder = folder_for(directory, run_id)
+    recorder = Recorder(simulated.find(plan, origin_ns=0).meters, FileSink(folder), clock, run_id=run_id)
+    recorder.begin()
+    for mark in marks(plan, 0.0, length_s):
+        recorder.run_until(round(mark.t_s * S))
+        recorder.mark(mark.name, mark.window, by=mark.by, rank=mark.rank, t_ns=round(mark.t_s * S), **mark.detail)
+        recorder.step()
+    recorder.run_until(round((length_s + MARGIN_S) * S))
+    recorder.stop()
+    measured = reviewed(folder)
+    rounds = tuple(
+        Round(n, "save", what.bytes, 1.0, None, window)
+        for n, (window, what) in enumerate(zip(measured.windows, measured.contents, strict=True), start=1)
+    )
+    return Probed(asked, rounds, measured, folder, (), False)

@@ -1,0 +1,55 @@
+"""What training itself says of the saves: its steps, where the job marks them, and the power of its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ckptcost.core.attribution import Joules
+from ckptcost.core.channels import Mark
+from ckptcost.core.dips import Dip, dip, of_joules
+from ckptcost.core.estimates import Estimate
+from ckptcost.core.steps import STEPS, Pace, ends_of, longer, pace, split, stalls
+from ckptcost.core.windows import Window, extent, quiet_before, union
+from ckptcost.jobs.energies import Energies
+
+
+class Steps(NamedTuple):
+    """Of the rank that says most."""
+
+    marked: int
+    usual: Pace
+    stalls_s: Sequence[Estimate]
+    """by window: how much longer its steps took"""
+    more: Estimate
+    """how much longer a step takes while a save drains, as a fraction"""
+
+
+def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], origin_ns: int) -> Steps | None:
+    """None where the job marks no steps."""
+    told = [mark for mark in marks if mark.name == STEPS]
+    if not told:
+        return None
+    ends_s = ends_of(told, origin_ns)
+    parts = split(ends_s, windows)
+    usual = pace(parts.quiet_s)
+    return Steps(len(ends_s), usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s))
+
+
+def dips_of(energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float) -> list[Dip | None]:
+    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU, or no stall to confirm."""
+    gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
+    if not gpus:
+        return [None] * len(windows)
+    mean = of_joules(joules, gpus)
+    channels = [energies.sources[domain].channel for domain in gpus]
+    resolved_s = max(max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0) for channel in channels)
+    busy = union(extent(window) for window in windows)
+    found: list[Dip | None] = []
+    for window in windows:
+        if window.begin_s is None or window.returned_s is None or window.returned_s <= window.begin_s:
+            found.append(None)
+            continue
+        quiet = quiet_before(busy, window.begin_s, since_s)
+        found.append(dip(mean, (window.begin_s, window.returned_s), quiet, resolved_s=resolved_s))
+    return found

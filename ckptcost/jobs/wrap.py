@@ -1,0 +1,179 @@
+"""Run a command, or follow a process that runs already, and record what its checkpoints take."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.jobs.command import Command, Ended
+from ckptcost.jobs.instruments import REPLAY, Instruments, instruments
+from ckptcost.jobs.observe import Look, Observer
+from ckptcost.jobs.progress import Save
+from ckptcost.meters.found import Wanted
+from ckptcost.meters.process import written_of
+from ckptcost.watch.output import Relay, Tokens
+
+
+class Taken(NamedTuple):
+    """A run on disk, and how the job ended."""
+
+    folder: Path
+    run_id: str
+    ended: Ended | None
+    """None of a process that was only followed"""
+    saves: int
+    troubles: tuple[str, ...]
+    why_over: str = ""
+
+
+def _tools(meters: str, wanted: Wanted) -> Instruments:
+    if meters.startswith(REPLAY) or "simulated" in meters.split(","):
+        raise InputError(
+            "a job runs on this machine, so its meters are this machine's", where="--meters", remedy="leave it out, or name meters"
+        )
+    tools = instruments(meters, wanted, 0.0)
+    if not tools.meters:
+        raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
+    return tools
+
+
+def _beside(wanted: Wanted, look: Look) -> Wanted:
+    """Only the disk that the checkpoints go to is read; the folder may come to be later."""
+    if not look.watch:
+        return wanted
+    return replace(wanted, directory=next((path for path in (look.watch[0], *look.watch[0].parents) if path.is_dir()), None))
+
+
+def wrap(
+    argv: Sequence[str], meters: str, wanted: Wanted, look: Look, directory: Path | None = None, *, tokens: Tokens | None = None,
+    said: Callable[[Save], None] | None = None, waiting: Callable[[int], None] | None = None, environ: Mapping[str, str] = os.environ,
+) -> Taken:  # fmt: skip
+    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail."""
+    command = Command(argv)
+    command.check(environ.get("PATH"))
+    command.hold()
+    observer: Observer | None = None
+    try:
+        tools = _tools(meters, _beside(wanted, look))
+        observer = Observer(tools, look, directory, said=said, environ=environ)
+        additions = observer.start()
+        relay = _listening(tokens, observer) if tokens is not None else None
+        observer.begin(command=_spoken(argv))
+        pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
+        observer.follow(pid)
+        if relay is not None:
+            relay.start()
+        ended = command.wait(observer.look, 2.0, resized=None if relay is None else _resizing(relay, pid))
+        if relay is not None:
+            relay.finish()
+            observer.problems += [relay.problem] if relay.problem else []
+        if waiting is not None and observer.pending:
+            waiting(observer.pending)
+        observer.over(ended.at_ns, command.stopped_by_user, exit_status=ended.status, written_bytes=written_of(ended.usage))
+        observer.close()
+        return Taken(observer.folder, observer.recorder.header.run, ended, observer.progress.saves, tuple(observer.troubles()))
+    finally:
+        if observer is not None:
+            observer.close()
+        command.release()
+
+
+def _listening(tokens: Tokens, observer: Observer) -> Relay:
+    """The command's output passes through us, and its lines are marks."""
+
+    def seen(data: bytes, t_ns: int) -> None:
+        for token in tokens.feed(data):
+            observer.tell(token.name, token.window or "output", by="output", t_ns=t_ns)
+
+    return Relay(seen)
+
+
+def _resizing(relay: Relay, pid: int) -> Callable[[], None]:
+    def resize() -> None:
+        if relay.resize():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGWINCH)
+
+    return resize
+
+
+def _spoken(argv: Sequence[str]) -> str:
+    """The command without folders: a run must not tell where its author keeps things."""
+    return " ".join([os.path.basename(argv[0]), *(os.path.basename(word) if word.startswith("/") else word for word in argv[1:])])[:500]
+
+
+def attach(
+    pid: int, meters: str, wanted: Wanted, look: Look, for_s: float | None = None, directory: Path | None = None, *,
+    said: Callable[[Save], None] | None = None, tick: Callable[[Observer], None] | None = None,
+) -> Taken:  # fmt: skip
+    """Follow a process until it ends, the time is over, or the user interrupts."""
+    process = _process(pid)
+    tools = _tools(meters, replace(_beside(wanted, look), pid=pid))
+    why = "time is over"
+    observer: Observer | None = None
+    try:
+        observer = Observer(tools, look, directory, said=said)
+        observer.start(listen=False)
+        observer.begin(attached=pid)
+        observer.follow(pid)
+        until_s = None if for_s is None else time.monotonic() + for_s
+        try:
+            while until_s is None or time.monotonic() < until_s:
+                if _is_over(process):
+                    why = "the process ended"
+                    break
+                observer.look()
+                if tick is not None:
+                    tick(observer)
+                time.sleep(0.25 if until_s is None else max(min(0.25, until_s - time.monotonic()), 0.0))
+        except KeyboardInterrupt:
+            why = "interrupted"
+        observer.over(time.monotonic_ns(), _asleep if why == "the process ended" else _no_wait, why=why)
+    finally:
+        if observer is not None:
+            observer.close()
+        os.close(process)
+    return Taken(observer.folder, observer.recorder.header.run, None, observer.progress.saves, tuple(observer.troubles()), why)
+
+
+def _process(pid: int) -> int:
+    """The process itself, whatever becomes of its number. Raises InputError."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        process = -1
+    except OSError as error:
+        raise InputError(f"cannot be followed ({error.strerror})", where=f"PID {pid}", remedy="give a process, not a thread") from None
+    if process >= 0 and not _is_over(process):
+        return process
+    if process >= 0:
+        os.close(process)
+    raise InputError(
+        "there is no such process", where=f"PID {pid}", remedy="`ps` lists them; a job in a container has another number outside"
+    )
+
+
+def _is_over(process: int) -> bool:
+    """Its main program has ended, whether or not its parent has taken note."""
+    return bool(select.select([process], [], [], 0)[0])
+
+
+def _asleep(for_s: float) -> bool:
+    try:
+        time.sleep(for_s)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _no_wait(for_s: float) -> bool:
+    """The job goes on writing; only the margin is waited for."""
+    return for_s <= 0.1 or _asleep(for_s)

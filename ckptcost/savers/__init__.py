@@ -1,0 +1,1 @@
+"""Programs that really write a checkpoint and read it back."""

@@ -1,0 +1,111 @@
+"""All blocks of a checkpoint moved once, with many requests in flight: what writing, reading and comparing have in common."""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+
+from ckptcost.savers.base import FileShape, Io, Settings, Shape
+from ckptcost.savers.content import Bytes
+from ckptcost.savers.crew import Crew, Span, now_ns
+from ckptcost.savers.dealer import Dealer, Open, naming
+from ckptcost.savers.latencies import Tally
+from ckptcost.savers.page_cache import padded
+from ckptcost.savers.place import Save
+
+
+class Blocks(ABC):
+    """One pass. A thread for each buffer; at most `depth` of them are in `move` at a time."""
+
+    def __init__(self, save: Save, shape: Shape, settings: Settings) -> None:
+        self.save, self.shape, self.settings = save, shape, settings
+        self._crew = Crew()
+        self._slots = threading.BoundedSemaphore(settings.depth)
+        self._ends: list[tuple[int, int]] = []
+
+    @abstractmethod
+    def open(self, file: FileShape) -> int:
+        """The open file."""
+
+    @abstractmethod
+    def move(self, file: Open, offset: int, buffer: Bytes) -> int:
+        """The request that is timed. How many bytes of the buffer count."""
+
+    def before(self, file: Open, offset: int, buffer: Bytes) -> None:  # noqa: B027 - nothing is a good answer
+        """While others are in `move`."""
+
+    def after(self, file: Open, offset: int, moved: Bytes) -> None:  # noqa: B027
+        """With what was moved."""
+
+    def last(self, file: Open) -> Span | None:
+        """When all blocks of a file are through: the time its fsync took."""
+        return None
+
+    def go(self, buffers: list[Bytes]) -> None:
+        dealer = Dealer(self.shape, self.settings.block_bytes, self.open)
+        try:
+            self._crew.run([partial(self._thread, dealer, buffer) for buffer in buffers])
+        finally:
+            dealer.close()
+
+    def _thread(self, dealer: Dealer, buffer: Bytes) -> None:
+        tally, syncs, moved_ns = Tally(), [], 0
+        while not self._crew.stopped and (dealt := dealer.take()):
+            file, offset = dealt
+            with naming(file.shape.name):
+                part = buffer[: padded(file.shape.size_bytes - offset)]
+                if len(part):
+                    self.before(file, offset, part)
+                    with self._slots:
+                        start_ns = now_ns()
+                        count = self.move(file, offset, part)
+                        moved_ns = now_ns()
+                    tally.add((moved_ns - start_ns) * 1e-9)
+                    self.after(file, offset, part[:count])
+                else:
+                    moved_ns = now_ns()
+                if dealer.done(file):
+                    if span := self.last(file):
+                        syncs.append(span)
+                    dealer.finish(file)
+                    self._ends.append((file.shape.rank, now_ns()))
+        self._crew.report(tally, moved_ns, syncs)
+
+    def synced(self, span: Span) -> None:
+        """An fsync of directories, when all files have had theirs."""
+        self._crew.report(Tally(), 0, [span])
+
+    @property
+    def moved_ns(self) -> int:
+        """When the last request returned."""
+        return self._crew.last_ns
+
+    def io(self, begin_ns: int, durable_ns: int | None = None, marks: tuple[tuple[str, int], ...] = (), notes: tuple[str, ...] = ()) -> Io:
+        return told(self._crew, self.shape, self._ends, begin_ns, durable_ns, marks)._replace(notes=notes)
+
+
+def told(
+    crew: Crew, shape: Shape, ends: Sequence[tuple[int, int]], begin_ns: int, durable_ns: int | None, marks: tuple[tuple[str, int], ...]
+) -> Io:
+    """What a crew did; `ends` has (rank, ns) of each file or rank that is through."""
+    span_s = max(crew.last_ns - begin_ns, 1) * 1e-9
+    return Io(
+        begin_ns=begin_ns, returned_ns=crew.last_ns, durable_ns=durable_ns, bytes=shape.size_bytes, files=len(shape.files),
+        fsync_s=crew.fsync_s, latencies_s=crew.tally.latencies(), depth=crew.tally.sum_s / span_s, marks=marks,
+        by_rank_s=by_rank_s(shape.ranks, ends, begin_ns),
+    )  # fmt: skip
+
+
+def by_rank_s(ranks: int, ends: Sequence[tuple[int, int]], begin_ns: int) -> tuple[float, ...]:
+    """Seconds to each rank's last end; NaN of a rank without a file.
+
+    >>> by_rank_s(3, [(1, 10**9), (0, 3 * 10**9), (1, 2 * 10**9)], 0)
+    (3.0, 2.0, nan)
+    """
+    last = [math.nan] * ranks
+    for rank, at_ns in sorted(ends):
+        last[rank] = (at_ns - begin_ns) * 1e-9
+    return tuple(last)

@@ -1,0 +1,30 @@
+"""The engines by name; each is imported when it is asked for, since two of them load PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Final
+
+from ckptcost.errors import UnknownName
+from ckptcost.savers.base import Saver
+
+SAVERS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "direct": ("direct", "Direct", "O_DIRECT, many requests in flight: what the storage can do"),
+    "posix": ("buffered", "Posix", "write and fsync through the page cache: what most programs do"),
+    "torch_save": ("torch_save", "TorchSave", "torch.save, then fsync"),
+    "torch_dcp": ("torch_dcp", "TorchDcp", "torch.distributed.checkpoint.save"),
+    "torch_dcp_async": ("torch_dcp", "TorchDcpAsync", "torch.distributed.checkpoint.async_save"),
+    "safetensors": ("safetensors_saver", "Safetensors", "safetensors.torch.save_file, then fsync"),
+}
+"""module, class, and what it is"""
+
+
+def saver_of(name: str) -> Saver:
+    """Raises UnknownName, and MeterUnavailable where a library is missing."""
+    if name not in SAVERS:
+        raise UnknownName("saver", name, SAVERS, where="--saver", lists=", ".join(SAVERS))
+    module, kind, _ = SAVERS[name]
+    saver = getattr(import_module(f"ckptcost.savers.{module}"), kind)()
+    assert isinstance(saver, Saver)
+    return saver

@@ -1,0 +1,1 @@
+"""Where checkpoints begin and end, without a change to the job: files, processes, output."""

@@ -1,0 +1,94 @@
+"""`ckptcost attach`: a process that runs already is followed and never touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+CKPTCOST = [sys.executable, "-m", "ckptcost"]
+SAVER = """
+import os, sys, time
+folder = sys.argv[1]
+print("ready", flush=True)
+for n in range(int(sys.argv[2])):
+    time.sleep(1.0)
+    with open(os.path.join(folder, f"step_{n}.pt"), "wb") as file:
+        file.write(os.urandom(8 << 20)); file.flush(); os.fsync(file.fileno())
+time.sleep(0.5)
+"""
+
+
+@pytest.fixture
+def environ(tmp_path):
+    return {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+
+
+@pytest.fixture
+def job(tmp_path):
+    folder = tmp_path / "ckpt"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", SAVER, str(folder), "4"], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        yield running, folder
+        if running.poll() is None:
+            running.kill()
+
+
+def attach(environ, *words, **more):
+    return subprocess.run([*CKPTCOST, "attach", *words], capture_output=True, timeout=60, env=environ, check=False, text=True, **more)
+
+
+def test_it_ends_with_the_process_and_has_its_checkpoints(job, environ):
+    running, folder = job
+    done = attach(environ, str(running.pid), "--watch", str(folder), "-f", "json", "--settle", "2 s")
+    assert done.returncode == 0, done.stderr
+    assert running.wait(5) == 0
+    study = json.loads(done.stdout)
+    rows = study["tables"]["windows"]["rows"]
+    assert 3 <= len(rows) <= 4  # it may have begun before we looked
+    assert all(row["bytes"] == 8 << 20 and row["durable"] is not None for row in rows[-3:])
+    assert "the process ended" in done.stderr
+
+
+def test_without_a_folder_its_writing_tells(job, environ):
+    running, _ = job
+    done = attach(environ, str(running.pid), "-f", "json", "--settle", "2 s", "--gap", "0.3 s")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["tables"]["windows"]["rows"]) >= 3
+
+
+def test_for_a_while_leaves_the_process_alone(job, environ):
+    running, folder = job
+    done = attach(environ, str(running.pid), "--watch", str(folder), "--for", "1.5 s")
+    assert done.returncode == 0, done.stderr
+    assert "time is over" in done.stderr
+    assert running.poll() is None
+
+
+def test_ctrl_c_ends_us_with_what_there_is(job, environ):
+    running, folder = job
+    words = [*CKPTCOST, "attach", str(running.pid), "--watch", str(folder), "-f", "json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as us:
+        time.sleep(3.0)
+        us.send_signal(signal.SIGINT)
+        out, said = us.communicate(timeout=30)
+    assert us.returncode == 0, said
+    assert json.loads(out)["kind"] == "measurement"
+    assert "interrupted" in said
+    assert running.poll() is None
+
+
+def test_a_process_that_is_gone_or_none(environ):
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    for pid in (str(gone.pid), "-3", "0"):
+        done = attach(environ, "--", pid) if pid.startswith("-") else attach(environ, pid)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1, done.stderr

@@ -1,0 +1,44 @@
+"""Storage whose rate is known is measured right, and what a page cache hides is seen."""
+
+from __future__ import annotations
+
+import pytest
+from throttled import throttled, why_not
+
+from ckptcost.jobs.probe import Asked, probe
+from ckptcost.jobs.probe_sums import sums
+from ckptcost.meters.found import Wanted
+from ckptcost.savers.base import Settings
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "none")
+
+
+@pytest.fixture(autouse=True)
+def own_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
+
+
+def probed(directory, size_bytes, saver="direct", **more):
+    asked = Asked(directory, size_bytes, ranks=2, saver=saver, rounds=1, small=False, pause_s=0.0, settings=Settings(verify=False), **more)
+    return probe(asked, "block,writeback", Wanted())
+
+
+@pytest.mark.parametrize("mb_per_s", [50, 100, 200])
+def test_a_rate_that_is_known_is_measured_within_five_per_cent(tmp_path, mb_per_s):
+    with throttled(tmp_path, mb_per_s * 1_000_000) as point:
+        written, read = sums(probed(point, mb_per_s * 2_500_000))
+    assert written.rate_bytes_per_s == pytest.approx(mb_per_s * 1e6, rel=0.05)
+    assert read.rate_bytes_per_s == pytest.approx(mb_per_s * 1e6, rel=0.05)
+
+
+def test_a_buffered_save_returns_long_before_it_is_safe(tmp_path):
+    with throttled(tmp_path, 50_000_000) as point:
+        seen = probed(point, 100_000_000, "posix", read=False)
+    (written,) = sums(seen)
+    assert written.rate_bytes_per_s == pytest.approx(50e6, rel=0.05)
+    assert written.returned_s < 0.5 * written.mean_s
+    for window in seen.measured.windows:
+        assert window.stall_s is not None
+        assert window.drain_s is not None
+        assert window.drain_s > window.stall_s

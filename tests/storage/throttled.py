@@ -1,0 +1,64 @@
+"""A file system of our own on a loop device whose writes the kernel's block-I/O controller holds to a rate: storage with a known truth."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+V1 = Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device")
+SHM = Path("/dev/shm")
+READ = "blkio.throttle.read_bps_device"
+
+
+def why_not() -> str:
+    """Why no such file system can be had here; empty where it can."""
+    if os.geteuid() != 0:
+        return "mounting needs root"
+    if missing := [tool for tool in ("losetup", "mkfs.ext4", "mount", "umount") if shutil.which(tool) is None]:
+        return f"{missing[0]} is not installed"
+    if not Path("/dev/loop-control").exists():
+        return "no loop devices here"
+    if not V1.exists():
+        return "no block-I/O controller (blkio.throttle) that may be set for the whole machine"
+    return ""
+
+
+@contextmanager
+def throttled(folder: Path, bytes_per_s: int = 0, size_bytes: int = 700_000_000) -> Iterator[Path]:
+    """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory where it can: only the throttle is slow."""
+    point = folder / "mounted"
+    point.mkdir()
+    with NamedTemporaryFile(dir=SHM if os.access(SHM, os.W_OK) else folder, prefix="throttled-", delete=False) as file:
+        image = Path(file.name)
+        file.truncate(size_bytes)
+    subprocess.run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image)], check=True)
+    device = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        subprocess.run(["mount", device, str(point)], check=True)
+        numbers = os.stat(device).st_rdev
+        which = f"{os.major(numbers)}:{os.minor(numbers)}"
+        try:
+            for control in (V1, V1.with_name(READ)):
+                control.write_text(f"{which} {bytes_per_s}")
+            yield point
+        finally:
+            for control in (V1, V1.with_name(READ)):
+                control.write_text(f"{which} 0")
+            _unmount(point)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=False)
+        image.unlink()
+
+
+def _unmount(point: Path) -> None:
+    for _ in range(50):
+        if subprocess.run(["umount", str(point)], check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.1)
+    subprocess.run(["umount", "--lazy", str(point)], check=True)

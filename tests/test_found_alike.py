@@ -1,0 +1,101 @@
+"""The worked example under `ckptcost run`: every checkpoint is found from outside and from inside, and both say the same."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from throttled import throttled, why_not
+
+from ckptcost.core.joining import joined
+from ckptcost.core.phases import windows_of
+from ckptcost.runs.reader import load
+
+pytest.importorskip("torch", reason="the example needs PyTorch: make torch")
+
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "train_tiny.py")
+STEPS, EVERY = 24, 8
+SAVES = STEPS // EVERY
+NEAR_S = 0.1
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory):
+    """A file system of our own where one can be had: another test that fills the disk must not decide when these saves are safe."""
+    folder = tmp_path_factory.mktemp("storage")
+    if why_not():
+        yield folder
+    else:
+        with throttled(folder) as point:
+            yield point
+
+
+@contextmanager
+def written_back(folder):
+    """Somebody asks for write-back of this file system now and then, so that nobody waits 30 s for it."""
+    over = threading.Event()
+    fd = os.open(folder, os.O_RDONLY)
+
+    def sync():
+        while not over.wait(1.0):
+            ctypes.CDLL(None).syncfs(fd)
+
+    thread = threading.Thread(target=sync)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        os.close(fd)
+
+
+def wrapped(tmp_path, storage, way, *, watch, hooks):
+    environ = {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+    place = storage / tmp_path.name
+    place.mkdir()
+    words = [sys.executable, EXAMPLE, "--dir", str(place), "--save", way, "--steps", str(STEPS), "--every", str(EVERY)]
+    words += ["--keep", "99", *(["--hooks"] if hooks else [])]
+    flags = ["--settle", "40 s", *(["--watch", str(place)] if watch else [])]
+    command = [sys.executable, "-m", "ckptcost", "run", *flags, "--", *words]
+    with written_back(place):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environ, check=False)
+    shutil.rmtree(place)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    return load(folder)
+
+
+@pytest.mark.parametrize("way", ["torch", "torch-tmp", "dcp", "dcp-async", "shards:64"])
+def test_inside_and_outside_agree(tmp_path, storage, way):
+    run = wrapped(tmp_path, storage, way, watch=True, hooks=True)
+    inside = [mark for mark in run.marks if mark.by == "api" and mark.name != "steps"]
+    outside = [mark for mark in run.marks if mark.by == "watch" and mark.window]
+    begins = [[mark.t_s for mark in marks if mark.name == "begin"] for marks in (inside, outside)]
+    assert [len(each) for each in begins] == [SAVES, SAVES]
+    for ours, theirs in zip(*begins, strict=True):
+        assert abs(ours - theirs) <= NEAR_S
+    # what the job says of its safety, what the kernel said of the hook's path, and what it said of the watched files
+    windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
+    assert len(windows) == SAVES
+    for window in windows:
+        said = [mark.t_s for mark in run.marks if mark.name in ("durable", "synced") and window.begin_s <= mark.t_s and mark.window in
+                {window.label, f"{window.label}.pt"} and mark.detail.get("how") != "fsync"]  # fmt: skip
+        assert window.durable_s is not None
+        assert said
+        assert max(said) - min(said) <= NEAR_S, (window.label, said)
+
+
+@pytest.mark.parametrize(("watch", "hooks"), [(True, False), (False, True)])
+def test_either_alone_finds_every_checkpoint_and_when_it_was_safe(tmp_path, storage, watch, hooks):
+    run = wrapped(tmp_path, storage, "torch-tmp", watch=watch, hooks=hooks)
+    windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
+    assert len(windows) == SAVES
+    assert all(window.durable_s is not None for window in windows)

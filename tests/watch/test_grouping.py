@@ -1,0 +1,700 @@
+"""Which files are one checkpoint: the file sequences of real savers, on a clock of the test's own."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckptcost.watch.grouping import Grouping, Rules, Stat, final, numbers_of, same_step, unit_of
+from ckptcost.watch.inotify import FileEvent
+
+S = 1_000_000_000
+MB = 1_000_000
+
+
+class Seen(NamedTuple):
+    label: str
+    begin: float | None
+    written: float | None
+    committed: float | None
+    error: str
+    bytes: int
+    files: int
+
+
+class World:
+    """Files, a clock, and what inotify and lstat would say of them. `at` goes on in time, with readings every 0.15 s on the way."""
+
+    def __init__(self, **rules):
+        self.grouping = Grouping(Rules(**rules))
+        self.now = 100.0
+        self.files: dict[str, list] = {}
+        self.steps = []
+
+    @property
+    def t_ns(self):
+        return round(self.now * S)
+
+    def _stat(self, path):
+        found = self.files.get(path)
+        return Stat(found[0], found[1] + 7 * 10**18, found[1]) if found else None
+
+    def _event(self, kind, path, *, is_dir=False, old="", how="inotify"):
+        stat = None if is_dir or kind == "gone" else self._stat(path)
+        self.grouping.event(FileEvent(self.t_ns, kind, path, is_dir, old, how), stat)
+        self._tick()
+
+    def _tick(self):
+        stats = {path: self._stat(path) for path in self.grouping.wanted(self.t_ns)}
+        self.grouping.read(self.t_ns, stats)
+        self.steps += self.grouping.tick(self.t_ns)
+
+    def at(self, second):
+        until = 100.0 + second
+        while self.grouping.pending or self.grouping.wanted(self.t_ns):
+            step = 0.15 if self.grouping.wanted(self.t_ns) else 0.5
+            if self.now + step >= until:
+                break
+            self.now += step
+            self._tick()
+        self.now = max(self.now, until)
+        return self
+
+    def wait(self, seconds):
+        return self.at(self.now - 100.0 + seconds)
+
+    def mkdir(self, path):
+        self._event("created", path, is_dir=True)
+
+    def open(self, path):
+        """For writing, from nothing."""
+        is_new = path not in self.files
+        self.files[path] = [0, self.t_ns]
+        if is_new:
+            self._event("created", path)
+        self._event("opened", path)
+
+    def grow(self, path, size):
+        self.files[path] = [self.files[path][0] + size, self.t_ns]
+
+    def close(self, path):
+        self._event("closed", path)
+
+    def look_at(self, path):
+        """By a reader."""
+        self._event("opened", path)
+
+    def save(self, path, size=5 * MB, takes=0.0):
+        self.open(path)
+        for _ in range(10 if takes else 1):
+            self.grow(path, size // (10 if takes else 1))
+            self.wait(takes / 10)
+        self.close(path)
+
+    def move(self, old, new):
+        self.files[new] = self.files.pop(old)
+        self._event("moved", new, old=old)
+
+    def move_dir(self, old, new):
+        for path in [path for path in self.files if path.startswith(old + "/")]:
+            self.files[new + path[len(old) :]] = self.files.pop(path)
+        self._event("moved", new, is_dir=True, old=old)
+
+    def move_in(self, path, size):
+        self.files[path] = [size, self.t_ns]
+        self._event("moved", path)
+
+    def delete(self, path):
+        del self.files[path]
+        self._event("gone", path)
+
+    def seen(self, wait=700.0):
+        self.wait(wait)
+        assert self.grouping.pending == 0
+        found = {}
+        for step in self.steps:
+            at = found.setdefault(step.label, defaultdict(lambda: None))
+            at[step.name] = step.t_ns / S - 100.0
+            at["error"] = step.error or at["error"]
+            at["bytes"], at["files"] = step.bytes, step.files
+        return [
+            Seen(k, _r(v["begin"]), _r(v["written"]), _r(v["committed"]), v["error"] or "", v["bytes"], v["files"])
+            for k, v in found.items()
+        ]
+
+
+def _r(value):
+    return None if value is None else round(value, 3)
+
+
+def one(world):
+    (found,) = world.seen()
+    return found
+
+
+# ---- one file ----
+
+
+def test_torch_save_to_one_file():
+    world = World()
+    world.at(1.0).save("ckpt.pt", 8 * MB, takes=2.0)
+    assert one(world) == ("ckpt.pt", 1.0, 3.0, None, "", 8 * MB, 1)
+    assert [step.name for step in world.steps] == ["begin", "written", "end"]
+    (written,) = [step for step in world.steps if step.name == "written"]
+    assert (written.since_ns, written.paths) == (101 * S, ("ckpt.pt",))
+
+
+def test_the_begin_is_told_while_it_is_still_being_written():
+    world = World()
+    world.at(1.0).open("ckpt.pt")
+    world.wait(3.0)
+    assert world.steps == []  # nothing in it yet: may be anything
+    world.grow("ckpt.pt", 2 * MB)
+    world.wait(0.4)
+    assert [(step.name, step.t_ns) for step in world.steps] == [("begin", 101 * S)]
+    assert world.grouping.open == ("ckpt.pt",)
+
+
+def test_torch_save_to_a_temporary_name_and_rename():
+    world = World()
+    world.at(1.0).save("step_7.pt.tmp", takes=1.0)
+    world.at(2.5).move("step_7.pt.tmp", "step_7.pt")
+    assert one(world) == ("step_7.pt", 1.0, 2.0, 2.5, "", 5 * MB, 1)
+
+
+def test_safetensors_names_its_file_at_the_end_and_closes_it_after_that():
+    world = World()
+    world.at(1.0).open(".tmpw51FR2")
+    world.grow(".tmpw51FR2", 5 * MB)
+    world.at(2.0).move(".tmpw51FR2", "weights.safetensors")
+    world.at(2.1).close("weights.safetensors")
+    assert one(world) == ("weights.safetensors", 1.0, 2.1, 2.0, "", 5 * MB, 1)
+
+
+def test_the_same_file_again_and_again_is_a_checkpoint_each_time():
+    world = World()
+    for k in range(3):
+        world.at(10.0 * k + 1).save("last.ckpt", takes=1.0)
+        world.at(10.0 * k + 8).look_at("last.ckpt")  # a reader, long before the next save
+    found = world.seen()
+    assert [each[:3] for each in found] == [("last.ckpt", 1.0, 2.0), ("last.ckpt (2)", 11.0, 12.0), ("last.ckpt (3)", 21.0, 22.0)]
+
+
+def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
+    world = World()
+    world.at(1.0).save("last.ckpt")
+    world.at(6.0)
+    world.files["last.ckpt"] = [5 * MB, world.t_ns]  # cut, written and closed before anybody looked
+    world._event("opened", "last.ckpt")
+    world._event("closed", "last.ckpt")
+    assert [each[:3] for each in world.seen()] == [("last.ckpt", 1.0, 1.0), ("last.ckpt (2)", 6.0, 6.0)]
+
+
+def test_saves_over_the_same_file_by_rename_closer_than_the_gap():
+    world = World()
+    for k in range(3):
+        world.at(1.0 + 0.5 * k).save("last.ckpt.tmp", takes=0.1)
+        world.move("last.ckpt.tmp", "last.ckpt")
+    found = world.seen()
+    assert [each[:4] for each in found] == [
+        ("last.ckpt", 1.0, 1.1, 1.1), ("last.ckpt (2)", 1.5, 1.6, 1.6), ("last.ckpt (3)", 2.0, 2.1, 2.1)
+    ]  # fmt: skip
+
+
+def test_readers_open_no_checkpoint():
+    world = World()
+    world.files["data.pt"] = [900 * MB, 0]
+    for k in range(5):
+        world.at(k + 1.0).look_at("data.pt")
+    world._event("closed", "data.pt")  # opened for writing, and nothing written
+    assert world.seen() == []
+
+
+def test_a_reader_at_the_time_of_a_save_does_not_make_it_begin_earlier():
+    world = World()
+    world.files["last.ckpt"] = [5 * MB, 0]
+    world.at(1.0).look_at("last.ckpt")
+    world.at(5.0).save("last.ckpt", takes=1.0)
+    assert one(world)[:3] == ("last.ckpt", 5.0, 6.0)
+
+
+def test_an_fsync_through_a_second_descriptor_is_no_second_save():
+    world = World()
+    world.at(1.0).save("a.pt", takes=1.0)
+    world.at(2.2).look_at("a.pt")
+    world.at(2.4).close("a.pt")
+    assert one(world)[:3] == ("a.pt", 1.0, 2.0)
+
+
+def test_a_writer_that_never_closes_is_written_when_it_has_been_still():
+    world = World(still_s=5.0)
+    world.at(1.0).open("mapped.bin")
+    world.grow("mapped.bin", 4 * MB)
+    world.at(3.0)
+    world.grow("mapped.bin", 4 * MB)
+    found = one(world)
+    assert found.written == pytest.approx(3.0, abs=0.2)
+    assert [step.how for step in world.steps if step.name == "written"] == ["still"]
+
+
+def test_two_writers_of_one_file_of_which_one_closes_early():
+    world = World()
+    world.at(1.0).open("a.pt")
+    world.grow("a.pt", 2 * MB)
+    world.at(1.5).close("a.pt")
+    for k in range(20):
+        world.at(1.6 + k * 0.2)
+        world.grow("a.pt", MB)
+    world.at(5.6).close("a.pt")
+    assert one(world)[:3] == ("a.pt", 1.0, 5.6)
+
+
+def test_a_file_moved_in_has_no_begin_unless_its_birth_is_known():
+    world = World()
+    world.at(1.0).move_in("step_5.pt", 5 * MB)
+    assert one(world) == ("step_5.pt", None, 1.0, None, "", 5 * MB, 1)
+    world = World()
+    world.at(1.0)
+    world.files["step_5.pt"] = [5 * MB, world.t_ns]
+    world.grouping.event(FileEvent(world.t_ns, "moved", "step_5.pt"), Stat(5 * MB, 1, world.t_ns, world.t_ns - S))
+    assert one(world)[:3] == ("step_5.pt", 0.0, 1.0)
+
+
+def test_a_save_that_had_begun_before_we_looked_has_an_end_and_no_begin():
+    world = World()
+    world.files["a.pt"] = [5 * MB, world.t_ns]
+    world.at(0.01).close("a.pt")
+    assert one(world)[:3] == ("a.pt", None, 0.01)
+
+
+# ---- directories ----
+
+
+def dcp(world, at, top="step_100", ranks=2):
+    world.at(at).mkdir(top)
+    for rank in range(ranks):
+        world.open(f"{top}/__{rank}_0.distcp")
+    for rank in range(ranks):
+        world.at(at + 0.5 + rank / 2)
+        world.grow(f"{top}/__{rank}_0.distcp", 5 * MB)
+        world.close(f"{top}/__{rank}_0.distcp")
+    world.wait(4.0)  # rank 0 gathers
+    world.save(f"{top}/.metadata.tmp", 2000)
+    world.move(f"{top}/.metadata.tmp", f"{top}/.metadata")
+
+
+def test_dcp_directory_with_its_metadata_last():
+    world = World()
+    dcp(world, 1.0)
+    assert one(world) == ("step_100", 1.0, 6.0, 6.0, "", 10 * MB + 2000, 3)
+
+
+def test_dcp_over_the_same_directory():
+    world = World()
+    dcp(world, 1.0)
+    world.delete("step_100/.metadata")
+    dcp(world, 9.0)
+    assert [each[:2] for each in world.seen()] == [("step_100", 1.0), ("step_100 (2)", 9.0)]
+
+
+def test_dcp_killed_before_its_metadata():
+    world = World()
+    world.at(1.0).mkdir("step_100")
+    world.save("step_100/__0_0.distcp", takes=1.0)
+    found = one(world)
+    assert (found.label, found.error) == ("step_100", "unfinished")
+    assert [step.name for step in world.steps] == ["begin", "written", "end"]
+
+
+def test_the_part_of_another_rank_on_a_nodes_own_drive_lacks_nothing():
+    world = World()
+    world.at(1.0).save("step_100/__8_0.distcp", takes=1.0)
+    assert one(world).error == ""
+
+
+def hugging_face(world, top):
+    world.mkdir(top)
+    for name, size in (
+        ("config.json", 800), ("model-00001-of-00002.safetensors", 5 * MB), ("model-00002-of-00002.safetensors", 4 * MB),
+        ("model.safetensors.index.json", 20_000), ("optimizer.pt", 18 * MB), ("scheduler.pt", 1000), ("rng_state_0.pth", 14_000),
+        ("rng_state_1.pth", 14_000), ("trainer_state.json", 3000),
+    ):  # fmt: skip
+        world.save(f"{top}/{name}", size, takes=0.5)
+        if name.endswith("index.json"):
+            world.wait(6.0)  # the optimizer is gathered
+
+
+def test_hugging_face_checkpoint_with_rotation():
+    world = World()
+    hugging_face(world.at(1.0) and world, "checkpoint-500")
+    for name in ("model.safetensors", "optimizer.pt"):
+        world.files[f"checkpoint-400/{name}"] = [5 * MB, 0]
+    for name in ("model.safetensors", "optimizer.pt"):
+        world.delete(f"checkpoint-400/{name}")
+    found = one(world)
+    assert found == ("checkpoint-500", 1.0, 11.5, 11.5, "", 27 * MB + 52_800, 9)
+    assert [step.path for step in world.steps if step.name == "committed"] == ["checkpoint-500/trainer_state.json"]
+
+
+def test_hugging_face_temporary_directory_renamed():
+    world = World()
+    world.at(1.0)
+    hugging_face(world, "tmp-checkpoint-500")
+    world.at(15.0).move_dir("tmp-checkpoint-500", "checkpoint-500")
+    found = one(world)
+    assert found == ("checkpoint-500", 1.0, 11.5, 15.0, "", 27 * MB + 52_800, 9)
+    assert {step.label for step in world.steps} == {"checkpoint-500"}
+
+
+def test_hugging_face_with_deepspeed_inside_is_one():
+    world = World()
+    world.at(1.0).mkdir("checkpoint-500")
+    world.save("checkpoint-500/global_step500/zero_pp_rank_0_mp_rank_00_optim_states.pt")
+    world.save("checkpoint-500/latest", 14)
+    world.save("checkpoint-500/trainer_state.json", 3000)
+    assert one(world)[:4] == ("checkpoint-500", 1.0, 1.0, 1.0)
+
+
+def test_a_temporary_directory_that_is_never_renamed_is_unfinished():
+    world = World()
+    hugging_face(world.at(1.0) and world, "tmp-checkpoint-500")
+    assert one(world).error == "unfinished"
+
+
+def test_megatron_and_its_tracker_beside():
+    world = World()
+    for k, rank in enumerate(("mp_rank_00_000", "mp_rank_01_000")):
+        world.at(1.0 + k * 0.2).save(f"iter_0000100/{rank}/model_optim_rng.pt", takes=2.0)
+    world.at(6.0).save("latest_checkpointed_iteration.txt", 3)
+    assert one(world) == ("iter_0000100", 1.0, 5.0, 6.0, "", 10 * MB, 2)
+
+
+def test_deepspeed_and_its_latest_beside():
+    world = World()
+    for step in (100, 200):
+        for rank in range(4):
+            world.at(step / 2 + rank * 0.1).save(f"run/global_step{step}/bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")
+        world.at(step / 2 + 3.0).save("run/latest", 14)
+    assert world.seen() == [
+        ("global_step100", 50.0, 50.3, 53.0, "", 20 * MB, 4), ("global_step200", 100.0, 100.3, 103.0, "", 20 * MB, 4),
+    ]  # fmt: skip
+
+
+def test_lightning_files():
+    world = World()
+    for epoch, step in ((0, 100), (1, 200)):
+        world.at(step / 10).save(f"lightning_logs/version_0/checkpoints/epoch={epoch}-step={step}.ckpt", takes=1.0)
+    assert [each[:3] for each in world.seen()] == [("epoch=0-step=100.ckpt", 10.0, 11.0), ("epoch=1-step=200.ckpt", 20.0, 21.0)]
+
+
+def test_orbax_names():
+    world = World()
+    top = "100.orbax-checkpoint-tmp-1699999999"
+    world.at(1.0).mkdir(top)
+    inner = f"{top}/default.orbax-checkpoint-tmp-1700000000"
+    world.save(f"{inner}/ocdbt.process_0/d/9f3a", takes=1.0)
+    world.save(f"{inner}/manifest.ocdbt", 500)
+    world.at(3.0).move_dir(inner, f"{top}/default")
+    world.at(3.5).move_dir(top, "100")
+    assert one(world) == ("100", 1.0, 2.0, 3.5, "", 5 * MB + 500, 2)
+
+
+def test_two_asynchronous_saves_in_two_directories_are_two():
+    world = World()
+    world.at(1.0).open("step_100/__0_0.distcp")
+    world.at(2.0).open("step_200/__0_0.distcp")
+    for k in range(10):
+        world.at(2.5 + k / 4)
+        world.grow("step_100/__0_0.distcp", MB)
+        world.grow("step_200/__0_0.distcp", MB)
+    world.at(5.0).close("step_100/__0_0.distcp")
+    world.save("step_100/.metadata", 100)
+    world.at(6.0).close("step_200/__0_0.distcp")
+    world.save("step_200/.metadata", 100)
+    assert [each[:4] for each in world.seen()] == [("step_100", 1.0, 5.0, 5.0), ("step_200", 2.0, 6.0, 6.0)]
+
+
+def test_the_same_name_in_two_places_gives_two_labels():
+    world = World()
+    world.at(1.0).save("a/step_1/x.pt")
+    world.save("b/step_1/x.pt")
+    assert [each.label for each in world.seen()] == ["step_1", "b/step_1"]
+
+
+def test_a_directory_deleted_while_it_is_written_ends_with_an_error():
+    world = World()
+    world.at(1.0).open("step_1/x.pt")
+    world.grow("step_1/x.pt", 5 * MB)
+    world.at(2.0)
+    world.files.clear()
+    world._event("gone", "step_1/x.pt")
+    world._event("gone", "step_1", is_dir=True)
+    assert one(world)[:5] == ("step_1", 1.0, None, None, "gone")
+
+
+# ---- flat shards ----
+
+
+def test_64_flat_shards_of_64_processes_are_one():
+    world = World()
+    names = [f"ckpt_100.rank{rank:02}.pt" for rank in range(64)]
+    for k, name in enumerate(random.Random(3).sample(names, 64)):
+        world.at(1.0 + k * 0.1).save(name, 50_000)  # one after the other, each small
+    assert one(world) == ("ckpt_100", 1.0, 7.3, None, "", 64 * 50_000, 64)
+
+
+def test_a_rank_that_comes_late_belongs_to_the_others():
+    world = World()
+    world.at(1.0).save("ckpt_100.rank0.pt")
+    world.at(20.0).save("ckpt_100.rank1.pt")
+    assert one(world) == ("ckpt_100", 1.0, 20.0, None, "", 10 * MB, 2)
+
+
+def test_flat_shards_that_do_not_overlap_with_short_gaps():
+    world = World()
+    for rank in range(5):
+        world.at(1.0 + rank * 0.9).save(f"ckpt_100.rank{rank}.pt")
+    assert one(world) == ("ckpt_100", 1.0, 4.6, None, "", 25 * MB, 5)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["ckpt_{step}.rank{rank:02}.pt", "step{step}_shard{rank}.bin", "{step}_{rank}.pt", "rank{rank}_step{step}.pt"]
+)
+def test_overlapping_flat_steps_are_two_whatever_the_names_look_like(pattern):
+    world = World()
+    for at, step in ((1.0, 100), (2.0, 200)):
+        world.at(at)
+        for rank in range(4):
+            world.open(pattern.format(step=step, rank=rank))
+            world.grow(pattern.format(step=step, rank=rank), 2 * MB)
+    for at, step in ((4.0, 100), (5.0, 200)):
+        world.at(at)
+        for rank in range(4):
+            world.close(pattern.format(step=step, rank=rank))
+    found = world.seen()
+    assert [each[1:3] + each[6:] for each in found] == [(1.0, 4.0, 4), (2.0, 5.0, 4)]
+
+
+def test_a_bare_number_that_varies_while_files_overlap_counts_ranks():
+    world = World()
+    world.at(1.0)
+    for rank in (3, 17, 0, 20, 1, 10):
+        world.open(f"ckpt_{rank}.pt")
+        world.grow(f"ckpt_{rank}.pt", 2 * MB)
+    world.at(3.0)
+    for rank in (3, 17, 0, 20, 1, 10):
+        world.close(f"ckpt_{rank}.pt")
+    assert one(world).files == 6
+
+
+def test_two_flat_checkpoints_in_a_row_without_a_pause():
+    world = World()
+    world.at(1.0).save("ckpt_100.pt", takes=0.5)
+    world.at(1.6).save("ckpt_200.pt", takes=0.5)
+    assert [each[:3] for each in world.seen()] == [("ckpt_100.pt", 1.0, 1.5), ("ckpt_200.pt", 1.6, 2.1)]
+
+
+def test_files_without_numbers_are_two_when_a_silence_lies_between():
+    world = World()
+    world.at(1.0).save("best.pt", takes=0.5)
+    world.at(3.0).save("last.pt", takes=0.5)
+    assert [each[:3] for each in world.seen()] == [("best.pt", 1.0, 1.5), ("last.pt", 3.0, 3.5)]
+
+
+def test_random_names_that_become_the_same_file_closer_than_the_gap():
+    world = World()
+    for at, name in ((1.0, ".tmpAb12Cd"), (1.4, ".tmpEf34Gh")):
+        world.at(at).save(name, takes=0.1)
+        world.move(name, "m.safetensors")
+    assert [each[:4] for each in world.seen()] == [("m.safetensors", 1.0, 1.1, 1.1), ("m.safetensors (2)", 1.4, 1.5, 1.5)]
+
+
+# ---- what is no checkpoint ----
+
+
+@pytest.mark.parametrize("path", [
+    "train.log", "run/events.out.tfevents.17.host.1.0", "wandb/run-1/files/model.pt", "a.lock", "metrics.jsonl", "core.4711",
+    "p.pt.trace.json",
+])  # fmt: skip
+def test_noise_of_any_size(path):
+    world = World()
+    world.at(1.0).save(path, 50 * MB, takes=1.0)
+    assert world.seen() == []
+
+
+def test_what_stays_small():
+    world = World()
+    world.at(1.0).mkdir("step_1")
+    world.save("step_1/config.json", 999_000)
+    world.save("notes.bin", 999_999)
+    assert world.seen() == []
+
+
+def test_a_metrics_file_rewritten_all_the_time_neither_delays_nor_begins_a_checkpoint():
+    world = World()
+    for k in range(100):
+        world.at(k * 0.3).save("metrics.json", 2000)
+        if k == 30:
+            world.open("ckpt.pt")
+        if 30 <= k < 50:
+            world.grow("ckpt.pt", MB)
+        if k == 50:
+            world.close("ckpt.pt")
+    found = one(world)
+    assert (found.label, found.begin, found.written) == ("ckpt.pt", pytest.approx(9.0, abs=0.01), pytest.approx(15.0, abs=0.01))
+
+
+def test_a_table_that_is_appended_to_is_no_checkpoint_each_time():
+    world = World()
+    world.at(0.0).save("history.txt", 900_000)
+    for k in range(1, 20):
+        world.at(k * 5.0)
+        world.files["history.txt"] = [900_000 + k * 20_000, world.t_ns]
+        world._event("opened", "history.txt")
+        world._event("closed", "history.txt")
+    assert world.seen() == []
+
+
+# ---- the end of the watch ----
+
+
+def test_finish_tells_the_complete_and_ends_the_rest():
+    world = World()
+    world.at(1.0).save("whole.pt")
+    world.open("sub/half.pt")
+    world.grow("sub/half.pt", 5 * MB)
+    world.wait(0.3)
+    world.steps += world.grouping.finish(world.t_ns)
+    assert [(step.label, step.name, step.error) for step in world.steps] == [
+        ("whole.pt", "begin", ""), ("half.pt", "begin", ""), ("whole.pt", "written", ""), ("whole.pt", "end", ""),
+        ("half.pt", "end", "unfinished"),
+    ]  # fmt: skip
+
+
+def test_a_lost_directory_ends_what_is_open():
+    world = World()
+    world.at(1.0).open("a.pt")
+    world.grow("a.pt", 5 * MB)
+    world.wait(0.5)
+    world._event("lost", "", is_dir=True)
+    assert one(world).error == "gone"
+
+
+# ---- properties ----
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(st.integers(1, 30), min_size=1, max_size=4, unique=True),
+    ranks=st.integers(1, 6),
+    style=st.sampled_from(["step_{step}/rank{rank}.pt", "ckpt_{step}.rank{rank}.pt", "iter_{step:07}/mp_rank_{rank:02}/m.pt"]),
+    data=st.data(),
+)
+def test_any_interleaving_of_writers_gives_one_checkpoint_a_step(steps, ranks, style, data):
+    """Each file is opened, grows and is closed, all in any order that a scheduler may choose."""
+    world = World()
+    world.at(1.0)
+    actions = {style.format(step=100 * step, rank=rank): ["open", "grow", "grow", "close"] for step in steps for rank in range(ranks)}
+    size = dict.fromkeys(actions, 0)
+    while actions:
+        name = data.draw(st.sampled_from(sorted(actions)))
+        action = actions[name].pop(0)
+        if action == "grow":
+            size[name] += data.draw(st.integers(MB, 3 * MB))
+            world.grow(name, size[name] - world.files[name][0])
+        else:
+            getattr(world, action)(name)
+        if not actions[name]:
+            del actions[name]
+        world.wait(data.draw(st.sampled_from([0.0, 0.01, 0.3, 0.9])) if len(actions) > 1 else 0.0)
+    found = world.seen(40.0)
+    by_step = {f"{int(each.label.split('_')[1].split('.')[0])}": each for each in found}
+    assert len(found) == len(steps)
+    assert set(by_step) == {str(100 * step) for step in steps}
+    for step, each in by_step.items():
+        mine = sum(amount for name, amount in size.items() if name.startswith((f"step_{step}/", f"ckpt_{step}.", f"iter_{int(step):07}/")))
+        assert each.bytes == mine
+        assert each.files == ranks
+        assert each.begin <= each.written
+        assert each.error == ""
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["created", "opened", "closed", "moved", "gone"]), st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.booleans(),
+    st.sampled_from(["step_1/", "tmp-step_1/", ""]), st.sampled_from([0, 10, 5 * MB, 9 * MB, None]),
+)  # fmt: skip
+
+
+@given(st.lists(EVENTS, max_size=40))
+def test_no_order_of_events_breaks_it_and_every_begin_has_one_end(script):
+    grouping = Grouping()
+    t_ns, steps = S, []
+    for kind, name, other, is_dir, top, size in script:
+        t_ns += S // 7
+        path = top.rstrip("/") if is_dir and top else f"{top}{name}.pt"
+        old = ("step_1" if top == "tmp-step_1/" else "tmp-step_1") if is_dir else f"{top}{other}.pt"
+        stat = None if size is None or is_dir else Stat(size, t_ns, t_ns)
+        grouping.event(FileEvent(t_ns, kind, path, is_dir, old if kind == "moved" and old != path else ""), stat)
+        grouping.read(t_ns, dict.fromkeys(grouping.wanted(t_ns), Stat(6 * MB, t_ns, t_ns)))
+        steps += grouping.tick(t_ns)
+    steps += grouping.finish(t_ns + S)
+    assert grouping.pending == 0
+    assert grouping._of == {}
+    labels = defaultdict(list)
+    for step in steps:
+        labels[step.label].append(step.name)
+        assert step.label
+    for names in labels.values():
+        assert names.count("begin") <= 1
+        assert names.count("end") == 1
+        assert names[-1] == "end"
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(("name", "finished"), [
+    ("tmp-checkpoint-500", "checkpoint-500"), ("checkpoint-500.tmp", "checkpoint-500"), ("100.orbax-checkpoint-tmp-17", "100"),
+    (".tmpXy12Ab", ""),
+    ("tmpab12cd34", ""), ("tmp_step_12", "step_12"), ("ckpt.pt.partial", "ckpt.pt"), ("model.bin.incomplete", "model.bin"),
+    ("x.pt~", "x.pt"),
+    (".ckpt.pt.Xa81bc", "ckpt.pt"), ("ckpt.pt.tmp.12345", "ckpt.pt"), (".metadata", ".metadata"), ("step_100", "step_100"), ("tmp", "tmp"),
+    ("attempt_3", "attempt_3"), ("_tmp_save", "save"), ("last.ckpt", "last.ckpt"),
+])  # fmt: skip
+def test_final_names(name, finished):
+    assert final(name) == finished
+
+
+@pytest.mark.parametrize(("path", "key", "is_unit"), [
+    ("step_100/a.pt", "step_100", True), ("epoch_3/step_100/a.pt", "epoch_3/step_100", True), ("run/100/params/0/x", "run/100", True),
+    ("2024-01-01/12-00-00/last.pt", "2024-01-01/12-00-00", False), ("multirun/0/checkpoints/step_9.pt", "multirun/0/checkpoints", False),
+    ("llama-7b/ckpt.pt", "llama-7b", False), ("20240101/ckpt.pt", "20240101", False), ("final/model/a.pt", "final", False),
+    ("step_100_rank_3/a.pt", "step_100", True), ("version_0/checkpoints/epoch=0-step=5.ckpt", "version_0/checkpoints", False),
+    ("a.pt", "", False),
+    ("last.tmp/a.pt", "last", True), ("epoch_3/step_200.pt", "epoch_3", False),
+    ("checkpoint-500/global_step500/x.pt", "checkpoint-500", True),
+])  # fmt: skip
+def test_units(path, key, is_unit):
+    assert unit_of(path)[1:] == (key, is_unit)
+
+
+@pytest.mark.parametrize(("new", "others", "overlap", "same"), [
+    ("step_200.pt", ["step_100.pt"], True, False), ("step_101.pt", ["step_100.pt"], True, False), ("ckpt_1.pt", ["ckpt_0.pt"], True, True),
+    ("ckpt_2.pt", ["ckpt_1.pt"], False, False), ("optim_100.pt", ["model_100.pt"], True, True),
+    ("optim_200.pt", ["model_100.pt"], True, False),
+    ("optimizer.pt", ["model_100.pt"], True, True), ("model-00002-of-00004.safetensors", ["model-00001-of-00004.safetensors"], False, True),
+    ("200_1.pt", ["100_0.pt", "100_1.pt"], True, False), ("100_7.pt", ["100_0.pt", "100_1.pt"], True, True),
+    ("x.json", ["y.pt"], True, True),
+    ("epoch=1-step=200.ckpt", ["epoch=0-step=100.ckpt"], True, False),
+])  # fmt: skip
+def test_same_step(new, others, overlap, same):
+    assert same_step(new, others, overlap=overlap) is same
+
+
+def test_numbers_that_belong_to_words_count_nothing():
+    assert numbers_of("llama-7b-fp16-step_20.pt").steps == {"step": 20}
