@@ -8,11 +8,14 @@ from functools import cached_property
 from math import nan
 from typing import Final, NamedTuple
 
-from ckptcost.core import dips, gauges, steps
+import numpy as np
+
+from ckptcost.core import gauges
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import OUTSIDE, Contents
 from ckptcost.core.dips import Dip
-from ckptcost.core.estimates import Estimate, Floats
+from ckptcost.core.estimates import Estimate, Floats, absent
+from ckptcost.core.steps import Split
 from ckptcost.core.windows import Stretch, Window, extent, quiet_before, union
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import load_end_s
@@ -75,16 +78,14 @@ class Told:
         ticked = seen.energies.node.ticked_s()
         self._since_s = float(ticked[0, 0]) if len(ticked) else 0.0
 
-    @cached_property
+    @property
     def ends_s(self) -> Floats:
         """Ends of training steps."""
-        node = self.seen.energies.node
-        ahead_ns = node.tables[0][1] if node.tables else 0
-        return steps.ends_of(self.marks, node.origin_ns - ahead_ns)
+        return np.empty(0) if self.seen.steps is None else self.seen.steps.ends_s
 
-    @cached_property
-    def split(self) -> steps.Split:
-        return steps.split(self.ends_s, self.seen.windows)
+    @property
+    def split(self) -> Split:
+        return Split(np.empty(0), np.empty(0)) if self.seen.steps is None else self.seen.steps.split
 
     @cached_property
     def is_of_all(self) -> bool:
@@ -114,7 +115,7 @@ class Told:
 def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
     """Every window, as a round or with the reason why it is none."""
     seen = told.seen
-    stalled = steps.stalls(told.ends_s, seen.windows, steps.pace(told.split.quiet_s))
+    stalled = [absent("NO_STEPS")] * len(seen.windows) if seen.steps is None else seen.steps.stalls_s
     alone = _alone(seen.windows)
     torn = _torn([window for window, what in zip(seen.windows, seen.contents, strict=True) if what.of != "load"])
     rounds: list[Round] = []
@@ -132,7 +133,7 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
         quiet = told.quiet(window.begin_s)
         trains = told.trains(quiet)
         stall_s = nan if window.stall_s is None else window.stall_s
-        dip = _dip(told, window, quiet) if trains and mode != "load" else None
+        dip = seen.dips[place] if trains and mode != "load" else None
         rounds.append(
             Round(
                 told.id, window, mode, what.bytes, what.files, seconds, stall_s, quiet, trains, _ranks_s(window), stalled[place], dip,
@@ -198,11 +199,3 @@ def _ranks_s(window: Window) -> tuple[float, ...]:
         if span.begin_s is not None and last_s is not None:
             found.append(last_s - span.begin_s)
     return tuple(found)
-
-
-def _dip(told: Told, window: Window, quiet: Stretch | None) -> Dip | None:
-    if window.begin_s is None or window.returned_s is None:
-        return None
-    energies = told.seen.energies
-    averaging_s = max((energies.sources[d].channel.averaging_s or 0.0 for d in told.gpus), default=0.0)
-    return dips.dip(dips.of_joules(energies.joules, told.gpus), (window.begin_s, window.returned_s), quiet, resolved_s=averaging_s)

@@ -7,16 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan
+from typing import NamedTuple
 
 from ckptcost.core.channels import Mark, Series
 from ckptcost.core.contents import Contents, contents_of
+from ckptcost.core.joining import joined
 from ckptcost.core.phases import windows_of
 from ckptcost.core.windows import Window
 from ckptcost.jobs.energies import Energies
 from ckptcost.meters.writeback import drained
+from ckptcost.runs.run import Run
 
 NEVER = frozenset({"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE"})
 """of these an empty page cache of this host says nothing"""
+
+
+class Saves(NamedTuple):
+    """What the marks of one host tell."""
+
+    marks: list[Mark]
+    windows: list[Window]
+    contents: list[Contents]
+
+
+def saves_of(run: Run, energies: Energies) -> Saves:
+    """Every save and load of a host: as the job says it, as it was seen from outside, and by write-back where neither knows when it was
+    safe. `energies` needs the host's write-back and disks, no more."""
+    host = energies.node.host
+    marks = joined(mark for mark in run.marks if len(run.hosts) == 1 or mark.detail.get("host") in (None, host))
+    marks += drained_marks(energies, marks)
+    windows = windows_of(marks)
+    return Saves(marks, windows, contents_of(marks, windows))
 
 
 def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:

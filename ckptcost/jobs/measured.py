@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from ckptcost.core import depth
 from ckptcost.core.attribution import Cost, Opportunity, Place, attributed, mean_w, opportunity, own_cost, spent
-from ckptcost.core.channels import Mark
-from ckptcost.core.contents import Contents, contents_of
+from ckptcost.core.contents import Contents
 from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
-from ckptcost.core.joining import joined
-from ckptcost.core.phases import windows_of
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
 from ckptcost.core.windows import Window
-from ckptcost.jobs.drains import drained_marks
+from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.training import Steps, dips_of, steps_seen
 from ckptcost.meters.base import Absence
@@ -155,10 +153,9 @@ def evaluate(
     parts = {domain: spans[domain] for domain in energies.parts}
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
-    marks = joined(_of(run.marks, node.host, len(run.hosts) > 1))
-    marks += drained_marks(energies, marks)
-    windows = [w for w in windows_of(marks) if w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s)]
-    contents = contents_of(marks, windows)
+    told = saves_of(run, energies)
+    inside = [w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s) for w in told.windows]
+    windows, contents = list(compress(told.windows, inside)), list(compress(told.contents, inside))
     at_s = run.wall_s(begin_s)
     places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
     names = [*energies.parts, *wholes]
@@ -172,12 +169,8 @@ def evaluate(
         reconciled(parts, spans[wholes[0]] if wholes else None, boundaries),
         windows, contents, costs, [opportunity(window, gpus) for window in windows], _stored(energies, windows, begin_s, end_s),
         own, own_cpu_s, idle, tuple(absences), stats, dips=dips_of(energies, energies.joules, windows, since_s),
-        steps=steps_seen(marks, windows, node.origin_ns),
+        steps=steps_seen(told.marks, windows, node),
     )  # fmt: skip
-
-
-def _of(marks: Sequence[Mark], host: str, several: bool) -> list[Mark]:
-    return [mark for mark in marks if not several or mark.detail.get("host") in (None, host)]
 
 
 def _stored(energies: Energies, windows: Sequence[Window], begin_s: float, end_s: float) -> list[Stored]:

@@ -22,7 +22,7 @@ from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.watch.bursts import Burster, Bursts
-from ckptcost.watch.grouping import Rules
+from ckptcost.watch.groups import Rules
 from ckptcost.watch.settle import Settling
 from ckptcost.watch.watcher import Settings, Watcher
 

@@ -8,16 +8,18 @@ from typing import NamedTuple
 from ckptcost.core.attribution import Joules
 from ckptcost.core.channels import Mark
 from ckptcost.core.dips import Dip, dip, of_joules
-from ckptcost.core.estimates import Estimate
-from ckptcost.core.steps import STEPS, Pace, ends_of, longer, pace, split, stalls
+from ckptcost.core.estimates import Estimate, Floats
+from ckptcost.core.steps import STEPS, Pace, Split, ends_of, longer, pace, split, stalls
 from ckptcost.core.windows import Window, extent, quiet_before, union
 from ckptcost.jobs.energies import Energies
+from ckptcost.runs.run import Node
 
 
 class Steps(NamedTuple):
     """Of the rank that says most."""
 
-    marked: int
+    ends_s: Floats
+    split: Split
     usual: Pace
     stalls_s: Sequence[Estimate]
     """by window: how much longer its steps took"""
@@ -25,15 +27,15 @@ class Steps(NamedTuple):
     """how much longer a step takes while a save drains, as a fraction"""
 
 
-def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], origin_ns: int) -> Steps | None:
-    """None where the job marks no steps."""
+def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> Steps | None:
+    """None where the job marks no steps. They carry the monotonic clock of their own host."""
     told = [mark for mark in marks if mark.name == STEPS]
     if not told:
         return None
-    ends_s = ends_of(told, origin_ns)
+    ends_s = ends_of(told, node.origin_ns - (node.tables[0][1] if node.tables else 0))
     parts = split(ends_s, windows)
     usual = pace(parts.quiet_s)
-    return Steps(len(ends_s), usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s))
+    return Steps(ends_s, parts, usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s))
 
 
 def dips_of(energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float) -> list[Dip | None]:

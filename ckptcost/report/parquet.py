@@ -15,12 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ckptcost.core.contents import Contents, contents_of
-from ckptcost.core.joining import joined
-from ckptcost.core.phases import windows_of
+from ckptcost.core.contents import Contents
 from ckptcost.core.windows import Window
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.jobs.drains import drained_marks
+from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.report.folders import whole_folder
 from ckptcost.runs import reader
@@ -198,11 +196,9 @@ def _windows(run: Run) -> Iterator[tuple[int, Columns]]:
     """As a report of each host has them: clocks of hosts agree no better than their time of day."""
     rows: list[dict[str, Any]] = []
     for node in run.nodes:
-        marks = joined(mark for mark in run.marks if len(run.nodes) == 1 or mark.detail.get("host") in (None, node.host))
         few = replace(node, channels=tuple(c for c in node.channels if c.quantity in WRITE_BACK))  # the rest would be a day of joules
-        marks += drained_marks(Energies(few), marks)
-        windows = windows_of(marks)
-        rows += [_row(node.host, window, what) for window, what in zip(windows, contents_of(marks, windows), strict=True)]
+        told = saves_of(run, Energies(few))
+        rows += [_row(node.host, window, what) for window, what in zip(told.windows, told.contents, strict=True)]
     yield len(rows), {name: [row[name] for row in rows] for name in _WINDOWS}
 
 

@@ -7,13 +7,26 @@ varies while files overlap counts ranks. What is renamed stays what it was. Read
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Mapping
 
+from ckptcost.watch.groups import File, Group, Opened, Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent
+from ckptcost.watch.names import (
+    COMMIT,
+    CONTAINER,
+    DATA,
+    DISTCP,
+    LITTLE,
+    ONE_OF,
+    PLAIN,
+    POINTER,
+    another_rank,
+    final,
+    is_noise,
+    numbers_of,
+    same_step,
+    unit_of,
+)
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000
@@ -26,318 +39,15 @@ _MOST_READ = 512
 _MOST_KNOWN = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    least_bytes: int = 1_000_000
-    """of a checkpoint, all files together"""
-    gap_s: float = 1.0
-    """files that follow each other closer than that belong together"""
-    still_s: float = 20.0
-    """a file that nobody closes is written when it has not changed for so long"""
-    commit_s: float = 30.0
-    """a directory without a sign of its end may get more so long after its last file"""
-    unfinished_s: float = 600.0
-    """a temporary name, or a part that is missing, so long after the last file: nobody will finish it"""
-
-    @property
-    def small_bytes(self) -> int:
-        """Less than that is a companion, not data."""
-        return self.least_bytes // 16
-
-
-class Stat(NamedTuple):
-    """Of a file, read without opening it."""
-
-    size: int
-    mtime_ns: int
-    """wall time, only to be compared"""
-    wrote_ns: int | None = None
-    """mtime_ns on our clock, where it is lately"""
-    born_ns: int | None = None
-    """its birth on our clock, where it was asked for and is lately"""
-
-
-class Step(NamedTuple):
-    """What is to be told of a checkpoint."""
-
-    name: str
-    """begin, written, committed, end"""
-    label: str
-    t_ns: int
-    path: str
-    bytes: int
-    files: int
-    how: str
-    error: str = ""
-    """of `end`: unfinished, gone"""
-    since_ns: int = 0
-    """of `written`: the begin, or the first instant that is known"""
-    paths: tuple[str, ...] = ()
-    """of `written`: the files, less those of an earlier `written`"""
-
-
-# ---- what names say ----
-
-_RANDOM = re.compile(r"\.?tmp(?=[a-z]*[A-Z0-9])(?:[A-Za-z0-9]{6}|[A-Za-z0-9]{8})(?:\.\w+)?")
-_TEMPORARY = tuple(
-    re.compile(pattern, re.I)
-    for pattern in (
-        r"(.+?)[._-]orbax-checkpoint-tmp(?:-\d+)?",
-        r"[._]*(?:te?mp|partial|incomplete|in_?progress)[-_.]+(.+)",
-        r"\.?(.+?)[-_.](?:te?mp|partial|incomplete|in_?progress|writing|saving|unfinished)(?:[-_.]?[0-9a-z]{1,12})?",
-        r"\.?(.+?)(?:\.part|~)",
-        r"\.(.+\.\w+)\.\w{6}",  # rsync
-    )
-)
-_NOISE = re.compile(
-    r"events\.out\.tfevents\..*|.*\.(?:log(?:\.\d+)?|out|err|lock|sw[px]|pid|wandb|jsonl|csv|nsys-rep|ncu-rep|pyc|db|sqlite3?)|core\.\d+|"
-    r".*\.trace\.json(?:\.gz)?|.*[.-](?:wal|shm|journal)|\.nfs[0-9a-f]+|\.fuse_hidden.*",
-    re.I,
-)
-_NOISE_DIRS = frozenset((
-    "wandb", "mlruns", ".git", "__pycache__", ".hydra", "lost+found", "tensorboard", ".cache", ".snapshot",
-))  # fmt: skip
-_STEP = frozenset((
-    "step", "steps", "iter", "iters", "iteration", "it", "epoch", "ep", "batch", "ba",
-))  # fmt: skip
-_SAVE = frozenset((
-    "ckpt", "checkpoint", "chkpt", "cp", "snapshot", "save",
-))  # fmt: skip
-_RANK = frozenset((
-    "rank", "shard", "part", "tp", "pp", "dp", "mp", "sp", "worker", "proc", "process", "node", "host", "gpu", "zero", "of", "layer",
-    "expert", "world", "chunk", "split", "block", "stage", "slice", "idx", "index", "fsdp", "local", "device",
-))  # fmt: skip
-_PART_DIR = re.compile(
-    r"(?:\w*rank|shard|part|worker|proc|process|node|host|gpu|tp|pp|dp|mp|zero|expert|stage|pytorch_model_fsdp|optimizer)[-_]?\d[\w.]*|default|"
-    r"(?:model_)?weights|model|optimizer|optim|state|states|params|d|ocdbt\.process_\d+|array_metadatas|rng|dist_ckpt|.*\.zarr",
-    re.I,
-)
-_CONTAINER = re.compile(r"(?:checkpoint|ckpt|model|output|result|weight|save|snapshot|run|log)s?", re.I)
-_PLAIN = re.compile(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optim(?:izer)?|consolidated|weights|scheduler|rng_state|", re.I)
-_DATA = re.compile(
-    r".*\.(?:pt|pth|ckpt|bin|safetensors|distcp|pkl|npz|npy|h5|hdf5|msgpack|tar|model|state|gguf|onnx|nemo|params|keras)", re.I
-)
-_COMMIT = re.compile(
-    r"\.metadata|commit_success.*|trainer_state\.json|_CHECKPOINT_METADATA|[._]*(?:success|completed?|done|commit(?:ted)?)|.*\.(?:complete|done)",
-    re.I,
-)
-_POINTER = re.compile(r"(?:latest|last)(?:_checkpoint\w*|_step|_iter)?(?:\.txt|\.json)?|checkpoint", re.I)
-_LITTLE = re.compile(r".*\.(?:json|txt|ya?ml|index|meta)|[^.]+", re.I)
-_ONE_OF = re.compile(r"(.*?)(\d+)-of-(\d+)(.*)")
-_DISTCP = re.compile(r"__(\d+)_\d+\.distcp")
-
-
-def final(name: str) -> str:
-    """A name as it will be when finished; empty for a random one, which says nothing.
-
-    >>> [final(name) for name in ("tmp-checkpoint-500", "ckpt.pt.tmp", "7.orbax-checkpoint-tmp-81", ".tmpw51FR2", "last.ckpt")]
-    ['checkpoint-500', 'ckpt.pt', '7', '', 'last.ckpt']
-    """
-    if _RANDOM.fullmatch(name):
-        return ""
-    return next((found[1] for pattern in _TEMPORARY if (found := pattern.fullmatch(name))), name)
-
-
-def is_noise(path: str) -> bool:
-    """Logs, curves, locks: written beside checkpoints all the time."""
-    *dirs, name = path.split("/")
-    return bool(_NOISE.fullmatch(name)) or not _NOISE_DIRS.isdisjoint(dirs)
-
-
-class Numbers(NamedTuple):
-    """What a name counts."""
-
-    template: str
-    values: tuple[int, ...]
-    kinds: tuple[str, ...]
-    """the word of a step, `save` and `bare` (may be a step or a rank), `rank`, or empty: unknown"""
-    cut: str
-    """the name up to the first rank"""
-
-    @property
-    def steps(self) -> dict[str, int]:
-        return {kind: value for kind, value in zip(self.kinds, self.values, strict=True) if kind in _STEP}
-
-
-@lru_cache(maxsize=4096)
-def numbers_of(name: str) -> Numbers:
-    """
-    >>> numbers_of("ckpt_100.rank07.pt")
-    Numbers(template='ckpt_#.rank#.pt', values=(100, 7), kinds=('save', 'rank'), cut='ckpt_100')
-    """
-    values: list[int] = []
-    kinds: list[str] = []
-    cut = ""
-    for found in re.finditer(r"([A-Za-z]*)([-_=. ]*)(\d+)([A-Za-z]*)", name):
-        word = found[1].lower()
-        before = kinds[-1] if kinds else ""
-        step = next((step for step in _STEP if word == step or (len(step) > 3 and word.endswith(step))), "")
-        kind = ""
-        if name.endswith(".distcp") or word in _RANK or name[found.end(3) :].startswith("-of-"):
-            kind = "rank"
-        elif found[4] and found[4] not in _STEP:
-            kind = ""  # 7b, fp16
-        elif step:
-            kind = step
-        elif word in _SAVE:
-            kind = "save"
-        elif found.start(3) == 0:
-            kind = "bare"
-        elif not word and before == "rank":
-            kind = "rank"
-        if kind == "rank" and not cut:
-            cut = name[: found.start(1)].rstrip("-_=. ")
-        values.append(int(found[3]))
-        kinds.append(kind)
-    return Numbers(re.sub(r"\d+", "#", name), tuple(values), tuple(kinds), cut if "rank" in kinds else name)
-
-
-def _is_unit(name: str) -> bool:
-    """A directory that is a checkpoint by its name."""
-    return any(kind in _STEP or kind == "save" for kind in numbers_of(name).kinds)
-
-
-def unit_of(path: str) -> tuple[str, str, bool]:
-    """The directory that is, or holds, the checkpoint a file belongs to: as it is, as it will be called, and whether it is one by itself.
-
-    >>> unit_of("run/tmp-checkpoint-500/global_step500/zero_rank_0.pt"), unit_of("run/best/model/a.pt")
-    (('run/tmp-checkpoint-500', 'run/checkpoint-500', True), ('run/best', 'run/best', False))
-    """
-    dirs = path.split("/")[:-1]
-    finals = [final(each) or each for each in dirs]
-    units = [at for at, each in enumerate(finals) if _is_unit(each)]
-    bare = [at for at, each in enumerate(finals) if each.isdigit() and not re.fullmatch(r"(19|20)\d{6}", each)]
-    temporary = [at for at, each in enumerate(finals) if each != dirs[at] or not final(each)]
-    if units:
-        last = set(numbers_of(finals[units[-1]]).values)
-        at = next(at for at in units if last & set(numbers_of(finals[at]).values))
-    elif bare or temporary:
-        at = (bare or temporary)[0]
-    else:
-        at = -1
-    inner = numbers_of(final(path.rpartition("/")[2]))
-    steps = set(inner.steps.values()) or ({*inner.values} if bare and not units and "save" in inner.kinds else set())
-    if at < 0 or (steps and not steps & set(numbers_of(finals[at]).values)):  # many saves in a directory that counts something else
-        while len(dirs) > 1 and _PART_DIR.fullmatch(dirs[-1]):
-            dirs.pop()
-        there = "/".join(dirs)
-        return there, there, False
-    named = finals[: at + 1]
-    named[at] = numbers_of(named[at]).cut or named[at]
-    return "/".join(dirs[: at + 1]), "/".join(named), True
-
-
-def _apart(a: int, b: int) -> bool:
-    """Steps are counted in round numbers, ranks are not."""
-    return a != b and a % 10 == 0 and b % 10 == 0
-
-
-def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
-    """Whether a name may belong to the checkpoint of the others, which lie in the same directory."""
-    name = numbers_of(final(new))
-    known = [numbers_of(final(other)) for other in others]
-    for other in known:
-        shared = name.steps.keys() & other.steps.keys()
-        if shared:
-            return all(name.steps[word] == other.steps[word] for word in shared)
-    alike = [other for other in known if other.template == name.template]
-    if not alike:
-        first = next((value for value, kind in zip(name.values, name.kinds, strict=True) if kind != "rank"), None)
-        theirs = [value for other in known for value, kind in zip(other.values, other.kinds, strict=True) if kind != "rank"]
-        return first is None or not theirs or any(not _apart(first, value) for value in theirs)
-    free = [place for place, kind in enumerate(name.kinds) if kind != "rank"]
-    varied = {place for place in free if len({other.values[place] for other in alike}) > 1}
-    nearest = min(alike, key=lambda other: sum(other.values[place] != name.values[place] for place in free))
-    differ = [place for place in free if nearest.values[place] != name.values[place]]
-    if all(place in varied for place in differ):
-        return True  # a number that varied while they overlapped, or none
-    if len(differ) > 1 or (len(free) > 1 and name.kinds[differ[0]] == "save") or (varied and differ[0] not in varied):
-        return False
-    if len(free) == 1 and name.kinds[differ[0]] in ("save", "bare") and not overlap:
-        return False
-    value = name.values[differ[0]]
-    return any(not _apart(value, other.values[differ[0]]) for other in alike)
-
-
-def another_rank(new: str, others: Iterable[str]) -> bool:
-    """Whether the names differ in a rank and in nothing else: however late, that is the same checkpoint."""
-    name = numbers_of(final(new))
-    for other in map(numbers_of, map(final, others)):
-        if "rank" in name.kinds and other.template == name.template and other.values != name.values:
-            pairs = zip(name.kinds, name.values, other.values, strict=True)
-            if all(kind == "rank" or mine == theirs for kind, mine, theirs in pairs):
-                return True
-    return False
-
-
-# ---- what happens ----
-
-
-@dataclass(slots=True)
-class _File:
-    begin_ns: int | None
-    changed_ns: int
-    size: int = 0
-    mtime_ns: int = 0
-    before: int = 0
-    """bytes that were there already and stayed"""
-    closed_ns: int | None = None
-    how: str = "inotify"
-    told: bool = False
-
-
-@dataclass(slots=True)
-class _Opened:
-    """A file that somebody opened: a reader, as long as it does not change."""
-
-    first_ns: int
-    stat: Stat | None
-    looked: bool = False
-
-
-@dataclass(slots=True)
-class _Group:
-    unit: str
-    key: str
-    is_unit: bool
-    since_ns: int
-    files: dict[str, _File] = field(default_factory=dict)
-    label: str = ""
-    began: bool = False
-    commit: tuple[int, str, str] | None = None
-    """when, what, how it is known"""
-    is_sure: bool = False
-    """that the commit is one"""
-    gone_bytes: int = 0
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.size - file.before for file in self.files.values())
-
-    @property
-    def may_grow(self) -> bool:
-        """A directory, or files of ranks, may get more long after the last one."""
-        return self.is_unit or any("rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files)
-
-    def data(self, small_bytes: int) -> dict[str, _File]:
-        """Without companions, if it has anything else; a directory's files all count."""
-        large = {path: file for path, file in self.files.items() if file.size - file.before >= small_bytes or file.closed_ns is None}
-        return self.files if self.is_unit or not any(file.size >= small_bytes for file in large.values()) else large
-
-    @property
-    def is_open(self) -> bool:
-        return any(file.closed_ns is None for file in self.files.values())
-
-
 class Grouping:
     """`event` and `read` put in, `tick` gives what is certain by then; `finish` at the end."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
         self._small = self.rules.small_bytes
-        self._groups: list[_Group] = []
-        self._of: dict[str, _Group] = {}
-        self._opened: dict[str, _Opened] = {}
+        self._groups: list[Group] = []
+        self._of: dict[str, Group] = {}
+        self._opened: dict[str, Opened] = {}
         self._made: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._labels: dict[str, str] = {}
@@ -361,7 +71,7 @@ class Grouping:
     def likely(self) -> bool:
         """Signs of a checkpoint that is not told yet: a directory with a step in its name, a file that looks or grows like one."""
         return any(
-            not group.began and (group.is_unit or group.bytes >= self._small or any(map(_DATA.fullmatch, group.files)))
+            not group.began and (group.is_unit or group.bytes >= self._small or any(map(DATA.fullmatch, group.files)))
             for group in self._groups
         )
 
@@ -448,7 +158,7 @@ class Grouping:
         if before is None or before.looked:
             if len(self._opened) > _MOST_KNOWN:
                 self._opened.clear()
-            self._opened[path] = _Opened(t_ns, stat)
+            self._opened[path] = Opened(t_ns, stat)
         known = group.files[path].size if group is not None else self._known.get(path, 0)
         if stat is not None and (stat.size < known or stat.size == 0 or event.how in ("mtime", "scan")):
             self._changed(path, t_ns, stat, event.how)
@@ -516,13 +226,13 @@ class Grouping:
 
     def _start(self, path: str, begin_ns: int | None, t_ns: int, stat: Stat | None, how: str, before: int = 0) -> None:
         group = self._place(path, t_ns)
-        file = group.files[path] = _File(begin_ns, t_ns, how=how)
+        file = group.files[path] = File(begin_ns, t_ns, how=how)
         self._of[path] = group
-        if stat is not None and 0 < before < stat.size and not _DATA.fullmatch(path):
+        if stat is not None and 0 < before < stat.size and not DATA.fullmatch(path):
             file.before = before  # appended to
         self._sized(file, t_ns, stat)
 
-    def _sized(self, file: _File, t_ns: int, stat: Stat | None) -> None:
+    def _sized(self, file: File, t_ns: int, stat: Stat | None) -> None:
         if stat is None or (stat.size, stat.mtime_ns) == (file.size, file.mtime_ns):
             return
         if stat.size < file.size:
@@ -531,7 +241,7 @@ class Grouping:
         if file.closed_ns is None:
             file.changed_ns = t_ns
 
-    def _place(self, path: str, t_ns: int) -> _Group:
+    def _place(self, path: str, t_ns: int) -> Group:
         """The group that a file which begins now belongs to."""
         unit, key, is_unit = unit_of(path)
         name = path.rpartition("/")[2]
@@ -548,7 +258,7 @@ class Grouping:
                 return group
         made_ns = self._made.pop(unit, None)  # it begins one checkpoint, not the next in the same directory too
         since_ns = made_ns if is_unit and made_ns is not None and t_ns - made_ns < MADE_NS else t_ns
-        group = _Group(unit, key, is_unit, since_ns)
+        group = Group(unit, key, is_unit, since_ns)
         self._groups.append(group)
         return group
 
@@ -565,7 +275,7 @@ class Grouping:
             self._rename(old, new)
             group = self._of[new]
             self._sized(group.files[new], t_ns, stat)
-            if final(name) == name and (not group.is_unit or _COMMIT.fullmatch(name)):
+            if final(name) == name and (not group.is_unit or COMMIT.fullmatch(name)):
                 group.commit, group.is_sure = (t_ns, new, event.how), True
             self._sign(new, t_ns, event.how)
         elif not old and stat is not None:  # it came whole, from where we do not see
@@ -581,7 +291,7 @@ class Grouping:
         if len(group.files) > 1:
             file = group.files.pop(path)
             since_ns = file.begin_ns if file.begin_ns is not None else file.changed_ns
-            self._of[path] = _Group(group.unit, group.key, group.is_unit, since_ns, {path: file})
+            self._of[path] = Group(group.unit, group.key, group.is_unit, since_ns, {path: file})
             self._groups.append(self._of[path])
 
     def _gone(self, t_ns: int, path: str) -> None:
@@ -602,12 +312,12 @@ class Grouping:
             return
         if mine is not None and not mine.is_open and mine.bytes >= self.rules.least_bytes:
             stem = any(other != path and other.startswith(path.rpartition(".")[0]) for other in mine.files)
-            if _COMMIT.fullmatch(name) or _POINTER.fullmatch(name):
+            if COMMIT.fullmatch(name) or POINTER.fullmatch(name):
                 mine.commit, mine.is_sure = (t_ns, path, how), True
-            elif _LITTLE.fullmatch(name) and (mine.is_unit or stem) and final(name) == name:
+            elif LITTLE.fullmatch(name) and (mine.is_unit or stem) and final(name) == name:
                 mine.commit = (t_ns, path, how)
             return
-        if _POINTER.fullmatch(name):
+        if POINTER.fullmatch(name):
             for group in reversed(self._groups):
                 above = group.unit.rpartition("/")[0] if group.is_unit else group.unit
                 if above == top and group is not mine and not group.is_open and group.bytes >= self.rules.least_bytes:
@@ -652,11 +362,11 @@ class Grouping:
             self._end(group, t_ns, "unfinished" if group.is_open else "")
         return self.tick(t_ns)
 
-    def _last_ns(self, group: _Group) -> int:
+    def _last_ns(self, group: Group) -> int:
         last_ns = max(file.changed_ns for file in group.data(self._small).values())
         return max(last_ns, group.commit[0]) if group.commit is not None else last_ns
 
-    def _turn(self, group: _Group, t_ns: int) -> None:
+    def _turn(self, group: Group, t_ns: int) -> None:
         rules = self.rules
         for file in group.files.values():
             if file.closed_ns is None and t_ns - file.changed_ns >= rules.still_s * S:
@@ -676,7 +386,7 @@ class Grouping:
             elif quiet_s >= (rules.commit_s if group.may_grow else rules.gap_s):
                 self._drop(group)
 
-    def _patience_s(self, group: _Group) -> float:
+    def _patience_s(self, group: Group) -> float:
         rules = self.rules
         if self._lacks(group):
             return rules.unfinished_s
@@ -684,7 +394,7 @@ class Grouping:
             return rules.gap_s * (5.0 if group.is_unit else 1.0)
         return rules.commit_s if group.may_grow else 3.0 * rules.gap_s
 
-    def _lacks(self, group: _Group) -> bool:
+    def _lacks(self, group: Group) -> bool:
         """It is not what it is going to be: a temporary name, a part of several that is not there, no metadata from rank 0."""
         names = [path.rpartition("/")[2] for path in group.files]
         unit = group.unit.rpartition("/")[2]
@@ -694,16 +404,16 @@ class Grouping:
             return True
         parts: dict[tuple[str, str, str], set[str]] = {}
         for name in names:
-            found = _ONE_OF.fullmatch(name)
+            found = ONE_OF.fullmatch(name)
             if found:
                 parts.setdefault((found[1], found[3], found[4]), set()).add(found[2])
         if any(len(there) < int(of) for (_, of, _), there in parts.items()):
             return True
-        return any((found := _DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names) and ".metadata" not in names
+        return any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names) and ".metadata" not in names
 
     # ---- telling ----
 
-    def _label(self, group: _Group, *, sure: bool) -> str:
+    def _label(self, group: Group, *, sure: bool) -> str:
         """Empty as long as nothing is known that would do, unless it must be said now."""
         data = list(group.data(self._small))
         names = [path.rpartition("/")[2] for path in data]
@@ -721,7 +431,7 @@ class Grouping:
                     : next((at for at, (a, b) in enumerate(zip(common, name, strict=False)) if a != b), min(len(common), len(name)))
                 ]
             base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
-        if above and not _CONTAINER.fullmatch(above) and _PLAIN.fullmatch(base.partition(".")[0]):
+        if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
             base = above
         base = base or above or names[0]
         return self._unique(base, f"{group.key}/{base}" if group.key else base)
@@ -736,7 +446,7 @@ class Grouping:
         self._labels[name] = key
         return name
 
-    def _begin(self, group: _Group, *, sure: bool) -> None:
+    def _begin(self, group: Group, *, sure: bool) -> None:
         if group.began:
             return
         group.label = group.label or self._label(group, sure=sure)
@@ -748,7 +458,7 @@ class Grouping:
             path = group.unit if group.is_unit else min(group.data(self._small))
             self._say(group, "begin", begin[0], path, begin[1])
 
-    def _begin_of(self, group: _Group) -> tuple[int, str] | None:
+    def _begin_of(self, group: Group) -> tuple[int, str] | None:
         known = [(file.begin_ns, file.how) for file in group.data(self._small).values() if file.begin_ns is not None]
         if not known:
             return None
@@ -756,11 +466,11 @@ class Grouping:
         return (group.since_ns, first[1]) if group.is_unit and group.since_ns < first[0] else first
 
     def _say(
-        self, group: _Group, name: str, t_ns: int, path: str, how: str, error: str = "", since_ns: int = 0, paths: tuple[str, ...] = ()
+        self, group: Group, name: str, t_ns: int, path: str, how: str, error: str = "", since_ns: int = 0, paths: tuple[str, ...] = ()
     ) -> None:
         self._out.append(Step(name, group.label, t_ns, path, group.bytes, len(group.files), how, error, since_ns, paths))
 
-    def _written(self, group: _Group) -> None:
+    def _written(self, group: Group) -> None:
         self._begin(group, sure=True)
         paths = [path for path, file in group.files.items() if not file.told]
         data = group.data(self._small)
@@ -773,7 +483,7 @@ class Grouping:
         path = group.unit if group.is_unit else max(data, key=lambda each: data[each].changed_ns)
         self._say(group, "written", last[0], path, last[1], since_ns=min(first, group.since_ns), paths=tuple(sorted(paths)))
 
-    def _end(self, group: _Group, t_ns: int, error: str) -> None:
+    def _end(self, group: Group, t_ns: int, error: str) -> None:
         """All that is still to be said of it. Nothing, if it never was large enough."""
         if group not in self._groups:
             return
@@ -791,7 +501,7 @@ class Grouping:
             self._say(group, "end", t_ns if error else self._last_ns(group), path, "", error)
         self._drop(group)
 
-    def _drop(self, group: _Group) -> None:
+    def _drop(self, group: Group) -> None:
         self._groups.remove(group)
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()

@@ -20,7 +20,8 @@ from ckptcost.errors import InputError
 from ckptcost.meters.kept import why
 from ckptcost.watch.base import Expect, Tell
 from ckptcost.watch.filesystems import Mounted, born_ns, kind_of, monotonic_ns
-from ckptcost.watch.grouping import Grouping, Rules, Stat, Step
+from ckptcost.watch.grouping import Grouping
+from ckptcost.watch.groups import Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent, Inotify
 from ckptcost.watch.polling import Polling
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptcost.watch.grouping import Grouping, Rules, Stat, final, numbers_of, same_step, unit_of
+from ckptcost.watch.grouping import Grouping
+from ckptcost.watch.groups import Rules, Stat
 from ckptcost.watch.inotify import FileEvent
+from ckptcost.watch.names import final, numbers_of, same_step, unit_of
 
 S = 1_000_000_000
 MB = 1_000_000

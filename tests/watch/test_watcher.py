@@ -18,7 +18,7 @@ from ckptcost.core.channels import Mark
 from ckptcost.core.contents import contents_of
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import InputError
-from ckptcost.watch.grouping import Rules
+from ckptcost.watch.groups import Rules
 from ckptcost.watch.watcher import Settings, Watcher, printable
 
 MB = 1_000_000

@@ -40,7 +40,7 @@ def training_told(m: Measured) -> list[str]:
     """What training's own steps and the power of its GPUs say."""
     said = []
     if m.steps is not None and m.steps.usual.step_s.known:
-        line = f"{counted(m.steps.marked, 'training step')} marked, {duration(m.steps.usual.step_s.value)} each outside saves"
+        line = f"{counted(len(m.steps.ends_s), 'training step')} marked, {duration(m.steps.usual.step_s.value)} each outside saves"
         held = [stall.value for stall in m.steps.stalls_s if stall.known]
         line += f"; by them a save holds training up for {duration(sum(held) / len(held))}" if held else ""
         more = m.steps.more

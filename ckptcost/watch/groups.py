@@ -1,0 +1,114 @@
+"""What a grouping of files knows: its rules, what it is told of files, what it tells, and the groups in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ckptcost.watch.names import final, numbers_of
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    least_bytes: int = 1_000_000
+    """of a checkpoint, all files together"""
+    gap_s: float = 1.0
+    """files that follow each other closer than that belong together"""
+    still_s: float = 20.0
+    """a file that nobody closes is written when it has not changed for so long"""
+    commit_s: float = 30.0
+    """a directory without a sign of its end may get more so long after its last file"""
+    unfinished_s: float = 600.0
+    """a temporary name, or a part that is missing, so long after the last file: nobody will finish it"""
+
+    @property
+    def small_bytes(self) -> int:
+        """Less than that is a companion, not data."""
+        return self.least_bytes // 16
+
+
+class Stat(NamedTuple):
+    """Of a file, read without opening it."""
+
+    size: int
+    mtime_ns: int
+    """wall time, only to be compared"""
+    wrote_ns: int | None = None
+    """mtime_ns on our clock, where it is lately"""
+    born_ns: int | None = None
+    """its birth on our clock, where it was asked for and is lately"""
+
+
+class Step(NamedTuple):
+    """What is to be told of a checkpoint."""
+
+    name: str
+    """begin, written, committed, end"""
+    label: str
+    t_ns: int
+    path: str
+    bytes: int
+    files: int
+    how: str
+    error: str = ""
+    """of `end`: unfinished, gone"""
+    since_ns: int = 0
+    """of `written`: the begin, or the first instant that is known"""
+    paths: tuple[str, ...] = ()
+    """of `written`: the files, less those of an earlier `written`"""
+
+
+@dataclass(slots=True)
+class File:
+    begin_ns: int | None
+    changed_ns: int
+    size: int = 0
+    mtime_ns: int = 0
+    before: int = 0
+    """bytes that were there already and stayed"""
+    closed_ns: int | None = None
+    how: str = "inotify"
+    told: bool = False
+
+
+@dataclass(slots=True)
+class Opened:
+    """A file that somebody opened: a reader, as long as it does not change."""
+
+    first_ns: int
+    stat: Stat | None
+    looked: bool = False
+
+
+@dataclass(slots=True)
+class Group:
+    unit: str
+    key: str
+    is_unit: bool
+    since_ns: int
+    files: dict[str, File] = field(default_factory=dict)
+    label: str = ""
+    began: bool = False
+    commit: tuple[int, str, str] | None = None
+    """when, what, how it is known"""
+    is_sure: bool = False
+    """that the commit is one"""
+    gone_bytes: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size - file.before for file in self.files.values())
+
+    @property
+    def may_grow(self) -> bool:
+        """A directory, or files of ranks, may get more long after the last one."""
+        return self.is_unit or any("rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files)
+
+    def data(self, small_bytes: int) -> dict[str, File]:
+        """Without companions, if it has anything else; a directory's files all count."""
+        large = {path: file for path, file in self.files.items() if file.size - file.before >= small_bytes or file.closed_ns is None}
+        return self.files if self.is_unit or not any(file.size >= small_bytes for file in large.values()) else large
+
+    @property
+    def is_open(self) -> bool:
+        return any(file.closed_ns is None for file in self.files.values())
