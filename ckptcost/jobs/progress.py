@@ -65,7 +65,8 @@ class Progress:
         if t_ns is None or not window:
             return None
         with self._lock:
-            if name == "begin" and detail.get("of") != "load":
+            # a job that speaks for itself is told once, under its own labels
+            if name == "begin" and detail.get("of") != "load" and not (by == "watch" and self.hooked):
                 self._open.setdefault(window, _Open(t_ns))
             one = self._open.get(window)
             if one is None:

@@ -13,20 +13,16 @@ from ckptcost.watch.groups import File, Group, Opened, Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent
 from ckptcost.watch.names import (
     COMMIT,
-    CONTAINER,
     DATA,
-    DISTCP,
     LITTLE,
-    ONE_OF,
-    PLAIN,
     POINTER,
     another_rank,
     final,
     is_noise,
-    numbers_of,
     same_step,
     unit_of,
 )
+from ckptcost.watch.telling import Telling
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000
@@ -50,8 +46,7 @@ class Grouping:
         self._opened: dict[str, Opened] = {}
         self._made: dict[str, int] = {}
         self._known: dict[str, int] = {}
-        self._labels: dict[str, str] = {}
-        self._out: list[Step] = []
+        self._telling = Telling(self._small)
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -252,7 +247,7 @@ class Grouping:
                 return group
             names = [each.rpartition("/")[2] for each in group.data(self._small)]
             overlap = group.is_open
-            near = overlap or t_ns - self._last_ns(group) <= round(self.rules.gap_s * S)
+            near = overlap or t_ns - group.last_ns(self._small) <= round(self.rules.gap_s * S)
             told = bool(group.files) and all(file.told for file in group.files.values())
             if another_rank(name, names) or (near and not told and same_step(name, names, overlap=overlap)):
                 return group
@@ -353,7 +348,7 @@ class Grouping:
         """What is certain by now."""
         for group in list(self._groups):
             self._turn(group, t_ns)
-        told, self._out = self._out, []
+        told, self._telling.out = self._telling.out, []
         return told
 
     def finish(self, t_ns: int) -> list[Step]:
@@ -362,25 +357,21 @@ class Grouping:
             self._end(group, t_ns, "unfinished" if group.is_open else "")
         return self.tick(t_ns)
 
-    def _last_ns(self, group: Group) -> int:
-        last_ns = max(file.changed_ns for file in group.data(self._small).values())
-        return max(last_ns, group.commit[0]) if group.commit is not None else last_ns
-
     def _turn(self, group: Group, t_ns: int) -> None:
         rules = self.rules
         for file in group.files.values():
             if file.closed_ns is None and t_ns - file.changed_ns >= rules.still_s * S:
                 file.closed_ns, file.how = file.changed_ns, "still"
-        quiet_s = (t_ns - self._last_ns(group)) / S
+        quiet_s = (t_ns - group.last_ns(self._small)) / S
         large = group.bytes >= rules.least_bytes
         if large:
-            self._begin(group, sure=False)
+            self._telling.begin(group, sure=False)
         if any(file.closed_ns is None for file in group.data(self._small).values()):
             if not large and t_ns - group.since_ns > rules.unfinished_s * S:
                 self._drop(group)  # a log under another name
         elif quiet_s >= rules.gap_s:
             if large:
-                self._written(group)
+                self._telling.written(group)
                 if quiet_s >= self._patience_s(group):
                     self._end(group, t_ns, "")
             elif quiet_s >= (rules.commit_s if group.may_grow else rules.gap_s):
@@ -388,117 +379,28 @@ class Grouping:
 
     def _patience_s(self, group: Group) -> float:
         rules = self.rules
-        if self._lacks(group):
+        if group.lacks(self._small):
             return rules.unfinished_s
         if group.is_sure:
             return rules.gap_s * (5.0 if group.is_unit else 1.0)
         return rules.commit_s if group.may_grow else 3.0 * rules.gap_s
-
-    def _lacks(self, group: Group) -> bool:
-        """It is not what it is going to be: a temporary name, a part of several that is not there, no metadata from rank 0."""
-        names = [path.rpartition("/")[2] for path in group.files]
-        unit = group.unit.rpartition("/")[2]
-        if (group.is_unit and final(unit) != unit) or any(
-            final(p.rpartition("/")[2]) != p.rpartition("/")[2] for p in group.data(self._small)
-        ):
-            return True
-        parts: dict[tuple[str, str, str], set[str]] = {}
-        for name in names:
-            found = ONE_OF.fullmatch(name)
-            if found:
-                parts.setdefault((found[1], found[3], found[4]), set()).add(found[2])
-        if any(len(there) < int(of) for (_, of, _), there in parts.items()):
-            return True
-        return any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names) and ".metadata" not in names
-
-    # ---- telling ----
-
-    def _label(self, group: Group, *, sure: bool) -> str:
-        """Empty as long as nothing is known that would do, unless it must be said now."""
-        data = list(group.data(self._small))
-        names = [path.rpartition("/")[2] for path in data]
-        above = group.key.rpartition("/")[2]
-        if group.is_unit:
-            base = final(above)
-            return self._unique(base or above, group.key) if base or sure else ""
-        base = numbers_of(final(names[0])).cut
-        if not final(names[0]) and not sure:
-            return ""
-        if len(names) > 1 and base == final(names[0]):
-            common = names[0]
-            for name in names:
-                common = common[
-                    : next((at for at, (a, b) in enumerate(zip(common, name, strict=False)) if a != b), min(len(common), len(name)))
-                ]
-            base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
-        if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
-            base = above
-        base = base or above or names[0]
-        return self._unique(base, f"{group.key}/{base}" if group.key else base)
-
-    def _unique(self, base: str, key: str) -> str:
-        """Two places get two names, as long as their paths differ; then they are counted."""
-        label = base if self._labels.get(base, key) == key else key
-        count, name = 1, label
-        while name in self._labels and (count == 1 or name in self._labels):
-            count += 1
-            name = f"{label} ({count})"
-        self._labels[name] = key
-        return name
-
-    def _begin(self, group: Group, *, sure: bool) -> None:
-        if group.began:
-            return
-        group.label = group.label or self._label(group, sure=sure)
-        if not group.label:
-            return
-        group.began = True
-        begin = self._begin_of(group)
-        if begin is not None:
-            path = group.unit if group.is_unit else min(group.data(self._small))
-            self._say(group, "begin", begin[0], path, begin[1])
-
-    def _begin_of(self, group: Group) -> tuple[int, str] | None:
-        known = [(file.begin_ns, file.how) for file in group.data(self._small).values() if file.begin_ns is not None]
-        if not known:
-            return None
-        first = min(known)
-        return (group.since_ns, first[1]) if group.is_unit and group.since_ns < first[0] else first
-
-    def _say(
-        self, group: Group, name: str, t_ns: int, path: str, how: str, error: str = "", since_ns: int = 0, paths: tuple[str, ...] = ()
-    ) -> None:
-        self._out.append(Step(name, group.label, t_ns, path, group.bytes, len(group.files), how, error, since_ns, paths))
-
-    def _written(self, group: Group) -> None:
-        self._begin(group, sure=True)
-        paths = [path for path, file in group.files.items() if not file.told]
-        data = group.data(self._small)
-        if not any(path in data for path in paths):
-            return
-        for path in paths:
-            group.files[path].told = True
-        last = max((file.closed_ns or file.changed_ns, file.how) for file in data.values())
-        first = min((file.begin_ns if file.begin_ns is not None else file.changed_ns) for file in group.files.values())
-        path = group.unit if group.is_unit else max(data, key=lambda each: data[each].changed_ns)
-        self._say(group, "written", last[0], path, last[1], since_ns=min(first, group.since_ns), paths=tuple(sorted(paths)))
 
     def _end(self, group: Group, t_ns: int, error: str) -> None:
         """All that is still to be said of it. Nothing, if it never was large enough."""
         if group not in self._groups:
             return
         if group.bytes >= self.rules.least_bytes or group.began:
-            if not error and self._lacks(group):
+            if not error and group.lacks(self._small):
                 error = "unfinished"
             if error == "gone" or group.is_open:
-                self._begin(group, sure=True)
+                self._telling.begin(group, sure=True)
             else:
-                self._written(group)
+                self._telling.written(group)
             path = group.unit if group.is_unit else min(group.data(self._small))
             if group.commit is not None and not error:
-                self._say(group, "committed", *group.commit)
+                self._telling.say(group, "committed", *group.commit)
                 path = group.commit[1] if not group.is_unit else path
-            self._say(group, "end", t_ns if error else self._last_ns(group), path, "", error)
+            self._telling.say(group, "end", t_ns if error else group.last_ns(self._small), path, "", error)
         self._drop(group)
 
     def _drop(self, group: Group) -> None:

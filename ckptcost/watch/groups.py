@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ckptcost.watch.names import final, numbers_of
+from ckptcost.watch.names import DISTCP, ONE_OF, final, numbers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +112,25 @@ class Group:
     @property
     def is_open(self) -> bool:
         return any(file.closed_ns is None for file in self.files.values())
+
+    def last_ns(self, small_bytes: int) -> int:
+        """The last thing that happened to it."""
+        last_ns = max(file.changed_ns for file in self.data(small_bytes).values())
+        return max(last_ns, self.commit[0]) if self.commit is not None else last_ns
+
+    def lacks(self, small_bytes: int) -> bool:
+        """It is not what it is going to be: a temporary name, a part of several that is not there, no metadata from rank 0."""
+        names = [path.rpartition("/")[2] for path in self.files]
+        unit = self.unit.rpartition("/")[2]
+        if (self.is_unit and final(unit) != unit) or any(
+            final(p.rpartition("/")[2]) != p.rpartition("/")[2] for p in self.data(small_bytes)
+        ):
+            return True
+        parts: dict[tuple[str, str, str], set[str]] = {}
+        for name in names:
+            found = ONE_OF.fullmatch(name)
+            if found:
+                parts.setdefault((found[1], found[3], found[4]), set()).add(found[2])
+        if any(len(there) < int(of) for (_, of, _), there in parts.items()):
+            return True
+        return any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names) and ".metadata" not in names
