@@ -14,6 +14,10 @@ OUTSIDE: Final = "watch"
 """who speaks for the whole checkpoint, not for one rank's part of it"""
 
 
+GONE: Final = "gone"
+"""its files were deleted or moved away"""
+
+
 class Contents(NamedTuple):
     """Of one window."""
 
@@ -74,7 +78,7 @@ def _contents(marks: Sequence[Mark]) -> Contents:
         _amount(marks, "files"),
         _said(marks, "path"),
         _said(marks, "of") or "save",
-        _said(marks, "error"),
+        _error(marks),
         str(evidence.detail.get("how", evidence.by)) if evidence else "",
         _said(marks, "durable_why"),
         _number(durable.detail.get("unsure_s")) if durable else nan,
@@ -96,6 +100,17 @@ def _amount(marks: Sequence[Mark], key: str) -> float:
                 whole.append(value)
             of_rank[mark.rank] = max(of_rank[mark.rank], value)
     return max(whole) if whole else sum(of_rank.values()) if of_rank else nan
+
+
+def _error(marks: Sequence[Mark]) -> str:
+    """What ended it. Not what became of it later: a checkpoint that is written and then deleted to make room was saved."""
+    done = False
+    for mark in marks:
+        error = mark.detail.get("error")
+        if error and not (done and error == GONE):
+            return str(error)
+        done = done or mark.name in ("written", "synced", "durable")
+    return ""
 
 
 def _said(marks: Sequence[Mark], key: str) -> str:

@@ -10,17 +10,18 @@ import contextlib
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ckptcost.meters.process import children_of
 from ckptcost.runs.clocks import S
 from ckptcost.watch.base import Tell
 from ckptcost.watch.fsyncs import Fsyncs
-from ckptcost.watch.writers import Writers
+from ckptcost.watch.writers import Writer, Writers
 
 REST_NS = 2 * S
-LATE_NS = 3 * S
-"""after a save was found to be written, syncs of it are looked at so long"""
+LATE_NS = 7 * S
+"""after a save was found to be written, what comes after is waited for so long"""
 PROCFS = Path("/proc")
 
 
@@ -35,6 +36,16 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+@dataclass
+class _Written:
+    paths: tuple[Path, ...]
+    last_ns: int
+    """its last file was closed, or what came after"""
+    verdicts: Sequence[Writer]
+    """who wrote, where it may be judged"""
+    until_ns: int
+
+
 class Evidence:
     """Told by those who watch: `sign` that something may begin, `begin`, `written`. Each call is some tens of us a process."""
 
@@ -44,8 +55,8 @@ class Evidence:
         self._fsyncs = Fsyncs(lambda: descendants(pid), tell)
         self._lock = threading.Lock()
         self._open: set[str] = set()
-        self._late: dict[str, tuple[Sequence[Path], int]] = {}
-        """written, and maybe being synced still: the paths, and until when to look"""
+        self._late: dict[str, _Written] = {}
+        """written, and maybe being synced or renamed still"""
         self._signed_ns = self._rested_ns = 0
         self._alone = True
 
@@ -81,28 +92,36 @@ class Evidence:
         with self._lock:
             self._open.discard(window)
             alone = self._alone
-        if paths:
-            with self._lock:
-                self._late[window] = paths, time.monotonic_ns() + LATE_NS
-        verdicts = self._writers.end(size_bytes)
-        if not (returned and alone and verdicts):
-            return
-        still = [verdict.stood_still for verdict in verdicts]
-        if all(still):
-            self._tell("returned", window, by="watch", t_ns=t_ns, how="main-thread", code=verdicts[0].code)
-        else:
-            odd = next(verdict for verdict in verdicts if not verdict.stood_still)
-            self._tell("note", window, by="watch", t_ns=t_ns, returned_why=odd.why or odd.code)
+        verdicts = self._writers.end(size_bytes) if returned else []
+        judged = verdicts if alone else []
+        with self._lock:
+            self._late[window] = _Written(tuple(paths), t_ns, judged, time.monotonic_ns() + LATE_NS)
+
+    def committed(self, window: str, t_ns: int) -> None:
+        """Renamed, or its last small file is there: the same thread did that before it went on."""
+        with self._lock:
+            if one := self._late.get(window):
+                one.last_ns = max(one.last_ns, t_ns)
 
     def late(self, last: bool = False) -> None:
-        """Syncs that have ended since; who syncs a file through another descriptor does it after the file was closed."""
+        """What came after the last file was closed: a sync through another descriptor, a rename. Training went on after them."""
         with self._lock:
             now_ns = time.monotonic_ns()
-            due = {window: paths for window, (paths, until_ns) in self._late.items() if last or now_ns >= until_ns}
+            due = {window: one for window, one in self._late.items() if last or now_ns >= one.until_ns}
             for window in due:
                 del self._late[window]
-        for window, paths in due.items():
-            self._fsyncs.mark(window, paths)
+        for window, one in due.items():
+            synced = self._fsyncs.mark(window, one.paths) if one.paths else None
+            self._say(window, one.verdicts, max(one.last_ns, synced.over_ns if synced else 0))
+
+    def _say(self, window: str, verdicts: Sequence[Writer], t_ns: int) -> None:
+        if not verdicts:
+            return
+        odd = next((verdict for verdict in verdicts if not verdict.stood_still), None)
+        if odd is None:
+            self._tell("returned", window, by="watch", t_ns=t_ns, how="main-thread", code=verdicts[0].code)
+        else:
+            self._tell("note", window, by="watch", t_ns=t_ns, returned_why=odd.why or odd.code)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):

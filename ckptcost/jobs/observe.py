@@ -77,8 +77,11 @@ class Observer:
     ) -> None:
         """Everything gets its instant here, so that the recorder and the lines for people agree."""
         self.progress(name, window, by=by, rank=rank, t_ns=self._clock.now_ns() if t_ns is None else t_ns, **detail)
-        if name == "begin" and by == "watch" and self._evidence is not None:
-            self._evidence.begin(window)
+        if by == "watch" and self._evidence is not None and t_ns is not None:
+            if name == "begin":
+                self._evidence.begin(window)
+            elif name == "committed":
+                self._evidence.committed(window, t_ns)
 
     def _expect(self, within_s: float) -> None:
         self.recorder.expect(within_s)

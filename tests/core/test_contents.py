@@ -100,3 +100,10 @@ def test_the_order_of_marks_does_not_matter(told, random):
                 most[rank] = max(most.get(rank, 0.0), each)
         if len(windows) == 2 and most:
             assert abs(size - sum(most.values())) <= 1e-9 * sum(most.values())
+
+
+def test_a_checkpoint_that_was_deleted_to_make_room_was_saved():
+    marks = [Mark(0.0, "begin", "a"), Mark(1.0, "written", "a", 0, "watch"), Mark(2.0, "end", "a", 0, "watch", {"error": "gone"})]
+    assert of(marks)[0].error == ""
+    assert of([marks[0], marks[2]])[0].error == "gone"
+    assert of([*marks[:2], Mark(2.0, "end", "a", 0, "watch", {"error": "unfinished"})])[0].error == "unfinished"
