@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from ckptcost.catalog.writing import write_whole
 from ckptcost.errors import OutputError, brief
@@ -22,8 +24,22 @@ def write(pieces: Iterable[str], path: str | None) -> None:
         return
     if not path:
         raise OutputError("-o names no file")
+    if (stream := _already_open(str(path))) is not None:
+        stream.writelines(pieces)
+        stream.flush()
+        return
     try:
         write_whole(pieces, Path(os.path.realpath(str(path))))  # the link's target, not the link
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise OutputError(f"{brief(path, 200)}: could not be written ({reason})") from None
+
+
+def _already_open(path: str) -> TextIO | None:
+    """Our own stdout or stderr under another name, as `-o /dev/stdout > log`: replacing the file would take away what is in it."""
+    with contextlib.suppress(OSError, ValueError):
+        there = os.stat(path)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and os.path.samestat(there, os.fstat(stream.fileno())):
+                return stream
+    return None

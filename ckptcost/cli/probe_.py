@@ -67,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
     wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
     known_kinds(needed)
     catalog = Catalog()
+    if not options.directory:
+        raise InputError("names no folder", where="DIR")
     if not 1 <= options.rounds <= 1000:
         raise InputError("expected 1 to 1000", where="--rounds")
     block_bytes = round(flag_value("--block", options.block, "bytes"))

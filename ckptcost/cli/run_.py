@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from ckptcost.cli import meter_flags, watch_flags
-    from ckptcost.errors import InputError
+    from ckptcost.errors import InputError, OutputError
     from ckptcost.jobs.command import end_alike
     from ckptcost.jobs.wrap import wrap
     from ckptcost.watch.output import Tokens
@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("names no command", where="ckptcost run", remedy="e.g. ckptcost run -- python train.py")
     if options.record == "":
         raise InputError("names no folder", where="--record")
+    if options.output and options.output != "-" and not Path(options.output).absolute().parent.is_dir():
+        raise OutputError(f"{options.output}: there is no such folder to write the report into")
     look = watch_flags.look_of(options)
     tokens = Tokens([_token(text) for text in options.token]) if options.token else None
     folder = None if options.record is None else Path(options.record)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Final
 
 from ckptcost.core.channels import Mark
@@ -17,6 +18,10 @@ from ckptcost.core.windows import Window
 
 ADDED: Final = ("written", "synced", "committed", "durable")
 """what is taken over from the watcher where the job does not say it"""
+KERNEL: Final = ("cachestat", "fiemap")
+"""evidence from the page cache"""
+JOURNAL_S: Final = 5.0
+"""a sync and an empty page cache so far apart are not about the same write"""
 SLACK_S: Final = 0.25
 """a watched begin may be told so much before the hook's: an event queue and two threads lie between"""
 
@@ -29,7 +34,7 @@ def joined(marks: Iterable[Mark]) -> list[Mark]:
     >>> [(mark.t_s, mark.name, mark.window) for mark in joined(told)]
     [(1.0, 'begin', 'step 9'), (3.0, 'returned', 'step 9'), (9.0, 'durable', 'step 9')]
     """
-    everything = list(marks)
+    everything = _settled(list(marks))
     inside = [mark for mark in everything if mark.by != OUTSIDE]
     outside = [mark for mark in everything if mark.by == OUTSIDE]
     saves = [window for window in windows_of(inside) if window.begin_s is not None]
@@ -39,15 +44,32 @@ def joined(marks: Iterable[Mark]) -> list[Mark]:
     watched = windows_of(outside)
     labels = {window.label for window in watched}
     found = [mark for mark in outside if mark.window not in labels]
-    shares: defaultdict[str, list[Contents]] = defaultdict(list)
+    shares: defaultdict[str, list[tuple[Window, Contents]]] = defaultdict(list)
     homes = {save.name: save for save in saves}
     for window, its, what in zip(watched, by_window(outside, watched), contents_of(outside, watched), strict=True):
         home = _home(window, saves, paths)
         found += its if home is None else _under(home, its)
         if home is not None:
-            shares[home.name].append(what)
-    found += [_together(homes[name], parts) for name, parts in shares.items() if all(part.bytes == part.bytes for part in parts)]
+            shares[home.name].append((window, what))
+    together = [_together(homes[name], parts) for name, parts in shares.items()]
+    found += [mark for mark in together if mark.detail["bytes"] == mark.detail["bytes"]]
     return sorted(inside + found, key=lambda mark: mark.t_s)
+
+
+def _settled(marks: list[Mark]) -> list[Mark]:
+    """Where a sync of all files was seen to end, that is when they were safe: an empty page cache may be seen before the journal is
+    written, and a little after."""
+    synced = {(mark.window, mark.rank): mark.t_s for mark in marks if mark.by == OUTSIDE and mark.name == "synced"}
+    return [
+        mark
+        for mark in marks
+        if not (
+            mark.by == OUTSIDE
+            and mark.name == "durable"
+            and mark.detail.get("how") in KERNEL
+            and abs(mark.t_s - synced.get((mark.window, mark.rank), inf)) <= JOURNAL_S
+        )
+    ]
 
 
 def _path(marks: Iterable[Mark]) -> str:
@@ -72,10 +94,12 @@ def _same(path: str, label: str) -> bool:
     return bool(name) and (name == label or name.split(".")[0] == label.split(".", maxsplit=1)[0])
 
 
-def _together(home: Window, parts: Sequence[Contents]) -> Mark:
-    """A remark with what all watched saves within a hooked one hold together."""
+def _together(home: Window, parts: Sequence[tuple[Window, Contents]]) -> Mark:
+    """A remark with what all watched saves within a hooked one hold together. What has no begin is the hook's own path, whose files are
+    counted where nobody watches the folder."""
     assert home.begin_s is not None
-    amounts: dict[str, object] = {"bytes": sum(part.bytes for part in parts), "files": sum(part.files for part in parts)}
+    seen = [what for window, what in parts if window.begin_s is not None] or [what for _, what in parts]
+    amounts: dict[str, object] = {"bytes": sum(part.bytes for part in seen), "files": sum(part.files for part in seen)}
     return Mark(home.begin_s, "note", home.label, home.spans[0].rank, OUTSIDE, amounts)
 
 
@@ -85,7 +109,7 @@ def _under(home: Window, marks: Sequence[Mark]) -> list[Mark]:
     for one in marks:
         mark = one._replace(detail={key: value for key, value in one.detail.items() if key not in ("bytes", "files")})
         for span in home.spans:
-            if mark.name in ADDED and mark.name not in span.at_s:
+            if mark.name in ADDED and mark.name not in span.at_s and not (mark.name == "durable" and "synced" in span.at_s):
                 found.append(mark._replace(window=home.label, rank=span.rank))
                 continue
             if span is home.spans[0] and mark.detail:

@@ -49,10 +49,9 @@ class Span(NamedTuple):
 
     @property
     def durable_s(self) -> float | None:
-        """`durable`, but not before a sync that was seen to end: an empty page cache is not yet an empty journal. Without it the later of
-        `synced` and `committed`. A rename alone makes nothing durable."""
+        """An explicit `durable` has the last word; else the later of `synced` and `committed`. A rename alone makes nothing durable."""
         if "durable" in self.at_s:
-            return max(self.at_s["durable"], self.at_s.get("synced", self.at_s["durable"]))
+            return self.at_s["durable"]
         return max(self.at_s["synced"], self.at_s.get("committed", self.at_s["synced"])) if "synced" in self.at_s else None
 
     @property

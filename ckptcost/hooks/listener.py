@@ -5,6 +5,7 @@ Only this user can enter the folder of the socket. Whoever sends nonsense loses 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from ckptcost.errors import OutputError
 from ckptcost.hooks.incoming import told
 from ckptcost.hooks.settles import Settles
-from ckptcost.hooks.wire import SOCKET, Stream, listening_at, uid_of
+from ckptcost.hooks.wire import SOCKET, Stream, is_dead, listening_at, uid_of
 from ckptcost.runs.election import lock_directory
 from ckptcost.watch.base import Tell
 
@@ -184,8 +185,18 @@ def _place(path: Path | str | None) -> tuple[Path | None, str]:
     if path is not None:
         return None, os.path.abspath(path)
     directory = lock_directory()
+    _sweep(directory)
     try:
         folder = Path(tempfile.mkdtemp(prefix="ckptcost-marks-", dir=directory))
     except OSError as error:
         raise OutputError(f"{directory}: cannot make a folder to listen in: {error.strerror}") from error
     return folder, str(folder / "socket")
+
+
+def _sweep(directory: Path) -> None:
+    """Folders of listeners that were killed."""
+    for folder in directory.glob("ckptcost-marks-*"):
+        with contextlib.suppress(OSError):
+            if is_dead(str(folder / "socket")):
+                (folder / "socket").unlink()
+                folder.rmdir()

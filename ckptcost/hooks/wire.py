@@ -72,6 +72,19 @@ def listening_at(path: str) -> Stream:
     return made
 
 
+def is_dead(path: str) -> bool:
+    """Nobody listens at a socket that is still there: its owner was killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+        one.settimeout(0.1)
+        try:
+            one.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
 def uid_of(connected: Stream) -> int:
     """Whose process is at the other end, as the kernel says."""
     return int.from_bytes(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], "little")

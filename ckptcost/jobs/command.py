@@ -113,7 +113,8 @@ class Command:
         until_ns = self._clock.now_ns() + round(for_s * S)
         ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
         while (left_s := (until_ns - self._clock.now_ns()) / S) > 0:
-            if signal.sigtimedwait(ends, left_s) is not None:
+            seen = signal.sigtimedwait(ends, left_s)
+            if seen is not None and seen.si_signo in ends:  # 0 where the time ran out while we were stopped
                 return True
         return False
 

@@ -18,8 +18,8 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.meters.writeback import drained
 from ckptcost.runs.run import Run
 
-NEVER = frozenset({"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE"})
-"""of these an empty page cache of this host says nothing"""
+NEVER = frozenset({"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE", "STOPPED", "NOT_DRAINED"})
+"""of these an empty page cache of this host says nothing, or the kernel said that it was not empty of them"""
 
 
 class Saves(NamedTuple):

@@ -7,6 +7,7 @@ returned when its last file was closed; where it went on computing, or where it 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -16,12 +17,15 @@ from pathlib import Path
 from ckptcost.meters.process import children_of
 from ckptcost.runs.clocks import S
 from ckptcost.watch.base import Tell
-from ckptcost.watch.fsyncs import Fsyncs
+from ckptcost.watch.fsyncs import Fsyncs, Synced
 from ckptcost.watch.writers import Writer, Writers
 
 REST_NS = 2 * S
 LATE_NS = 7 * S
 """after a save was found to be written, what comes after is waited for so long"""
+AT_ONCE_NS = S // 20
+"""a rename that follows so soon is part of the same call"""
+MOST_FILES = 4096
 PROCFS = Path("/proc")
 
 
@@ -36,14 +40,30 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def _size_of(paths: Sequence[Path]) -> int:
+    """Of what is there; 0 where it cannot be told, and then nobody is judged by it."""
+    total = 0
+    for path in paths[:MOST_FILES]:
+        try:
+            total += os.stat(path, follow_symlinks=False).st_size
+        except OSError:
+            continue
+    return total
+
+
 @dataclass
 class _Written:
     paths: tuple[Path, ...]
     last_ns: int
     """its last file was closed, or what came after"""
+    closed_ns: int | None
+    """None where nobody saw it closed: a process's own writing"""
     verdicts: Sequence[Writer]
     """who wrote, where it may be judged"""
     until_ns: int
+    next_ns: int | None = None
+    """the next save began: what is synced from then on may be that one's"""
+    commit_ns: int | None = None
 
 
 class Evidence:
@@ -81,27 +101,31 @@ class Evidence:
             self._fsyncs.stop()
             self._writers.rest()
 
-    def begin(self, window: str) -> None:
+    def begin(self, window: str, t_ns: int) -> None:
         self.sign()
         with self._lock:
             self._open.add(window)
             self._alone = self._alone and len(self._open) == 1
+            for one in self._late.values():
+                if one.next_ns is None and t_ns > one.last_ns:
+                    one.next_ns = t_ns
 
-    def written(self, window: str, t_ns: int, size_bytes: int | None, paths: Sequence[Path], returned: bool) -> None:
-        """`returned`: say when training went on, where that can be told."""
+    def written(self, window: str, t_ns: int, paths: Sequence[Path], *, returned: bool, closed: bool) -> None:
+        """`returned`: say when training went on, where that can be told. `closed`: at `t_ns` the last file was."""
+        size_bytes = _size_of(paths)
         with self._lock:
             self._open.discard(window)
             alone = self._alone
-        verdicts = self._writers.end(size_bytes) if returned else []
+        verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
         with self._lock:
-            self._late[window] = _Written(tuple(paths), t_ns, judged, time.monotonic_ns() + LATE_NS)
+            self._late[window] = _Written(tuple(paths), t_ns, t_ns if closed else None, judged, time.monotonic_ns() + LATE_NS)
 
     def committed(self, window: str, t_ns: int) -> None:
-        """Renamed, or its last small file is there: the same thread did that before it went on."""
+        """Renamed, or its last small file is there: part of the save where it followed at once, after a sync included."""
         with self._lock:
             if one := self._late.get(window):
-                one.last_ns = max(one.last_ns, t_ns)
+                one.commit_ns = t_ns
 
     def late(self, last: bool = False) -> None:
         """What came after the last file was closed: a sync through another descriptor, a rename. Training went on after them."""
@@ -111,17 +135,28 @@ class Evidence:
             for window in due:
                 del self._late[window]
         for window, one in due.items():
-            synced = self._fsyncs.mark(window, one.paths) if one.paths else None
-            self._say(window, one.verdicts, max(one.last_ns, synced.over_ns if synced else 0))
+            synced = self._fsyncs.mark(window, one.paths, None, one.closed_ns, one.next_ns) if one.paths else None
+            if one.verdicts:
+                self._say(window, one, synced)
 
-    def _say(self, window: str, verdicts: Sequence[Writer], t_ns: int) -> None:
-        if not verdicts:
-            return
+    def _say(self, window: str, one: _Written, synced: Synced | None) -> None:
+        """A wrong return is worse than none: every doubt leaves it unknown."""
+        verdicts = one.verdicts
+        last_ns = max(one.last_ns, synced.over_ns if synced else 0)
         odd = next((verdict for verdict in verdicts if not verdict.stood_still), None)
-        if odd is None:
-            self._tell("returned", window, by="watch", t_ns=t_ns, how="main-thread", code=verdicts[0].code)
+        if odd is not None:
+            why = odd.why or odd.code
+        elif one.commit_ns is not None and one.commit_ns - last_ns > AT_ONCE_NS:
+            why = "UNCLEAR"  # something of it came later, and nobody saw what the job did in between
+        elif synced is not None and not synced.tids <= {verdict.trainer for verdict in verdicts}:
+            why = "UNCLEAR"  # somebody else synced it
+        elif one.closed_ns is None and not (synced is not None and synced.all):
+            why = "UNCLEAR"  # the last write was seen, not the end of the save
         else:
-            self._tell("note", window, by="watch", t_ns=t_ns, returned_why=odd.why or odd.code)
+            at_ns = max(last_ns, one.commit_ns or 0)
+            self._tell("returned", window, by="watch", t_ns=at_ns, how="main-thread", code=verdicts[0].code)
+            return
+        self._tell("note", window, by="watch", t_ns=last_ns, returned_why=why)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):

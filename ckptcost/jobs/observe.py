@@ -79,7 +79,7 @@ class Observer:
         self.progress(name, window, by=by, rank=rank, t_ns=self._clock.now_ns() if t_ns is None else t_ns, **detail)
         if by == "watch" and self._evidence is not None and t_ns is not None:
             if name == "begin":
-                self._evidence.begin(window)
+                self._evidence.begin(window, t_ns)
             elif name == "committed":
                 self._evidence.committed(window, t_ns)
 
@@ -88,11 +88,17 @@ class Observer:
         if self._evidence is not None:
             self._evidence.sign()
 
-    def _settle(self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int, rank: int | None = None) -> None:
+    def _settle(
+        self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int, rank: int | None = None, closed: bool = True
+    ) -> None:
         """Files are written: what is known of who wrote them, and then when they are safe."""
         if self._evidence is not None and rank is None:
-            self._evidence.written(window, written_ns, None, [Path(path) for path in paths], not self.progress.hooked)
-        self._settling.follow(window, paths, since_ns=since_ns, written_ns=written_ns, rank=rank)
+            self._evidence.written(window, written_ns, [Path(path) for path in paths], returned=not self.progress.hooked, closed=closed)
+        self._settling.follow(window, paths, since_ns, written_ns, rank, closed)
+
+    def _settle_burst(self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int) -> None:
+        """Of a burst the last write is known, not the close."""
+        self._settle(window, paths, since_ns, written_ns, closed=False)
 
     def start(self, listen: bool = True) -> dict[str, str]:
         """The recorder and the folders' watchers run; what a job's environment needs for its hooks to speak to us."""
@@ -125,7 +131,7 @@ class Observer:
         self._evidence.rest()
         if not self._look.watch:
             bursts = Bursts(least_bytes=round(self._look.least_bytes), gap_s=BURST_GAPS * self._look.gap_s)
-            burster = Burster(pid, self.tell, self._expect, self._settle, bursts=bursts)
+            burster = Burster(pid, self.tell, self._expect, self._settle_burst, bursts=bursts)
             if burster.absence is not None:
                 self.problems.append(absent(burster.absence))
             burster.start()
@@ -137,13 +143,15 @@ class Observer:
             self._evidence.late()
             self._evidence.rest()
 
-    def over(self, at_ns: int, wait: Callable[[float], bool], **detail: Any) -> None:
+    def over(self, at_ns: int, wait: Callable[[float], bool], waiting: Callable[[int], None] | None = None, **detail: Any) -> None:
         """The job has ended: files' last words, then what the page cache still owes, unless `wait(seconds)` says to leave it."""
         self.recorder.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
         for finder in self._finders:
             finder.stop()
         until_ns = self._clock.now_ns() + round(self._look.settle_s * S)
         self.look()
+        if waiting is not None and self.pending and self._look.settle_s:
+            waiting(self.pending)
         while self.pending and self._clock.now_ns() < until_ns and not wait(0.1):
             pass
         if self._evidence is not None:

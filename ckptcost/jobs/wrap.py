@@ -75,9 +75,7 @@ def wrap(
         if relay is not None:
             relay.finish()
             observer.problems += [relay.problem] if relay.problem else []
-        if waiting is not None and observer.pending:
-            waiting(observer.pending)
-        observer.over(ended.at_ns, command.stopped_by_user, exit_status=ended.status, written_bytes=written_of(ended.usage))
+        observer.over(ended.at_ns, command.stopped_by_user, waiting, exit_status=ended.status, written_bytes=written_of(ended.usage))
         observer.close()
         return Taken(observer.folder, observer.recorder.header.run, ended, observer.progress.saves, tuple(observer.troubles()))
     finally:

@@ -39,6 +39,8 @@ MOST_THREADS: Final = 1024
 """descriptors we allow ourselves; threads beyond that are not watched"""
 MOST_AT_ONCE: Final = 32
 _MOST_HOT: Final = 16
+TICK_NS: Final = 20_000_000
+"""file systems note times by a clock that ticks every 4 to 10 ms"""
 _HOLE_NS: Final = 25_000_000
 """on a processor so long is no part of a sync, whose work is waiting"""
 _MOST_FILES: Final = 4096
@@ -79,6 +81,8 @@ class Synced(NamedTuple):
     """for which a call was seen"""
     of: int
     """files that there are"""
+    tids: frozenset[int] = frozenset()
+    """threads that synced them"""
 
     @property
     def all(self) -> bool:
@@ -142,35 +146,49 @@ class Fsyncs:
             self._thread = None
         self._forget(list(self._threads), None)
 
-    def synced(self, paths: Iterable[str | Path]) -> Synced | None:
+    def synced(self, paths: Iterable[str | Path], closed_ns: int | None = None, before_ns: int | None = None) -> Synced | None:
         """When the last sync of these files (and of those below) was over, and how many of them one was seen of. None: none was seen.
+
+        A sync counts for a file if it began after the file's last write and, where that is said, before `before_ns`, when the next save
+        began. One that began before the last file was closed, at `closed_ns`, was over by then: polls see that late.
 
         Files count as the same by their inode, so a rename in between does not matter. Touches the file system, so call it where that may
         hang.
         """
         wanted = [os.path.realpath(path) for path in paths]
-        files, devices = _identities(wanted)
+        wrote_ns, devices = _identities(wanted)
+        files = set(wrote_ns)
         found: set[tuple[int, int]] = set()
         last: Sync | None = None
         with self._lock:
-            seen = [each for each in self.seen if each.over_ns is not None and each.call != "sync_file_range"]  # which makes nothing safe
+            seen = [
+                each for each in self.seen
+                if each.over_ns is not None and each.call != "sync_file_range"  # which makes nothing safe
+                and (before_ns is None or each.begin_ns < before_ns)
+            ]  # fmt: skip
+        tids: set[int] = set()
         for each in seen:
             whole = each.call == "sync" or (each.call == "syncfs" and each.file is not None and each.file[0] in devices)
-            if whole:
-                found |= files
-            elif each.file in files and each.file is not None:
-                found.add(each.file)
-            elif not (each.path and covers(wanted, each.path)):
+            mine = files if whole else {each.file} & files if each.file is not None else set()
+            mine = {file for file in mine if each.seen_ns >= wrote_ns[file] - TICK_NS}
+            if not mine and (whole or each.file in files or not (each.path and covers(wanted, each.path))):
                 continue
+            found |= mine
+            tids.add(each.tid)
             if last is None or (each.over_ns or 0) > (last.over_ns or 0):
                 last = each
         if last is None or last.over_ns is None:
             return None
-        return Synced(last.over_ns, (last.over_ns - last.seen_ns) / S, len(found), len(files))
+        over_ns = last.over_ns
+        if closed_ns is not None and last.begin_ns < closed_ns:
+            over_ns = min(over_ns, closed_ns)
+        return Synced(over_ns, max(over_ns - last.seen_ns, 0) / S, len(found), len(files), frozenset(tids))
 
-    def mark(self, window: str, paths: Iterable[str | Path], rank: int | None = None) -> Synced | None:
+    def mark(
+        self, window: str, paths: Iterable[str | Path], rank: int | None = None, closed_ns: int | None = None, before_ns: int | None = None
+    ) -> Synced | None:
         """`synced`, where a sync of every file was seen; what was seen of some is a note."""
-        found = self.synced(paths)
+        found = self.synced(paths, closed_ns, before_ns)
         if found is None or self._tell is None:
             return found
         if found.all:
@@ -311,14 +329,16 @@ def _mapped(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]:
     return "", None
 
 
-def _identities(paths: Iterable[str]) -> tuple[set[tuple[int, int]], set[int]]:
-    files: set[tuple[int, int]] = set()
+def _identities(paths: Iterable[str]) -> tuple[dict[tuple[int, int], int], set[int]]:
+    """Files with their last write on our clock, and the devices that they are on."""
+    files: dict[tuple[int, int], int] = {}
+    ahead_ns = time.time_ns() - time.monotonic_ns()
     devices: set[int] = set()
     for path in paths:
         try:
             for name in files_in(Path(path), _MOST_FILES)[0]:
                 there = os.lstat(name)
-                files.add((there.st_dev, there.st_ino))
+                files[there.st_dev, there.st_ino] = there.st_mtime_ns - ahead_ns
                 devices.add(there.st_dev)
         except OSError:
             continue

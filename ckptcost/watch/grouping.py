@@ -41,6 +41,8 @@ class Grouping:
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
         self._small = self.rules.small_bytes
+        self.polled = False
+        """files are looked at again and again, and their being still is told as a close"""
         self._groups: list[Group] = []
         self._of: dict[str, Group] = {}
         self._opened: dict[str, Opened] = {}
@@ -150,12 +152,14 @@ class Grouping:
         if group is not None and group.files[path].closed_ns is None:
             return
         before = self._opened.get(path)
-        if before is None or before.looked:
+        known = group.files[path].size if group is not None else self._known.get(path, 0)
+        cut = stat is not None and (stat.size < known or stat.size == 0)
+        # who opened it before and changed nothing was a reader; who cuts it writes
+        if before is None or before.looked or cut or (before.stat is not None and before.stat == stat):
             if len(self._opened) > _MOST_KNOWN:
                 self._opened.clear()
             self._opened[path] = Opened(t_ns, stat)
-        known = group.files[path].size if group is not None else self._known.get(path, 0)
-        if stat is not None and (stat.size < known or stat.size == 0 or event.how in ("mtime", "scan")):
+        if stat is not None and (cut or event.how in ("mtime", "scan")):
             self._changed(path, t_ns, stat, event.how)
 
     def _closed(self, event: FileEvent, stat: Stat | None) -> None:
@@ -234,7 +238,11 @@ class Grouping:
             file.before = 0
         file.size, file.mtime_ns = stat.size, stat.mtime_ns
         if file.closed_ns is None:
-            file.changed_ns = t_ns
+            file.changed_ns = stat.wrote_ns if self._was_there(file) and stat.wrote_ns is not None else t_ns
+
+    def _was_there(self, file: File) -> bool:
+        """Before its directory was watched: where a close is an event, this one's may have gone by unseen."""
+        return file.was_found and not self.polled
 
     def _place(self, path: str, t_ns: int) -> Group:
         """The group that a file which begins now belongs to."""
@@ -354,13 +362,18 @@ class Grouping:
     def finish(self, t_ns: int) -> list[Step]:
         """The last word on every group: nobody writes any more, or nobody watches."""
         for group in list(self._groups):
+            for file in group.files.values():
+                if self._was_there(file) and file.closed_ns is None:
+                    file.closed_ns = file.changed_ns
             self._end(group, t_ns, "unfinished" if group.is_open else "")
         return self.tick(t_ns)
 
     def _turn(self, group: Group, t_ns: int) -> None:
         rules = self.rules
         for file in group.files.values():
-            if file.closed_ns is None and t_ns - file.changed_ns >= rules.still_s * S:
+            # of a file that was there when we looked the close may have gone by unseen
+            still_s = rules.gap_s if self._was_there(file) else rules.still_s
+            if file.closed_ns is None and t_ns - file.changed_ns >= still_s * S:
                 file.closed_ns, file.how = file.changed_ns, "still"
         quiet_s = (t_ns - group.last_ns(self._small)) / S
         large = group.bytes >= rules.least_bytes

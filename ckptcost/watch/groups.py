@@ -70,6 +70,11 @@ class File:
     how: str = "inotify"
     told: bool = False
 
+    @property
+    def was_found(self) -> bool:
+        """By looking, not told by an event."""
+        return self.how in ("scan", "btime")
+
 
 @dataclass(slots=True)
 class Opened:

@@ -29,6 +29,8 @@ _EVENT_BYTES = _HEAD.size + 256
 """the longest; a reading that leaves room for one has emptied the queue"""
 _HALF_MOVE_NS = 50_000_000
 """the two halves of a rename follow each other; one that stays alone so long went out of the tree"""
+_CLOCK_NS = 20_000_000
+"""file systems note times by a clock that ticks every 4 to 10 ms"""
 RETRY_NS = 5_000_000_000
 """directories that could not be watched are tried again"""
 
@@ -86,6 +88,8 @@ class Inotify:
         self._out: list[FileEvent] = []
         self._identity: tuple[int, int] | None = None
         self._empty_ns = self._retry_ns = time.monotonic_ns()
+        self._since_ns = time.time_ns()
+        """wall time from which on we watch; what was written before is older than any save we may see"""
         if not self.exhausted:
             self._enter(tell=False)
 
@@ -174,7 +178,7 @@ class Inotify:
         self._watch(t_ns, b"", "created" if tell else "")
 
     def _lose(self, t_ns: int) -> None:
-        self._identity = None
+        self._identity, self._since_ns = None, time.time_ns()
         for wd in list(self._dirs):
             self._libc.inotify_rm_watch(self._fd, wd)
         self._dirs, self._wds, self._names, self._half, self._denied = {}, {}, {}, {}, {}
@@ -236,11 +240,20 @@ class Inotify:
 
     def _found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> None:
         """A name that no event told: a little older than its finding, and its birth says how much."""
+        if kind == "created" and not is_dir and self._is_old(path):
+            return
         birth_ns = None if is_dir or kind != "created" else born_ns(os.path.join(self._root, path), t_ns)
         if birth_ns is None:
             self._tell(t_ns, kind, path, is_dir, how="scan")
         else:
             self._tell(birth_ns, kind, path, is_dir, how="btime")
+
+    def _is_old(self, path: bytes) -> bool:
+        """Written before we began to watch, or before the directory was lost: it came with a directory that appeared late."""
+        try:
+            return os.lstat(os.path.join(self._root, path)).st_mtime_ns < self._since_ns - _CLOCK_NS
+        except OSError:
+            return True
 
     def _forget(self, top: bytes) -> None:
         """No watches at and below `top` any more."""

@@ -94,6 +94,7 @@ class _Case:
         self.after_ns: int | None = None
         self.clean_ns = 0
         self.how = "cachestat"
+        self.closed = True
 
     def open(self, most: int) -> None:
         """All files, and a first look at each: who cannot be asked shows at once."""
@@ -178,9 +179,14 @@ class Settling:
         self.cpu_s = 0.0
         """processor time of the looks so far"""
 
-    def follow(self, window: str, paths: Iterable[str | Path], since_ns: int, written_ns: int, rank: int | None = None) -> None:
-        """Returns at once: no file is touched in the caller's thread, because a storage that hangs would hang it."""
-        self._begin(_Case(window, [Path(path) for path in paths], since_ns, written_ns, rank, time.monotonic_ns() + self._most_ns))
+    def follow(
+        self, window: str, paths: Iterable[str | Path], since_ns: int, written_ns: int, rank: int | None = None, closed: bool = True
+    ) -> None:
+        """Returns at once: no file is touched in the caller's thread, because a storage that hangs would hang it. `closed`: at
+        `written_ns` they were; else that is only their last write that was seen, and a sync may have come after it."""
+        case = _Case(window, [Path(path) for path in paths], since_ns, written_ns, rank, time.monotonic_ns() + self._most_ns)
+        case.closed = closed
+        self._begin(case)
 
     def _begin(self, case: _Case) -> None:
         with self._changed:
@@ -279,7 +285,7 @@ class Settling:
             last = max(known, key=lambda one: one.at_ns)
             self._durable(case, last.at_ns, last.after_ns)
             return
-        if now_ns - case.written_ns <= PROMPT_S * S:
+        if case.closed and now_ns - case.written_ns <= PROMPT_S * S:
             self._durable(case, case.written_ns, None)
         else:
             self._durable(case, now_ns, case.written_ns)
@@ -293,8 +299,10 @@ class Settling:
         if not case.window:
             return
         unsure_s = None if from_ns is None else (at_ns - from_ns) / S
+        size_bytes = sum(os.fstat(file.fd).st_size for file in case.files)
         self._tell(
             "durable", case.window, by="watch", rank=case.rank, t_ns=at_ns, how=case.how, after_ns=case.after_ns, unsure_s=unsure_s,
+            bytes=size_bytes, files=len(case.files), at=str(case.paths[0]),
         )  # fmt: skip
 
     def _note(self, case: _Case, why: str) -> None:

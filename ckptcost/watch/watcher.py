@@ -134,6 +134,7 @@ class Watcher:
                 return
             self._kept_problem = reason = source.exhausted
             source.close()
+        self._grouping.polled = True
         self._source = Polling(root, ignore, interval_s=self.settings.interval_s, still_s=self.settings.poll_still_s)
         self.how = f"poll: {reason}" if reason else "poll"
 

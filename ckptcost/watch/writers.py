@@ -29,6 +29,8 @@ WHY: Final = {
 }
 _MOST_FILES: Final = 64
 LEAST_S: Final = 0.02
+MOST_BY_MAIN: Final = 0.9
+"""of the bytes: with less, others wrote while it may have gone on"""
 IDLE_SHARE: Final = 0.1
 """of a core: a main thread with less than that in its usual time tells nothing by waiting"""
 _WAITS, _WORKS = 0.1, 0.5
@@ -282,7 +284,7 @@ class Writers:
         usual = self._usual.get(trainer, 0.0) if before is not None else 0.0
         used = (after[trainer].main_cpu_s - (before.main_cpu_s if before is not None else 0.0)) / took_s if took_s > 0.0 else 0.0
         found = Writer("UNKNOWN", "", pid, how, moved, main_share, trainer, used, usual)
-        if trainer == pid and before is not None and main_share >= 0.5:
+        if trainer == pid and before is not None and main_share >= MOST_BY_MAIN:
             return found._replace(code="MAIN_WROTE")
         if took_s < LEAST_S:
             return found._replace(why="TOO_SHORT")

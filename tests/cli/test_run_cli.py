@@ -184,9 +184,20 @@ def test_the_report_that_was_asked_for(wrapped, tmp_path, environ):
 
 
 def test_a_report_that_cannot_be_written_costs_the_command_nothing(wrapped, tmp_path):
-    done = wrapped("true", flags=("-o", str(tmp_path / "no" / "such" / "place"), "--settle", "0 s"))
-    assert done.returncode == 0
+    done = wrapped("sh", "-c", "exit 3", flags=("-o", str(tmp_path), "--settle", "0 s"))  # a folder, as it turns out
+    assert done.returncode == 3
     assert b"could not be written" in done.stderr
+
+
+def test_a_log_that_is_our_stdout_is_written_to_and_not_replaced(environ, tmp_path):
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.write(b"before\n")
+        file.flush()
+        words = [*CKPTCOST, "run", "--settle", "0 s", "-o", "/dev/stdout", "--", "echo", "hello"]
+        subprocess.run(words, stdout=file, stderr=subprocess.PIPE, env=environ, timeout=60, check=True)
+    assert log.read_bytes().startswith(b"before\nhello\n")
+    assert b"Measured at the node" in log.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -199,6 +210,7 @@ def test_a_report_that_cannot_be_written_costs_the_command_nothing(wrapped, tmp_
         (("--least", "1"), 2, b"--least"),
         (("--meters", "simulated"), 2, b"--meters"),
         (("--record", "/proc/nowhere"), 4, b"/proc/nowhere"),
+        (("-o", "/no/such/place"), 4, b"/no/such/place"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_run(environ, tmp_path, flags, code, said):

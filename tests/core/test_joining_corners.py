@@ -8,7 +8,7 @@ import pytest
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import by_window, contents_of, first_s
-from ckptcost.core.joining import ADDED, SLACK_S, joined
+from ckptcost.core.joining import SLACK_S, joined
 from ckptcost.core.phases import windows_of
 
 
@@ -30,6 +30,10 @@ def test_a_little_after_the_hooks_last_mark_is_the_same_save(after_s, apart):
     assert names(joined(told)) == (["step 9", "step_9"] if apart else ["step 9"])
 
 
+def test_a_second_is_much():
+    assert names(joined([hook(1.0, "begin"), hook(3.0, "returned"), seen(4.0, "begin"), seen(9.0, "durable")])) == ["step 9", "step_9"]
+
+
 @pytest.mark.parametrize(
     ("path", "label", "same"),
     [
@@ -47,7 +51,8 @@ def test_a_little_after_the_hooks_last_mark_is_the_same_save(after_s, apart):
 def test_names_agree_but_for_an_ending(path, label, same):
     """Two saves are open; the later one gets what agrees with neither."""
     told = [
-        hook(0.0, "begin", "a", path=path), hook(9.0, "returned", "a"), hook(1.0, "begin", "b", path="/c/other"), hook(9.0, "returned", "b"),
+        hook(0.0, "begin", "a", path=path), hook(9.0, "returned", "a"), hook(1.0, "begin", "b", path="/c/other"),
+        hook(9.0, "returned", "b"),
         seen(2.0, "begin", label), seen(12.0, "durable", label),
     ]  # fmt: skip
     safe = {window.name: window.durable_s for window in windows_of(joined(told))}
@@ -56,7 +61,8 @@ def test_names_agree_but_for_an_ending(path, label, same):
 
 def test_of_two_that_agree_the_later_one_gets_it():
     told = [
-        hook(0.0, "begin", "a", path="/c/last"), hook(9.0, "returned", "a"), hook(1.0, "begin", "b", path="/c/last"), hook(9.0, "returned", "b"),
+        hook(0.0, "begin", "a", path="/c/last"), hook(9.0, "returned", "a"), hook(1.0, "begin", "b", path="/c/last"),
+        hook(9.0, "returned", "b"),
         seen(2.0, "begin", "last"), seen(12.0, "durable", "last"),
     ]  # fmt: skip
     assert {w.name: w.durable_s for w in windows_of(joined(told))} == {"a": None, "b": 12.0}
@@ -82,10 +88,9 @@ def test_a_watchers_begin_and_return_are_remarks_told_once():
     assert [(mark.name, mark.window, mark.detail) for mark in found] == [
         ("note", "step 9", {"path": "step_9"}), ("note", "step 9", {"durable_why": "IN_MEMORY"}),
     ]  # fmt: skip
-    assert not {"begin", "returned"} & set(ADDED)
 
 
-@pytest.mark.parametrize("name", ADDED)
+@pytest.mark.parametrize("name", ["written", "synced", "committed", "durable"])
 def test_every_mark_that_is_taken_over_comes_to_every_rank(name):
     told = [hook(1.0, "begin", rank=r) for r in (0, 1)] + [hook(2.0, "returned", rank=r) for r in (0, 1)]
     (window,) = windows_of(joined([*told, seen(1.1, "begin"), seen(5.0, name)]))
@@ -98,8 +103,31 @@ def test_amounts_are_told_once_at_the_begin_and_only_if_all_are_known():
     (note,) = [mark for mark in joined(told + parts) if "bytes" in mark.detail]
     assert note == Mark(1.0, "note", "step 9", 4, "watch", {"bytes": 7.0, "files": 3.0})
     unknown = joined([*told, *parts, seen(1.3, "begin", "c")])
-    assert not [mark for mark in unknown if "bytes" in mark.detail]
     assert isnan(contents_of(unknown, windows_of(unknown))[0].bytes)
+
+
+@pytest.mark.parametrize(("durable_s", "how", "safe_s"), [
+    (6.0, "cachestat", 7.0), (8.0, "fiemap", 7.0), (2.0, "cachestat", 7.0), (12.0, "cachestat", 7.0), (12.1, "cachestat", 12.1),
+    (1.9, "cachestat", 1.9), (6.0, "drained", 6.0),
+])  # fmt: skip
+def test_a_sync_that_was_seen_to_end_says_it_better_than_an_empty_page_cache(durable_s, how, safe_s):
+    told = [seen(0.0, "begin"), seen(7.0, "synced"), seen(durable_s, "durable", how=how)]
+    (window,) = windows_of(joined(told))
+    assert window.durable_s == safe_s
+    said = [mark._replace(by="api") if mark.name == "durable" else mark for mark in told]
+    assert windows_of(joined(said))[0].durable_s == durable_s
+
+
+def test_a_rank_that_says_that_it_synced_is_not_told_when_it_was_safe():
+    told = [hook(1.0, "begin", rank=r) for r in (0, 1)] + [hook(2.0, "synced", rank=0), hook(2.0, "returned", rank=0)]
+    (window,) = windows_of(joined([*told, seen(1.1, "begin"), seen(9.0, "durable")]))
+    assert [span.durable_s for span in window.spans] == [2.0, 9.0]
+
+
+def test_files_of_the_hooks_own_path_count_only_where_nobody_watches_the_folder():
+    told = [hook(1.0, "begin"), hook(3.0, "returned"), seen(3.1, "durable", "step 9", bytes=5.0, files=1)]
+    for more, size in (([], 5.0), ([seen(1.1, "begin", bytes=4.0, files=1)], 4.0)):
+        assert [mark.detail["bytes"] for mark in joined([*told, *more]) if "bytes" in mark.detail] == [size]
 
 
 def test_a_save_without_a_begin_takes_nothing_over():
@@ -124,7 +152,8 @@ def test_each_use_of_a_watched_name_finds_its_own_save():
 def test_a_mark_at_the_begin_of_a_use_is_of_that_use_and_an_early_one_of_the_first():
     marks = [hook(5.0, "begin"), hook(6.0, "returned"), hook(10.0, "begin"), hook(11.0, "returned")]
     early, at, between = hook(1.0, "note"), hook(10.0, "note"), hook(9.9, "note")
-    windows = windows_of(marks)
+    late = [hook(5.5, "begin", rank=1), hook(10.5, "begin", rank=1), hook(6.5, "returned", rank=1), hook(11.5, "returned", rank=1)]
+    windows = windows_of(marks + late)
     assert [first_s(window) for window in windows] == [5.0, 10.0]
     mine = by_window([early, at, between, Mark(10.0, "note", "other")], windows)
     assert mine == [[early, between], [at]]

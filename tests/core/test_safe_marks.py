@@ -16,8 +16,7 @@ from ckptcost.core.windows import Span
         ("synced committed", 2.0, False),
         ("committed synced", 2.0, False),
         ("committed durable", 2.0, False),
-        ("durable committed synced", 3.0, False),  # an empty page cache is not yet an empty journal
-        ("synced committed durable", 3.0, False),
+        ("durable committed synced", 1.0, False),
         ("written", None, False),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_launcher_that_always_waits_is_not_the_trainer(monkeypatch):
         monkeypatch,
         {launcher: figures(), rank: figures(launcher, main_cpu_s=1.0)},
         {launcher: figures(), rank: figures(launcher, main_cpu_s=9.0)},
-        {launcher: figures(), rank: figures(launcher, wchar=90, main_wchar=80, main_cpu_s=9.5)},
+        {launcher: figures(), rank: figures(launcher, wchar=90, main_wchar=85, main_cpu_s=9.5)},
     )
     (found,) = script.run(10.0, 5.0)
     assert (found.code, found.pid, found.trainer) == ("MAIN_WROTE", rank, rank)

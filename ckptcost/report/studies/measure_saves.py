@@ -116,8 +116,8 @@ def _training(m: Measured, place: int) -> dict[str, Any]:
 
 def rate_of(window: Window, what: Contents) -> float | None:
     """Bytes over the time from begin until safe."""
-    if window.begin_s is None or window.durable_s is None or window.durable_s <= window.begin_s:
-        return None
+    if what.error or window.begin_s is None or window.durable_s is None or window.durable_s <= window.begin_s:
+        return None  # of a save that failed it is no rate
     return plain(what.bytes / (window.durable_s - window.begin_s))
 
 

@@ -193,7 +193,9 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
 def _warnings(p: Probed, found: Sequence[Sum]) -> list[tuple[str, str]]:
     said = [("PROBE_NOTE", note if note.endswith(".") else f"{note}.") for note in p.notes]
     if p.interrupted:
-        said.append(("INTERRUPTED", f"Interrupted after {_counted(len(p.rounds), 'pass')}: the figures are of these."))
+        said.append(
+            ("INTERRUPTED", f"Interrupted after {count(len(p.rounds))} pass{'' if len(p.rounds) == 1 else 'es'}: the figures are of these.")
+        )
     said += [
         ("SPREAD", f"{WORDS[s.of]}, {size(s.size_bytes)}: the rounds differ by {share(s.spread)}. More rounds tell more.")
         for s in found
