@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ckptcost.jobs.held import hold, let_go
+
+    mask = hold()  # before anything imports numpy, which starts threads
+    try:
+        return _run(options, mask, let_go)
+    finally:
+        let_go(mask)
+
+
+def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]], None]) -> int:
     from pathlib import Path
 
     from ckptcost.cli import meter_flags, watch_flags
@@ -62,8 +73,9 @@ def run(options: argparse.Namespace) -> int:
     talks = not options.quiet and sys.stderr is not None and sys.stderr.isatty()
     taken = wrap(
         words, options.meters, meter_flags.wanted_of(options), look, folder, tokens=tokens,
-        said=watch_flags.say_save if talks else None, waiting=watch_flags.say_waiting if talks else None,
+        said=watch_flags.say_save if talks else None, waiting=watch_flags.say_waiting if talks else None, mask=mask,
     )  # fmt: skip
+    let_go(mask)
     if not options.quiet:
         _tell(taken, options, talks)
     assert taken.ended is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import inf
 from typing import Final
 
 from ckptcost.core.channels import Mark
@@ -59,7 +58,10 @@ def joined(marks: Iterable[Mark]) -> list[Mark]:
 def _settled(marks: list[Mark]) -> list[Mark]:
     """Where a sync of all files was seen to end, that is when they were safe: an empty page cache may be seen before the journal is
     written, and a little after."""
-    synced = {(mark.window, mark.rank): mark.t_s for mark in marks if mark.by == OUTSIDE and mark.name == "synced"}
+    synced: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+    for mark in marks:
+        if mark.by == OUTSIDE and mark.name == "synced":
+            synced[mark.window, mark.rank].append(mark.t_s)
     return [
         mark
         for mark in marks
@@ -67,7 +69,7 @@ def _settled(marks: list[Mark]) -> list[Mark]:
             mark.by == OUTSIDE
             and mark.name == "durable"
             and mark.detail.get("how") in KERNEL
-            and abs(mark.t_s - synced.get((mark.window, mark.rank), inf)) <= JOURNAL_S
+            and any(abs(mark.t_s - at_s) <= JOURNAL_S for at_s in synced.get((mark.window, mark.rank), ()))
         )
     ]
 

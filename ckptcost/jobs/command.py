@@ -15,13 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ckptcost.errors import InputError
+from ckptcost.jobs.held import PASSED_ON, WAITED_FOR, hold, let_go
 from ckptcost.runs.clocks import RealClock, S
 
-PASSED_ON = frozenset(
-    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM,
-     signal.SIGPROF, signal.SIGURG, signal.SIGWINCH, signal.SIGPWR}
-)  # fmt: skip
-WAITED_FOR = PASSED_ON | {signal.SIGCHLD}
 _FROM_KERNEL = 0x80
 """si_code of what a terminal sends: the whole group has it already"""
 _OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -52,12 +48,13 @@ class NoCommand(InputError):
 class Command:
     """`hold` signals before any thread is started, then `start` and `wait` in the main thread; `release` at the end."""
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], mask: set[int] | None = None) -> None:
+        """`mask`: signals are held back already, and this is how the mask was."""
         self.argv = list(argv)
         self.pid = 0
         self.ended: Ended | None = None
         self._clock = RealClock()
-        self._mask: set[int] | None = None
+        self._mask, self._held_by_us = mask, False
 
     def check(self, path: str | None = None) -> None:
         """Raises NoCommand where it is clear that it cannot be run, before anything is begun for it."""
@@ -67,8 +64,9 @@ class Command:
             raise NoCommand("cannot be run (Permission denied)", NOT_EXECUTABLE, where=self.argv[0])
 
     def hold(self) -> None:
-        """From now on signals wait for us; threads that are started later inherit that."""
-        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
+        """From now on signals wait for us, unless they do already."""
+        if self._mask is None:
+            self._mask, self._held_by_us = hold(), True
 
     def start(self, environ: Mapping[str, str], stdout: int | None = None) -> int:
         """Its process id. Raises NoCommand."""
@@ -119,12 +117,10 @@ class Command:
         return False
 
     def release(self) -> None:
-        """Signals are ours again; what is pending of those that were for the command is dropped."""
-        if self._mask is not None:
-            while signal.sigtimedwait(WAITED_FOR, 0) is not None:
-                pass
-            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-            self._mask = None
+        """Signals are ours again, where it was us who held them."""
+        if self._mask is not None and self._held_by_us:
+            let_go(self._mask)
+            self._mask, self._held_by_us = None, False
 
 
 def end_alike(ended: Ended) -> int:

@@ -116,6 +116,10 @@ class Evidence:
         with self._lock:
             self._open.discard(window)
             alone = self._alone
+        with self._lock:
+            before = self._late.pop(window, None)
+        if before is not None:  # the same name once more
+            self._judge(window, before)
         verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
         with self._lock:
@@ -135,9 +139,17 @@ class Evidence:
             for window in due:
                 del self._late[window]
         for window, one in due.items():
-            synced = self._fsyncs.mark(window, one.paths, None, one.closed_ns, one.next_ns) if one.paths else None
-            if one.verdicts:
-                self._say(window, one, synced)
+            self._judge(window, one)
+
+    def forget(self, window: str) -> None:
+        """It ended without having been written: nothing more will be said of it."""
+        with self._lock:
+            self._open.discard(window)
+
+    def _judge(self, window: str, one: _Written) -> None:
+        synced = self._fsyncs.mark(window, one.paths, None, one.closed_ns, one.next_ns) if one.paths else None
+        if one.verdicts:
+            self._say(window, one, synced)
 
     def _say(self, window: str, one: _Written, synced: Synced | None) -> None:
         """A wrong return is worse than none: every doubt leaves it unknown."""

@@ -82,6 +82,8 @@ class Observer:
                 self._evidence.begin(window, t_ns)
             elif name == "committed":
                 self._evidence.committed(window, t_ns)
+        if by == "watch" and self._evidence is not None and (name == "end" or "durable_why" in detail):
+            self._evidence.forget(window)
 
     def _expect(self, within_s: float) -> None:
         self.recorder.expect(within_s)

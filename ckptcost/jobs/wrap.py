@@ -55,9 +55,10 @@ def _beside(wanted: Wanted, look: Look) -> Wanted:
 def wrap(
     argv: Sequence[str], meters: str, wanted: Wanted, look: Look, directory: Path | None = None, *, tokens: Tokens | None = None,
     said: Callable[[Save], None] | None = None, waiting: Callable[[int], None] | None = None, environ: Mapping[str, str] = os.environ,
+    mask: set[int] | None = None,
 ) -> Taken:  # fmt: skip
-    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail."""
-    command = Command(argv)
+    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as `Command` has it."""
+    command = Command(argv, mask)
     command.check(environ.get("PATH"))
     command.hold()
     observer: Observer | None = None

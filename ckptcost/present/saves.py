@@ -18,7 +18,7 @@ def save_text(one: Save) -> str:
     if one.error:
         return f"{one.label}: " + ", ".join([*said, f"failed: {one.error}"])
     if one.held_up_s == one.held_up_s:
-        said.append(f"written in {duration(one.held_up_s)}")
+        said.append(f"{'held up for' if one.has_returned else 'written in'} {duration(one.held_up_s)}")
     if one.safe_s == one.safe_s:
         said.append(f"safe after {duration(one.safe_s)}")
         if one.bytes == one.bytes and one.safe_s > 0:

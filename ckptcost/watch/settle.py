@@ -286,7 +286,7 @@ class Settling:
             self._durable(case, last.at_ns, last.after_ns)
             return
         if case.closed and now_ns - case.written_ns <= PROMPT_S * S:
-            self._durable(case, case.written_ns, None)
+            self._durable(case, max([case.written_ns, *(one.at_ns for one in known)]), None)
         else:
             self._durable(case, now_ns, case.written_ns)
 

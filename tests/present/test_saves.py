@@ -46,3 +46,7 @@ def test_how_far_a_probe_is():
     io = SimpleNamespace(bytes_per_s=1.9e9)
     assert probing_text(Told(3, "load", 5, 12, io)) == "reading round 3, 5 of 12 passes done; the last: 1.9 GB/s"
     assert probing_text(Told(1, "save", 0, 12, None)) == "writing round 1, 0 of 12 passes done"
+
+
+def test_a_save_that_returned_held_training_up():
+    assert save_text(Save("a", 1e9, 1.0, 2.0, "", True)) == "a: 1 GB, held up for 1 s, safe after 2 s (0.5 GB/s)"
