@@ -20,7 +20,7 @@ from measure import COMMAND, ENVIRONMENT, Row, figures, ratios
 import ckptcost
 
 WORKER = str(Path(__file__).with_name("wrapped_worker.py"))
-SECONDS, EVERY, ROUNDS, SLICES = 5.0, 40, 10, 5
+SECONDS, EVERY, ROUNDS, SLICES = 10.0, 40, 6, 5
 CALLS = 5000
 
 
