@@ -87,6 +87,9 @@ class Observer:
 
     def _expect(self, within_s: float) -> None:
         self.recorder.expect(within_s)
+        self._sign()
+
+    def _sign(self) -> None:
         if self._evidence is not None:
             self._evidence.sign()
 
@@ -108,7 +111,15 @@ class Observer:
         rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
         settings = Settings(rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),))
         for directory in self._look.watch:
-            watcher = Watcher(directory, self.tell, self._expect, settings=settings, settle=self._settle, closed=self._settling.closed)
+            watcher = Watcher(
+                directory,
+                self.tell,
+                self._expect,
+                settings=settings,
+                settle=self._settle,
+                closed=self._settling.closed,
+                made=self._sign,
+            )
             watcher.start()
             self._finders.append(watcher)
         if not listen:

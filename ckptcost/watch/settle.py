@@ -302,7 +302,7 @@ class Settling:
         size_bytes = sum(os.fstat(file.fd).st_size for file in case.files)
         self._tell(
             "durable", case.window, by="watch", rank=case.rank, t_ns=at_ns, how=case.how, after_ns=case.after_ns, unsure_s=unsure_s,
-            bytes=size_bytes, files=len(case.files), at=str(case.paths[0]),
+            bytes=size_bytes, files=len(case.files),
         )  # fmt: skip
 
     def _note(self, case: _Case, why: str) -> None:

@@ -12,6 +12,7 @@ import select
 import stat
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from ckptcost.watch.filesystems import Mounted, born_ns, kind_of, monotonic_ns
 from ckptcost.watch.grouping import Grouping
 from ckptcost.watch.groups import Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent, Inotify
+from ckptcost.watch.names import is_noise
 from ckptcost.watch.polling import Polling
 
 S = 1_000_000_000
@@ -68,11 +70,11 @@ class Watcher:
 
     def __init__(
         self, directory: Path, tell: Tell, expect: Expect, *, settings: Settings | None = None, settle: Settle | None = None,
-        closed: Closed | None = None,
+        closed: Closed | None = None, made: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings or Settings()
         self.directory = Path(os.path.abspath(directory))
-        self._tell, self._expect, self._settle, self._closed = tell, expect, settle, closed
+        self._tell, self._expect, self._settle, self._closed, self._made = tell, expect, settle, closed, made
         self._grouping = Grouping(self.settings.rules)
         self._source: Inotify | Polling | None = None
         self._wake_fd = -1
@@ -207,6 +209,8 @@ class Watcher:
                 self._kept_problem = "the directory is gone; waiting for it" if event.kind == "lost" else ""
             reads = not event.is_dir and event.kind in ("created", "opened", "closed", "moved")
             found = self._stat(event.path, born=event.kind == "moved" and not event.old_path) if reads else None
+            if event.kind == "created" and self._made is not None and not event.is_dir and not is_noise(event.path):
+                self._made()  # before a byte is in it
             self._grouping.event(event, found)
             if event.kind == "closed" and self._closed is not None and found is not None and found.size >= self.settings.rules.small_bytes:
                 self._closed(self.directory / event.path, event.t_ns)
