@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from nobody import as_nobody
 
 from ckptcost.watch import cached, settle
 from ckptcost.watch.settle import Settling
@@ -214,28 +215,6 @@ def test_what_is_set_aside_beyond_the_end_is_not_owed(disk):
         if libc.fallocate(file.fileno(), keep_size, ctypes.c_long(MIB), ctypes.c_long(4 * MIB)):
             pytest.skip("no fallocate here")
         assert cached.by_fiemap(file.fileno()) == 0
-
-
-def as_nobody(work):
-    """What `work` says when a user without rights calls it."""
-    if os.getuid():
-        pytest.skip("only root can become somebody else")
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            os.write(write, repr(work()).encode())
-        except BaseException as error:
-            os.write(write, repr(error).encode())
-        os._exit(0)
-    os.close(write)
-    with open(read, "rb") as file:
-        text = file.read().decode()
-    os.waitpid(child, 0)
-    return text
 
 
 def test_other_peoples_files_are_asked_by_their_extents(disk):
