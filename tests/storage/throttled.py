@@ -30,7 +30,7 @@ def why_not() -> str:
 
 
 @contextmanager
-def throttled(folder: Path, bytes_per_s: int = 0, size_bytes: int = 700_000_000) -> Iterator[Path]:
+def throttled(folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000) -> Iterator[Path]:
     """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory where it can: only the throttle is slow."""
     point = folder / "mounted"
     point.mkdir()
