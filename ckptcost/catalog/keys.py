@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any, Final, Literal, get_args
 
 from ckptcost.core import domain
@@ -119,6 +120,7 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
 """a figure outside them is a slip of the pen: the message names the allowed range"""
 
 
+@cache
 def unit_of(section: str, key: str) -> str:
     """The unit a key is parsed with.
 

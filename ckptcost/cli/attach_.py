@@ -9,8 +9,10 @@ EPILOG = """\
 examples:
   ckptcost attach 4711 --watch /scratch/ckpt
   ckptcost attach $(pgrep -f train.py) --for "10 min" -f json -o cost.json
+  ckptcost attach --watch /scratch/ckpt --for "1 h"   # a folder alone
 Ends with the process, after --for, or with Ctrl-C: what there is counts. The
-process is never touched.
+process is never touched. Without one nobody knows how long training stood
+still: a folder tells when a checkpoint was written and when it was safe.
 exit code 2: there is no such process; 5: a kind that --need names is not
 measured here
 """
@@ -19,7 +21,8 @@ measured here
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import meter_flags, study_flags, watch_flags
 
-    parser.add_argument("pid", type=int, metavar="PID", help="the job's process; its children count with it")
+    parser.add_argument("pid", type=int, nargs="?", metavar="PID",
+                        help="the job's process; its children count with it; may be left out where --watch names a folder")  # fmt: skip
     parser.add_argument("--for", dest="length", metavar="TIME", help='how long, e.g. "10 min" (default: until it ends)')
     watch_flags.add(parser)
     parser.add_argument("--record", metavar="DIR", help="where to keep the run (default: a folder of its own among your runs)")
@@ -41,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.jobs.wrap import attach
 
     study_flags.fits(options)
-    if options.pid <= 0:
+    if options.pid is None and not options.watch:
+        raise InputError("names no process", where="ckptcost attach", remedy="give its PID, or --watch DIR to watch a folder alone")
+    if options.pid is not None and options.pid <= 0:
         raise InputError("expected a process id", where="PID")
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
     wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)

@@ -37,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of each size (default: 3)")
     parser.add_argument("--one-size", action="store_true", help="no rounds of a quarter of the size, which tell latency from rate")
+    parser.add_argument("--warm-up", type=int, default=0, metavar="N", help="saves before the first round that do not count (default: 0)")
     parser.add_argument("--no-read", action="store_true", help="write only")
     parser.add_argument("--no-verify", action="store_true", help="do not compare what was written, in a pass that is not timed")
     parser.add_argument("--depth", type=int, default=16, metavar="N", help="requests in flight, of all writers together (default: 16)")
@@ -71,11 +72,14 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("names no folder", where="DIR")
     if not 1 <= options.rounds <= 1000:
         raise InputError("expected 1 to 1000", where="--rounds")
+    if not 0 <= options.warm_up <= 100:
+        raise InputError("expected 0 to 100", where="--warm-up")
     block_bytes = round(flag_value("--block", options.block, "bytes"))
     settings = Settings(block_bytes=block_bytes, depth=options.depth, verify=not options.no_verify)
     asked = Asked(
         Path(options.directory), _size_of(options, catalog), options.ranks, options.files, options.saver, options.rounds,
-        small=not options.one_size, read=not options.no_read, pause_s=flag_value("--pause", options.pause, "s"), settings=settings,
+        small=not options.one_size, read=not options.no_read, warm_up=options.warm_up,
+        pause_s=flag_value("--pause", options.pause, "s"), settings=settings,
     )  # fmt: skip
     status = Status(sys.stderr, quiet=options.quiet)
 

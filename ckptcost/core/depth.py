@@ -149,10 +149,10 @@ def _peak(of: Growth | None, begin_s: float, end_s: float, width_s: float) -> fl
     or at an end of the window."""
     if of is None or width_s <= 0:
         return nan
-    last_s = end_s - width_s
+    last_s = max(end_s - width_s, begin_s)  # a stretch as wide as the window, which rounding may put before its begin
     begins = np.concatenate([[begin_s, last_s], of.t_s, of.t_s - width_s])
     begins = begins[(begins >= begin_s) & (begins <= last_s)]
-    rates = _per_s(of, begins, begins + width_s)
+    rates = _per_s(of, begins, np.minimum(begins + width_s, end_s))
     known = rates[np.isfinite(rates)]
     return float(np.max(known)) if len(known) else nan
 

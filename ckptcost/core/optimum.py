@@ -79,7 +79,7 @@ def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number,
     # (A - B)/A and d, both over exp(l*C): nothing overflows, nothing cancels
     whole = rates.work + per_s
     gap = -expm1(-rate * stall_s) * (per_s + rates.stall) + exp(-rate * stall_s) * rate * rates.per_save
-    eps = (gap + (whole - gap) * -expm1(-rate * drag_s)) / whole
+    eps = ratio(gap + (whole - gap) * -expm1(-rate * drag_s), whole)  # where nothing costs anything, no interval is best: NaN
     return where(never, float("inf"), ratio(one_plus_w0(eps), rate))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ckptcost.jobs.measure import measure
 from ckptcost.jobs.measured import Measured
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.baselines import Idle, file_of, now, save
+from ckptcost.runs.recorder import Recorder
 
 BUSY = 0.05
 """mean utilisation of a GPU above which the machine does not count as idle"""
@@ -31,9 +33,11 @@ class Learned(NamedTuple):
     """GPUs that were not idle"""
 
 
-def learn(meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False) -> Learned:
-    """Measure, judge whether it was idle, keep it."""
-    measured = measure(meters, wanted, for_s)
+def learn(
+    meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False, tell: Callable[[Recorder], None] | None = None
+) -> Learned:
+    """Measure, judge whether it was idle, keep it. `tell` is called a few times a second and may raise to end it."""
+    measured = measure(meters, wanted, for_s, tell=tell)
     busy = _busy(measured)
     if busy and not anyway:
         raise CkptcostError(f"not idle, so nothing is kept: {', '.join(busy)}. End what runs there, or say --anyway")

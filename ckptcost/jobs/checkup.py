@@ -86,9 +86,11 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
         seen = [node.series(channel) for channel in meter.channels]
         took_s = _own_time(seen[0], ended_s) if seen else math.nan
         tried += [_tried(meter.name, c, one, recorded, took_s) for c, one in zip(meter.channels, seen, strict=True)]
-    measured_by = means_of(Energies(node))
+    energies = Energies(node)
+    measured_by = means_of(energies)
+    absences = [*tools.absences, *(_stuck(channel, seconds) for channel in still(energies))]
     own_cpu = recorded.stats.cpu_s / run.duration_s if run.duration_s > 0 else math.nan
-    return Checkup(node.host, tried, tools.absences, cross, cross_why, measured_by, seconds, tools.simulated, own_cpu)
+    return Checkup(node.host, tried, absences, cross, cross_why, measured_by, seconds, tools.simulated, own_cpu)
 
 
 def lacking(seen: Checkup, needed: Sequence[str]) -> list[str]:
@@ -109,10 +111,28 @@ def known_kinds(needed: Sequence[str]) -> Sequence[str]:
     return needed
 
 
+def still(energies: Energies) -> list[Channel]:
+    """Counters of joules that answer and never move, as virtual machines have them: nothing that runs draws nothing."""
+    found = []
+    for domain in (*energies.parts, *energies.wholes):
+        channel = energies.sources[domain].channel
+        value = energies.series(energies.channels.index(channel)).value
+        value = value[np.isfinite(value)]
+        if channel.is_counter and channel.quantity == "energy_j" and len(value) > 1 and value.min() == value.max():
+            found.append(channel)
+    return found
+
+
+def _stuck(channel: Channel, seconds: float) -> Absence:
+    reason = f"{channel.source} answers, and its joules did not move in {seconds:g} s"
+    remedy = "a virtual machine shows such counters where its host keeps them to itself: measure on the host"
+    return Absence(channel.domain, reason, remedy, OF_DOMAIN.get(channel.kind_of_domain, ""))
+
+
 def means_of(energies: Energies) -> dict[str, list[str]]:
     """By kind what measures it: joules, and bytes for storage."""
     means: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    silent = {energies.channels[place].domain for place in energies.silent}
+    silent = {energies.channels[place].domain for place in energies.silent} | {channel.domain for channel in still(energies)}
     for domain in (*energies.parts, *energies.wholes):
         if domain in silent:
             continue

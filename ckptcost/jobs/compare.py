@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ckptcost.axes import ALIASES
@@ -43,6 +43,16 @@ def first_of(catalog: Catalog, layers: Sequence[Layer]) -> Case:
 _NEXT = re.compile(r",(?=\s*[a-z0-9_.]+\s*=)")
 
 
+def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
+    """A flag's single inputs hold for each variant; the entry that it names gives way to the variant's."""
+    return flag._replace(
+        sections={
+            section: {key: value for key, value in said.items() if section not in named or key != REFERENCES.get(section)}
+            for section, said in flag.sections.items()
+        }
+    )
+
+
 def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     """The layers with a variant's changes, "tier.id=nas-hdd, policy.mode=async", over everything else.
 
@@ -68,7 +78,7 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     for section, values in layer.sections.items():
         for key, value in values.items():
             (entries if REFERENCES.get(section) == key else single).setdefault(section, {})[key] = value
-    flags = [each for each in layers if each.is_flag]
+    flags = [_without_entries(each, entries) for each in layers if each.is_flag]
     return [
         *(each for each in layers if not each.is_flag), layer._replace(sections=entries), *flags, layer._replace(sections=single)
     ]  # fmt: skip

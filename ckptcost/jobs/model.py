@@ -12,7 +12,7 @@ import numpy as np
 from ckptcost.axes import one_cadence
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
-from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.domain import UNKNOWN, Number, Scenario
 from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.regret import OBJECTIVES
@@ -49,18 +49,33 @@ class Answer(NamedTuple):
 
 
 @np.errstate(over="ignore")
-def case_of(resolved: Resolved) -> Case:
-    """Evaluate one resolved scenario."""
+def case_of(resolved: Resolved, ranges: bool = True, intervals: bool = True) -> Case:
+    """Evaluate one resolved scenario. A screen that recomputes at every keystroke leaves out what it does not show: without `ranges`
+    the spread is the outcome itself, without `intervals` no best one is looked for and the textbook's are unknown."""
     s = resolved.scenario
     two_tiers_at_most(s)
     outcome = evaluate(s)
     computable(resolved, outcome)
+    spread = spread_of(resolved, outcome) if ranges else outcome
+    best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES} if intervals else {}
+    classic = classic_of(s, outcome) if intervals else NOT_LOOKED_FOR
+    held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
+    return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic, best, held)
+
+
+NOT_LOOKED_FOR = Classic(*(UNKNOWN,) * len(Classic._fields))
+
+
+def spread_of(resolved: Resolved, outcome: Outcome) -> Outcome:
+    """The outcome over draws from the inputs' ranges; the outcome itself where none has a range."""
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
-    spread = evaluate(drawn(as_planned(s, outcome), ranges, ties_of(resolved))) if ranges else outcome
-    best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
-    held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
-    return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic_of(s, outcome), best, held)
+    return evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved))) if ranges else outcome
+
+
+def at_saves(s: Scenario, saves: float) -> Scenario:
+    """The same with so many saves in the run: what --saves changes, without reading the scenario again."""
+    return replace(s, policy=replace(s.policy, cadence="saves", every=saves))
 
 
 def two_tiers_at_most(s: Scenario) -> None:

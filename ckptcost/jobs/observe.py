@@ -20,7 +20,7 @@ from ckptcost.runs.clocks import RealClock, S
 from ckptcost.runs.election import job_run_id
 from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
-from ckptcost.runs.sinks import FileSink
+from ckptcost.runs.sinks import FileSink, Sink
 from ckptcost.watch.bursts import Burster, Bursts
 from ckptcost.watch.groups import Rules
 from ckptcost.watch.settle import Settling
@@ -58,12 +58,14 @@ class Observer:
 
     def __init__(
         self, tools: Instruments, look: Look, directory: Path | None = None, *, said: Callable[[Save], None] | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] = os.environ, tee: Callable[[Sink], Sink] | None = None,
     ) -> None:  # fmt: skip
+        """`tee`: somebody who wants to be told every line besides the files, such as a screen."""
         run_id = job_run_id(environ) or new_run_id()
         self.folder, self._look = folder_for(directory, run_id), look
         self._clock = RealClock()
-        self.recorder = Recorder(tools.meters, FileSink(self.folder), tools.clock, run_id=run_id)
+        files = FileSink(self.folder)
+        self.recorder = Recorder(tools.meters, files if tee is None else tee(files), tools.clock, run_id=run_id)
         self.progress = Progress(self.recorder.mark, said)
         self._settling = Settling(self.tell)
         self._listener: Listener | None = None

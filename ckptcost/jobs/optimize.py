@@ -141,7 +141,7 @@ def _recommended(options: Sequence[Option], objective: str) -> Option:
         raise InputError(
             f"the best interval for {objective} cannot be computed",
             where="--objective",
-            remedy=f"not known: {needs}" if needs else "a save that costs nothing is best made all the time",
+            remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
         )
     return min(able, key=lambda option: float(cost_at(option.scenario, option.plan, objective, option.best[objective])))
 

@@ -47,6 +47,8 @@ class Asked(NamedTuple):
     small: bool = True
     """as many rounds of a quarter of the size"""
     read: bool = True
+    warm_up: int = 0
+    """saves before the first round, which count nowhere: the first one on a drive at rest is not like the others"""
     pause_s: float = PAUSE_S
     settings: Settings = Settings()
 
@@ -91,7 +93,8 @@ class Told(NamedTuple):
 def probe(
     asked: Asked, meters: str, wanted: Wanted, directory: Path | None = None, tell: Callable[[Told], None] | None = None
 ) -> Probed:  # fmt: skip
-    """Everything that was written is gone afterwards, whatever happens."""
+    """Everything that was written is gone afterwards, whatever happens. `asked.settings.control` stops it from another thread, as Ctrl-C
+    does: KeyboardInterrupt where no pass is through, else what there is."""
     if meters.startswith(REPLAY):
         raise InputError("a replay writes nothing", where="--meters", remedy="`ckptcost report RUN` shows a probe again")
     if "simulated" in meters.split(","):
@@ -110,7 +113,8 @@ def probe(
         interrupted = False
         try:
             recorder.expect(MARGIN_S + 1.0)
-            time.sleep(MARGIN_S + asked.pause_s)
+            _rest(asked, MARGIN_S + asked.pause_s)
+            _warm_up(saver, place, asked, shapes[asked.size_bytes])
             recorder.mark(EDGE, by=ASKED)
             recorder.mark(EDGE, by="wrap", command=f"probe {asked.saver}", saver=asked.saver, ranks=asked.ranks)
             _rounds(saver, place, asked, shapes, recorder, ios, tell)
@@ -151,6 +155,7 @@ def _rounds(
                 tell(Told(number, of, len(ios), passes, ios[-1][2] if ios else None))
             label = _label(of, number)
             detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | ({"of": "load"} if of == "load" else {})
+            _begin(asked, of, number, size_bytes)
             called_ns = recorder.clock.now_ns()
             recorder.mark(EDGE, by="wrap", t_ns=called_ns)  # single readings are kept from here on
             try:
@@ -163,9 +168,30 @@ def _rounds(
             recorder.mark("begin", label, t_ns=io.begin_ns, **detail)  # the engine's own: what it prepared before is not the save's
             _marks(recorder, label, io)
             if of == "save" and asked.settings.verify:
+                _begin(asked, "verify", number, size_bytes)
                 saver.verify(place, shape, asked.settings, number)
-            time.sleep(asked.pause_s)
+            _rest(asked, asked.pause_s)
         place.remove(number)
+
+
+def _warm_up(saver: Saver, place: Place, asked: Asked, shape: Shape) -> None:
+    for _ in range(asked.warm_up):
+        _begin(asked, "warm-up", 0, asked.size_bytes)
+        saver.save(place, shape, asked.settings, 0)
+        place.remove(0)
+        _rest(asked, asked.pause_s)
+
+
+def _begin(asked: Asked, what: str, number: int, size_bytes: int) -> None:
+    if asked.settings.control is not None:
+        asked.settings.control.begin(what, number, size_bytes)
+
+
+def _rest(asked: Asked, seconds: float) -> None:
+    if asked.settings.control is not None:
+        asked.settings.control.rest(seconds)
+    else:
+        time.sleep(seconds)
 
 
 def _marks(recorder: Recorder, label: str, io: Io) -> None:

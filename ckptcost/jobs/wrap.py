@@ -34,18 +34,19 @@ class Taken(NamedTuple):
     why_over: str = ""
 
 
-def _tools(meters: str, wanted: Wanted) -> Instruments:
+def tools_of(meters: str, wanted: Wanted, least: int = 1) -> Instruments:
+    """This machine's meters. Raises MeterUnavailable where fewer than `least` answer, for what is recorded is readings."""
     if meters.startswith(REPLAY) or "simulated" in meters.split(","):
         raise InputError(
             "a job runs on this machine, so its meters are this machine's", where="--meters", remedy="leave it out, or name meters"
         )
     tools = instruments(meters, wanted, 0.0)
-    if not tools.meters:
+    if len(tools.meters) < least:
         raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
     return tools
 
 
-def _beside(wanted: Wanted, look: Look) -> Wanted:
+def beside(wanted: Wanted, look: Look) -> Wanted:
     """Only the disk that the checkpoints go to is read; the folder may come to be later."""
     if not look.watch:
         return wanted
@@ -63,11 +64,11 @@ def wrap(
     command.hold()
     observer: Observer | None = None
     try:
-        tools = _tools(meters, _beside(wanted, look))
+        tools = tools_of(meters, beside(wanted, look))
         observer = Observer(tools, look, directory, said=said, environ=environ)
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
-        observer.begin(command=_spoken(argv))
+        observer.begin(command=spoken(argv))
         pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
         observer.follow(pid)
         if relay is not None:
@@ -104,29 +105,32 @@ def _resizing(relay: Relay, pid: int) -> Callable[[], None]:
     return resize
 
 
-def _spoken(argv: Sequence[str]) -> str:
+def spoken(argv: Sequence[str]) -> str:
     """The command without folders: a run must not tell where its author keeps things."""
     return " ".join([os.path.basename(argv[0]), *(os.path.basename(word) if word.startswith("/") else word for word in argv[1:])])[:500]
 
 
 def attach(
-    pid: int, meters: str, wanted: Wanted, look: Look, for_s: float | None = None, directory: Path | None = None, *,
+    pid: int | None, meters: str, wanted: Wanted, look: Look, for_s: float | None = None, directory: Path | None = None, *,
     said: Callable[[Save], None] | None = None, tick: Callable[[Observer], None] | None = None,
 ) -> Taken:  # fmt: skip
-    """Follow a process until it ends, the time is over, or the user interrupts."""
-    process = _process(pid)
-    tools = _tools(meters, replace(_beside(wanted, look), pid=pid))
+    """Follow a process until it ends, the time is over, or the user interrupts; without one, the folders of `look` alone."""
+    process = None if pid is None else open_process(pid)
     why = "time is over"
     observer: Observer | None = None
     try:
+        tools = tools_of(meters, replace(beside(wanted, look), pid=pid))
         observer = Observer(tools, look, directory, said=said)
         observer.start(listen=False)
-        observer.begin(attached=pid)
-        observer.follow(pid)
+        if pid is None:
+            observer.begin(watched=", ".join(path.name for path in look.watch))
+        else:
+            observer.begin(attached=pid)
+            observer.follow(pid)
         until_s = None if for_s is None else time.monotonic() + for_s
         try:
             while until_s is None or time.monotonic() < until_s:
-                if _is_over(process):
+                if process is not None and _is_over(process):
                     why = "the process ended"
                     break
                 observer.look()
@@ -139,11 +143,12 @@ def attach(
     finally:
         if observer is not None:
             observer.close()
-        os.close(process)
+        if process is not None:
+            os.close(process)
     return Taken(observer.folder, observer.recorder.header.run, None, observer.progress.saves, tuple(observer.troubles()), why)
 
 
-def _process(pid: int) -> int:
+def open_process(pid: int) -> int:
     """The process itself, whatever becomes of its number. Raises InputError."""
     try:
         process = os.pidfd_open(pid)

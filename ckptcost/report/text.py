@@ -203,22 +203,20 @@ def heading(report: Report) -> list[str]:
 
 
 def avoidable_lines(report: Report) -> list[str]:
+    """What the first case costs more than the reference, and what less."""
     if report.avoidable is None:
         return []
     v = report.avoidable.values
-    what = [
-        f"{number(v['run_gpu_hours'])} GPU-h",
-        f"{number(v['run_energy_kwh'])} kWh",
-        f"{number(v['run_cost_usd'])} USD",
-        f"{number(v['run_location_kgco2e'])} kgCO2e",
-    ]
-    if (v["run_energy_kwh"] or 0.0) < 0:
-        return [
-            f"Nothing was avoidable with {report.avoidable.tier_name}: it would add "
-            + ", ".join(part.lstrip("-") for part in what)
-            + " a run."
-        ]
-    return [f"Avoidable with {report.avoidable.tier_name}: " + ", ".join(what) + " a run."]
+    whats = (("run_gpu_hours", "GPU-h"), ("run_energy_kwh", "kWh"), ("run_cost_usd", "USD"), ("run_location_kgco2e", "kgCO2e"))
+    told = [(v[name], f"{DASH if v[name] is None else number(abs(v[name] or 0.0))} {unit}") for name, unit in whats]
+    more = [text for value, text in told if value is not None and value < 0]
+    rest = [text for value, text in told if value is None or value >= 0]
+    name = report.avoidable.tier_name
+    if not more:
+        return [f"Avoidable with {name}: {', '.join(rest)} a run."]
+    if not any(value is not None and value > 0 for value, _ in told):
+        return [f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)} a run."]
+    return [f"Avoidable with {name}: {', '.join(rest)} a run; it would add {', '.join(more)}."]
 
 
 def text(report: Report) -> str:

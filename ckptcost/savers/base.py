@@ -7,13 +7,14 @@ see neither meters nor windows: `Io` carries the instants (CLOCK_MONOTONIC, ns) 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.savers.latencies import Latencies
 
 if TYPE_CHECKING:
+    from ckptcost.savers.control import Control
     from ckptcost.savers.place import Place
 
 Kind = Literal["weights", "optimizer", "other"]
@@ -64,6 +65,8 @@ class Settings:
     """reserve a file's blocks before the first is written (the direct engine)"""
     verify: bool = True
     """read everything back and compare, in a pass that is not timed; for who drives an engine"""
+    control: Control | None = field(default=None, compare=False, repr=False)
+    """who watches from another thread, and may stop it"""
 
     def __post_init__(self) -> None:
         if self.block_bytes < PAGE_BYTES or self.block_bytes % PAGE_BYTES:

@@ -22,7 +22,7 @@ class Blocks(ABC):
 
     def __init__(self, save: Save, shape: Shape, settings: Settings) -> None:
         self.save, self.shape, self.settings = save, shape, settings
-        self._crew = Crew()
+        self._crew = Crew(settings.control)
         self._slots = threading.BoundedSemaphore(settings.depth)
         self._ends: list[tuple[int, int]] = []
 
@@ -65,6 +65,7 @@ class Blocks(ABC):
                         moved_ns = now_ns()
                     tally.add((moved_ns - start_ns) * 1e-9)
                     self.after(file, offset, part[:count])
+                    self._crew.moved(min(count, file.shape.size_bytes - offset))
                 else:
                     moved_ns = now_ns()
                 if dealer.done(file):

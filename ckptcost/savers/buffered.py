@@ -39,7 +39,7 @@ class Posix(Saver):
         ahead = [_Ahead(content, settings.block_bytes) for _ in range(_writers(shape, settings))]
         try:
             with place.saving(number, shape.size_bytes) as save:
-                ranks = _Ranks(shape)
+                ranks = _Ranks(shape, settings)
                 begin_ns = now_ns()
                 ranks.go(ahead, partial(_write_rank, save, files, settings.block_bytes), files.cut)
                 synced_ns = now_ns()
@@ -56,7 +56,7 @@ class Posix(Saver):
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
             cached = _dropped(save, shape)
-            ranks = _Ranks(shape)
+            ranks = _Ranks(shape, settings)
             begin_ns = now_ns()
             ranks.go(memory, partial(_read_rank, save, None))
         return ranks.io(begin_ns)._replace(cached_bytes=cached, notes=_notes(cached, shape))
@@ -65,7 +65,7 @@ class Posix(Saver):
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
             _dropped(save, shape)
-            _Ranks(shape).go(memory, partial(_read_rank, save, Content(settings.seed, number)))
+            _Ranks(shape, settings).go(memory, partial(_read_rank, save, Content(settings.seed, number)))
 
 
 def _writers(shape: Shape, settings: Settings) -> int:
@@ -75,8 +75,8 @@ def _writers(shape: Shape, settings: Settings) -> int:
 class _Ranks:
     """Every rank's part done once, by so many threads at a time as there are tools (what a thread works with)."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.crew, self._shape = Crew(), shape
+    def __init__(self, shape: Shape, settings: Settings) -> None:
+        self.crew, self._shape = Crew(settings.control), shape
         self._left = list(reversed(range(shape.ranks)))
         self._ends: list[tuple[int, int]] = []
 
@@ -167,6 +167,7 @@ def _write_rank(save: Save, opened: _Files, block_bytes: int, crew: Crew, files:
                     if crew.stopped:
                         return
                     last_ns = _write(fds[file.name], part[at : at + block_bytes], tally)
+                    crew.moved(min(block_bytes, len(part) - at))
         for name, fd in fds.items():
             if crew.stopped:
                 return
@@ -213,6 +214,7 @@ def _read_rank(save: Save, content: Content | None, crew: Crew, files: Sequence[
                     if content:
                         content.check(part[:count], file.name, at, where=save.shown)
                     at += count
+                    crew.moved(count)
             finally:
                 os.close(fd)
     crew.report(tally, last_ns)

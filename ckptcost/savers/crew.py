@@ -7,18 +7,22 @@ import threading
 from collections.abc import Callable, Sequence
 from time import monotonic_ns as now_ns
 
+from ckptcost.savers.control import Control
 from ckptcost.savers.latencies import Tally
 
 __all__ = ["Crew", "Span", "covered_ns", "now_ns"]
 
 Span = tuple[int, int]
+_LOOK_S = 0.1
+"""how often who waits for the tasks looks whether to stop: one of them may be in an fsync"""
 
 
 class Crew:
     """One pass. Tasks look at `stopped` between two requests, and `report` at their end."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: Control | None = None) -> None:
         self.stopped = False
+        self._control = control
         self.tally = Tally()
         self.last_ns = 0
         """when the last request of all returned"""
@@ -38,7 +42,9 @@ class Crew:
                     raise OSError(errno.EAGAIN, f"cannot start {len(tasks)} threads") from error
             with self._changed:
                 while self._ended < len(tasks):
-                    self._changed.wait()
+                    if self._control is not None:
+                        self._control.check()
+                    self._changed.wait(None if self._control is None else _LOOK_S)
         except BaseException:
             self._stop(hurry)
             self._wait_for_all()
@@ -80,6 +86,12 @@ class Crew:
         self.stopped = True
         if hurry is not None:
             hurry()
+
+    def moved(self, bytes_: int) -> None:
+        """A request is through. Raises KeyboardInterrupt where somebody wants it to stop."""
+        if self._control is not None:
+            self._control.moved(bytes_)
+            self._control.check()
 
     def report(self, tally: Tally, last_ns: int, syncs: Sequence[Span] = ()) -> None:
         with self._lock:

@@ -43,20 +43,21 @@ class TorchDcp(Saver):
         self._state = State()
 
     def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
-        self._state.fill(shape, settings.seed, number)
+        self._state.fill(shape, settings, number)
         tensors = self._flat()
         with place.saving(number, shape.size_bytes) as save, warnings.catch_warnings():
             warnings.filterwarnings("ignore", _ALONE)
-            streams = Streams()
+            streams = Streams(settings.control)
             begin_ns = monotonic_ns()
             try:
-                with self._told(save, "dcp.save", 0):
+                with self._told(save, "dcp.save", settings, 0):
                     metadata, returned_ns, marks = self._write(tensors, self._writer(save, settings.threads or shape.ranks, streams))
             except BaseException:
                 cut_short(save)
                 raise
             finally:
                 streams.close()
+            _check(settings)
             if streams.problems:
                 raise refusal(streams.problems[0], save, "dcp.save", 0) from streams.problems[0]
             if len(metadata.storage_data) < len(tensors):  # a writer thread that ends with an error is no error for DCP
@@ -82,7 +83,7 @@ class TorchDcp(Saver):
         with place.loading(number) as save:
             sizes, cached = sizes_of(save), forget(save)
             begin_ns = monotonic_ns()
-            self._read(save, "dcp.load")
+            self._read(save, "dcp.load", settings)
             returned_ns = monotonic_ns()
         return Io(begin_ns, returned_ns, None, sum(sizes), len(sizes), 0.0, NONE, NAN, (), (), cached, ("dcp.load reads with one thread",))
 
@@ -91,34 +92,51 @@ class TorchDcp(Saver):
         self._state.blank(shape)
         with place.loading(number) as save:
             forget(save)
-            self._read(save, "reading back")
+            self._read(save, "reading back", settings)
             for file in shape.files:
                 check(self._state.tensors[file.name], file, content, save.shown)
 
-    def _read(self, save: Save, doing: str) -> None:
-        with warnings.catch_warnings(), self._told(save, doing):
+    def _read(self, save: Save, doing: str, settings: Settings) -> None:
+        reader = self._dcp.FileSystemReader(save.path)
+        if settings.control is not None:
+            reader.fs = self._watched(Streams(settings.control))
+        with warnings.catch_warnings(), self._told(save, doing, settings):
             warnings.filterwarnings("ignore", _ALONE)
-            self._dcp.load(self._flat(), storage_reader=self._dcp.FileSystemReader(save.path))
+            self._dcp.load(self._flat(), storage_reader=reader)
 
     def _flat(self) -> dict[str, Tensor]:
         return {f"{name}/{key}": tensor for name, tensors in self._state.tensors.items() for key, tensor in tensors.items()}
 
     def _writer(self, save: Save, threads: int, streams: Streams) -> Any:
-        class Watched(self._filesystem):  # type: ignore[misc, name-defined]
-            def create_stream(self, path: Any, mode: str) -> Any:
-                return streams.one(path.name, super().create_stream(path, mode))
-
         writer = self._dcp.FileSystemWriter(save.path, thread_count=threads)
-        writer.fs = Watched()
+        writer.fs = self._watched(streams)
         return writer
 
+    def _watched(self, streams: Streams) -> Any:
+        class Watched(self._filesystem):  # type: ignore[misc, name-defined]
+            def create_stream(self, path: Any, mode: str) -> Any:
+                file = super().create_stream(path, mode)
+                return streams.reading(file) if mode == "rb" else streams.one(path.name, file)
+
+        return Watched()
+
     @contextmanager
-    def _told(self, save: Save, doing: str, size_bytes: int | None = None) -> Iterator[None]:
+    def _told(self, save: Save, doing: str, settings: Settings, size_bytes: int | None = None) -> Iterator[None]:
         """DCP's errors in our words; it wraps whatever happens in an exception that is no Exception."""
         try:
             yield
+        except OSError:
+            _check(settings)
+            raise
         except (self._refused, RuntimeError, EOFError) as error:
+            _check(settings)
             raise refusal(error, save, doing, size_bytes) from error
+
+
+def _check(settings: Settings) -> None:
+    """A library that was stopped raises errors of its own."""
+    if settings.control is not None:
+        settings.control.check()
 
 
 class TorchDcpAsync(TorchDcp):

@@ -50,13 +50,14 @@ class OneCallSaver(Saver):
         """What the library raises where a storage refuses."""
 
     def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
-        self._state.fill(shape, settings.seed, number)
+        self._state.fill(shape, settings, number)
         with place.saving(number, shape.size_bytes) as save:
             written, synced, syncs = [0] * shape.ranks, [0] * shape.ranks, list[tuple[int, int]]()
 
             def write(file: FileShape) -> None:
                 self._told(save, self.call, lambda path: self._write(self._state.tensors[file.name], path), file, file.size_bytes)
                 written[file.rank] = monotonic_ns()
+                _moved(settings, file)
 
             def sync(file: FileShape) -> None:
                 fd, begin = save.open(file.name), monotonic_ns()
@@ -92,6 +93,7 @@ class OneCallSaver(Saver):
                 fits(found, file, save.shown)
                 self._fetch(found, self._state.tensors[file.name])
                 ended[file.rank] = monotonic_ns()
+                _moved(settings, file)
 
             begin_ns = monotonic_ns()
             _by_ranks(shape, settings, read)
@@ -107,6 +109,7 @@ class OneCallSaver(Saver):
                 found: dict[str, Tensor] = {}
                 self._told(save, "reading back", lambda path, found=found: found.update(self._read(path)), file)  # type: ignore[misc]
                 check(found, file, content, save.shown)
+                _moved(settings, file)
 
     def _told(self, save: Save, doing: str, act: Callable[[str], None], file: FileShape, size_bytes: int | None = None) -> None:
         """`act` on the path of the file, with the library's error in our words."""
@@ -116,9 +119,16 @@ class OneCallSaver(Saver):
             raise refusal(error, save, f"{doing} of {file.name}", size_bytes) from error
 
 
+def _moved(settings: Settings, file: FileShape) -> None:
+    """One file more, which is as often as a library that writes one in one call can be asked to stop."""
+    if settings.control is not None:
+        settings.control.check()
+        settings.control.moved(file.size_bytes)
+
+
 def _by_ranks(shape: Shape, settings: Settings, act: Callable[[FileShape], None], hurry: Callable[[], None] | None = None) -> None:
     """Once for each file, in a thread for each rank or in as many as `threads` says."""
-    crew, count = Crew(), min(settings.threads or shape.ranks, shape.ranks)
+    crew, count = Crew(settings.control), min(settings.threads or shape.ranks, shape.ranks)
 
     def task(first: int) -> None:
         for rank in range(first, shape.ranks, count):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.savers.base import FileShape, Kind, Shape
+from ckptcost.savers.base import FileShape, Kind, Settings, Shape
 from ckptcost.savers.content import Bytes, Content
 
 Tensor = Any
@@ -76,10 +76,12 @@ class State:
         self.tensors: dict[str, dict[str, Tensor]] = {}
         """by file and key"""
 
-    def fill(self, shape: Shape, seed: int, number: int) -> None:
+    def fill(self, shape: Shape, settings: Settings, number: int) -> None:
         self.make(shape)
-        content = Content(seed, number)
+        content = Content(settings.seed, number)
         for name, memory in self._memory.items():
+            if settings.control is not None:
+                settings.control.check()
             content.fill(memory, name, 0)
 
     def blank(self, shape: Shape) -> None:

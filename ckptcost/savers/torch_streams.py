@@ -14,13 +14,15 @@ from contextlib import AbstractContextManager, contextmanager
 from time import monotonic_ns
 from typing import Any
 
+from ckptcost.savers.control import Control
 from ckptcost.savers.torch_refusals import interrupted
 
 
 class Streams:
-    """Of one save."""
+    """Of one save or load."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: Control | None = None) -> None:
+        self.control = control
         self.ended: dict[str, int] = {}
         """by name: when it was closed"""
         self.problems: list[Exception] = []
@@ -51,6 +53,12 @@ class Streams:
                 self._open -= 1
                 self._idle.notify_all()
 
+    @contextmanager
+    def reading(self, file: AbstractContextManager[Any]) -> Iterator[Any]:
+        """One that is read, in the thread that asked for it."""
+        with file as stream:
+            yield _Stoppable(stream, self)
+
     def close(self) -> None:
         """No file is opened from now on, those that are open take no more, and then none is. Ctrl-C waits until then."""
         interrupt: KeyboardInterrupt | None = None
@@ -67,16 +75,37 @@ class Streams:
 
 
 class _Stoppable:
-    """A file that is written to as long as the save goes on."""
+    """A file that is written to or read as long as the save or load goes on."""
 
     def __init__(self, stream: Any, streams: Streams) -> None:
         self._stream, self._streams = stream, streams
 
     def write(self, data: Any) -> int:
-        if self._streams.closed:
-            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+        self._goes_on()
         count: int = self._stream.write(data)
+        self._moved(count)
         return count
+
+    def readinto(self, buffer: Any) -> int:
+        self._goes_on()
+        count: int = self._stream.readinto(buffer)
+        self._moved(count)
+        return count
+
+    def read(self, size: int = -1) -> bytes:
+        self._goes_on()
+        data: bytes = self._stream.read(size)
+        self._moved(len(data))
+        return data
+
+    def _goes_on(self) -> None:
+        control = self._streams.control
+        if self._streams.closed or (control is not None and control.stopped):
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+    def _moved(self, count: int) -> None:
+        if self._streams.control is not None:
+            self._streams.control.moved(count)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -92,3 +92,22 @@ def test_a_process_that_is_gone_or_none(environ):
         done = attach(environ, "--", pid) if pid.startswith("-") else attach(environ, pid)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_folder_is_watched_without_a_process(job, environ):
+    running, folder = job
+    done = attach(environ, "--watch", str(folder), "--for", "4 s", "-f", "json", "--settle", "2 s")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["tables"]["windows"]["rows"]
+    assert len(rows) >= 2
+    assert all(row["bytes"] == 8 << 20 for row in rows[1:])
+    assert rows[1]["durable"] is not None
+    assert all(row["stall"] is None for row in rows)  # a folder does not tell when training went on
+    assert "time is over" in done.stderr
+    assert running.poll() in (None, 0)
+
+
+def test_neither_a_process_nor_a_folder_is_an_error(environ):
+    done = attach(environ)
+    assert done.returncode == 2
+    assert done.stderr == "ckptcost: ckptcost attach: names no process. give its PID, or --watch DIR to watch a folder alone\n"

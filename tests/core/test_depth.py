@@ -109,6 +109,11 @@ def test_readings_at_uneven_times_weigh_by_time():
     assert over(disk, 0.0, 4.0).mean_depth == 2.5
 
 
+def test_a_stretch_as_wide_as_the_window_is_in_it_whatever_rounding_says():
+    begin_s = 0.06039411820756269
+    assert over(counters(queue_s=[3.0, 3.0]), begin_s, begin_s + 1.0, 1.0).peak_depth == pytest.approx(3.0)
+
+
 STEPS = st.lists(st.integers(0, 50).map(float), min_size=1, max_size=25)
 
 

@@ -237,3 +237,12 @@ def test_validity_light():
     assert [validity(1.0, 1.0, x, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
     assert [validity(1.0, x, 1.0, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
     assert [validity(x, 1.0, 1.0, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
+
+
+def test_where_nothing_costs_anything_no_interval_is_best():
+    free = Rates(**dict.fromkeys(TIME._fields, 0.0))
+    recovery = Recovery(10.0, 20.0, 30.0, 40.0, 50.0)
+    assert math.isnan(best_interval_s(10.0, recovery, 1e-5, free))
+    found = best_interval_s(10.0, recovery, np.array([1e-5, 1e-4]), free)
+    assert np.isnan(found).all()
+    assert best_interval_s(10.0, recovery, 0.0, free) == math.inf

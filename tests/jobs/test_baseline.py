@@ -75,7 +75,7 @@ class TestWattsOf:
 
 def learned_of(monkeypatch, says, simulated=False, **more):
     seen = evaluated(Told("told", says, simulated=simulated, facts={"driver": "590"}))
-    monkeypatch.setattr(job, "measure", lambda *_: seen)
+    monkeypatch.setattr(job, "measure", lambda *_, **__: seen)
     return learn("told", Wanted(), 20.0, **more)
 
 

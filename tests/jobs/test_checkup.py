@@ -330,3 +330,14 @@ def test_what_is_said_of_pyrapl_and_of_the_cost_of_asking():
     nothing = study_of(absences=GONE)
     assert nothing.about == ["No meter answers, so none was tried."]
     assert not any("of one core" in line for line in nothing.findings)
+
+
+def test_a_counter_of_joules_that_never_moves_measures_nothing_and_says_why():
+    says = {energy("psys:0", "RAPL", role="whole"): lambda t: 5.0, energy("cpu:0", "RAPL"): at(90.0)}
+    seen = checkup(Instruments([Told("told", says)], (), VirtualClock(0)), 1.0)
+    assert seen.measured_by["node"] == []
+    assert seen.measured_by["cpu"] == ["cpu:0 (RAPL)"]
+    assert lacking(seen, ["node", "cpu"]) == ["node"]
+    (why,) = [absence for absence in seen.absences if absence.kind == "node"]
+    assert (why.what, why.reason) == ("psys:0", "RAPL answers, and its joules did not move in 1 s")
+    assert "measure on the host" in why.remedy

@@ -107,11 +107,11 @@ def test_the_exit_code_of_a_command_that_no_signal_ended():
 
 def test_only_the_disk_that_checkpoints_go_to_is_read(tmp_path):
     wanted = Wanted(pid=3)
-    assert wrap._beside(wanted, Look()) is wanted
+    assert wrap.beside(wanted, Look()) is wanted
     there, later = tmp_path / "there", tmp_path / "a" / "b"
     there.mkdir()
-    assert wrap._beside(wanted, Look((there, later))).directory == there
-    beside = wrap._beside(wanted, Look((later, there)))
+    assert wrap.beside(wanted, Look((there, later))).directory == there
+    beside = wrap.beside(wanted, Look((later, there)))
     assert (beside.directory, beside.pid) == (tmp_path, 3)
 
 
@@ -124,7 +124,7 @@ def test_only_the_disk_that_checkpoints_go_to_is_read(tmp_path):
     ],
 )
 def test_a_run_does_not_tell_where_its_author_keeps_things(argv, spoken):
-    assert wrap._spoken(argv) == spoken
+    assert wrap.spoken(argv) == spoken
 
 
 def test_while_the_process_goes_on_only_the_margin_is_waited_for(monkeypatch):
@@ -156,11 +156,11 @@ def test_a_process_that_is_over_is_none():
     pid = os.posix_spawnp("true", ["true"], os.environ)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(wrap.InputError, match="no such process"):
-        wrap._process(pid)
+        wrap.open_process(pid)
     os.waitpid(pid, 0)
     with pytest.raises(wrap.InputError, match="no such process"):
-        wrap._process(pid)
-    mine = wrap._process(os.getpid())
+        wrap.open_process(pid)
+    mine = wrap.open_process(os.getpid())
     assert not wrap._is_over(mine)
     os.close(mine)
     assert Path("/proc/self").exists()

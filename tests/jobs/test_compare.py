@@ -277,3 +277,11 @@ def test_two_runs_that_never_end_do_not_differ_in_that():
     assert all(math.isnan(each) for each in (change.relative, change.low, change.high, change.more))
     one_ends = difference(held("tier.write=100 GB/s", base=base), 1, BY_ID["wall"])
     assert (one_ends.value, math.isnan(one_ends.low)) == (-math.inf, True)
+
+
+def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for_it():
+    layers = api.layers_for(CATALOG, None, None, ["tier.id=nas-hdd", "tier.setup=9 s", "cluster.gpus=64"])
+    found = compare(CATALOG, [("as it is", layers), ("other", varied(CATALOG, layers, "tier.id=generic-pfs"))])
+    assert [case.tier_id for case in found.cases] == ["nas-hdd", "generic-pfs"]
+    assert [float(case.scenario.tier.setup_s) for case in found.cases] == [9.0, 9.0]
+    assert [float(case.scenario.cluster.gpus) for case in found.cases] == [64.0, 64.0]

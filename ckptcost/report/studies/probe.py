@@ -29,12 +29,13 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     m, asked = p.measured, p.asked
     found = sums(p)
     sizes = " in each of two sizes" if asked.small else ""
+    warmed = f", after {_counted(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'} not count" if asked.warm_up else ""
     return Study(
         kind="probe",
         title=f"A checkpoint of {size(asked.size_bytes)} on {'a simulated machine' if m.simulated else m.energies.node.host}",
         about=[
             f"Saver {asked.saver}, {_counted(asked.ranks, 'writer')}, {count(asked.settings.depth)} requests of "
-            f"{size(asked.settings.block_bytes)} in flight, {_counted(asked.rounds, 'round')}{sizes}.",
+            f"{size(asked.settings.block_bytes)} in flight, {_counted(asked.rounds, 'round')}{sizes}{warmed}.",
             "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf Storage has it; never a mean of rates.",
         ],
         question={
@@ -136,7 +137,7 @@ def _tiers(found: Sequence[Sum], catalog: Catalog) -> list[Table]:
     if write is None:
         return []
     here = {"tier": HERE, "name": "", "write": write, "read": read, "boundary": "node", "basis": "measured", "ratio": 1.0}
-    rows = [here, *(row for tier in catalog.ids("tier") if (row := _tier(catalog.get("tier", tier), write)))]
+    rows = [here, *node_rates(catalog, write)]
     rows.sort(key=lambda row: (row["write"], row["tier"] != HERE))
     at = rows.index(here)
     columns = (
@@ -146,6 +147,11 @@ def _tiers(found: Sequence[Sum], catalog: Catalog) -> list[Table]:
     )  # fmt: skip
     note = "The nearest of those whose rate for one node is known."
     return [Table("tiers", "Beside the catalogue, one node", columns, rows[max(at - BESIDE, 0) : at + BESIDE + 1], note)]
+
+
+def node_rates(catalog: Catalog, measured: float) -> list[dict[str, Any]]:
+    """The tiers of which somebody says what one node gets, beside what was measured."""
+    return [row for tier in catalog.ids("tier") if (row := _tier(catalog.get("tier", tier), measured))]
 
 
 def _tier(entity: Entity, measured: float) -> dict[str, Any] | None:

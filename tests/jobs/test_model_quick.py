@@ -1,0 +1,69 @@
+"""The quick way through the model, for a screen: less is computed, and what is computed is the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.outcome import Outcome, evaluate
+from ckptcost.jobs.model import at_saves, case_of, model, one_of, spread_of
+from ckptcost.layers import layers_of, set_layer
+from ckptcost.report.rows import columns_of
+
+CATALOG = Catalog()
+PRESETS = ["gpt4-scale-2tb", "small-8b", "llama31-405b-16k"]
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    mine, theirs = columns_of(one), columns_of(other)
+    return all(np.array_equal(mine[name], theirs[name], equal_nan=True) for name in mine)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_without_ranges_the_outcome_is_the_same_and_its_own_spread(preset):
+    resolved = one_of(CATALOG, layers_of(CATALOG, preset))
+    whole, quick = case_of(resolved), case_of(resolved, ranges=False)
+    assert same(quick.outcome, whole.outcome)
+    assert quick.spread is quick.outcome
+    assert (quick.best, quick.cautions, quick.classic) == (whole.best, whole.cautions, whole.classic)
+    assert isinstance(columns_of(whole.spread)["run_energy_kwh"], np.ndarray)
+    assert same(spread_of(resolved, quick.outcome), whole.spread)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_without_intervals_none_is_looked_for(preset):
+    resolved = one_of(CATALOG, layers_of(CATALOG, preset))
+    whole, quick = case_of(resolved), case_of(resolved, intervals=False)
+    assert same(quick.outcome, whole.outcome)
+    assert same(quick.spread, whole.spread)
+    assert quick.best == {}
+    assert all(math.isnan(value) for value in quick.classic)
+    assert quick.cautions == whole.cautions
+
+
+def test_what_cannot_be_computed_is_refused_as_ever():
+    layers = [*layers_of(CATALOG, "llama31-405b-16k"), set_layer(CATALOG, ["failures.rate=0 /1000 node-days"])]
+    with pytest.raises(ValueError, match="never to save"):
+        case_of(one_of(CATALOG, layers), ranges=False, intervals=False)
+
+
+@pytest.mark.parametrize("saves", [1.0, 40.0, 1000.0])
+@pytest.mark.parametrize("changes", [[], ["policy.mode=async"], ["second_tier.id=nas-hdd", "policy.second_every=4"]])
+def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
+    layers = [*layers_of(CATALOG, "gpt4-scale-2tb"), set_layer(CATALOG, changes)]
+    (case,) = model(CATALOG, layers, ["generic-pfs"], [saves]).cases
+    mine = at_saves(one_of(CATALOG, layers, "generic-pfs").scenario, saves)
+    assert mine == dataclasses.replace(case.scenario)
+    assert same(evaluate(mine), case.outcome)
+
+
+def test_a_job_that_costs_no_dollars_is_computed_and_has_no_best_interval_for_them():
+    layers = [*layers_of(CATALOG, PRESETS[0]), set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h"])]
+    (case, *_) = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
+    assert math.isnan(float(case.best["usd"]))
+    assert float(case.best["time"]) > 0
+    assert columns_of(case.outcome)["run_cost_usd"] == 0
