@@ -1,0 +1,153 @@
+"""The desk: the scenario that all screens work on, as a preset or file with changes over it, exactly as flags of a command would say it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ckptcost.api import layers_for
+from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
+from ckptcost.jobs.model import compared, one_of
+from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of
+from ckptcost.scenario import Resolved
+from ckptcost.views.scenario_file import quoted
+
+Stamp = tuple[tuple[str, int, int], ...]
+"""files with when they were last written, in nanoseconds, and how many bytes they have"""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Never changed in place: a screen puts a new one in its stead, and the others see it when they are shown again."""
+
+    catalog: Catalog = field(default_factory=Catalog, compare=False)
+    base: str = DEFAULT_SCENARIO
+    """a preset or a file"""
+    edits: Mapping[str, str] = field(default_factory=dict)
+    """path to text, as `--set path=text` takes it; in the order in which they were made"""
+    tiers: tuple[str, ...] = ()
+    """side by side; empty: those that the scenario compares, else its own"""
+    baseline: str = ""
+    """the tier that others are held against; empty: the first"""
+    metric: str = "kwh"
+    """what tables of one quantity show: kwh, gpuh, usd, co2e or time"""
+    chosen: str = ""
+    """the tier that the interval, the bill and the details are about; empty: the first"""
+
+    def edited(self, path: str, text: str) -> Desk:
+        """One more change. How often to save can be said in one way only, so the last one wins."""
+        edits = {key: value for key, value in self.edits.items() if key != path and not _ousts(path, key)}
+        return replace(self, edits={**edits, path: text})
+
+    def without(self, path: str) -> Desk:
+        return replace(self, edits={key: value for key, value in self.edits.items() if key != path})
+
+    def plain(self) -> Desk:
+        """Without any change."""
+        return replace(self, edits={})
+
+    def on(self, base: str) -> Desk:
+        """Another scenario: changes and tiers belonged to the old one."""
+        return replace(self, base=base, edits={}, tiers=(), baseline="", chosen="")
+
+    def saved_as(self, path: str) -> Desk:
+        """The same, now in a file: the changes and the tiers are what the file says."""
+        return replace(self, base=path, edits={}, tiers=())
+
+    def layers(self) -> list[Layer]:
+        """Raises InputError where a file or a change is wrong."""
+        return layers_for(self.catalog, self.base, None, self.settings())
+
+    def stamp(self) -> Stamp:
+        """The files that the scenario is read from: where one was rewritten, what was computed from it is of the past."""
+        try:
+            files = [_file_of(self.catalog, layer) for layer in layers_of(self.catalog, self.base)]
+        except (InputError, OSError):  # what can be read of it will differ once it is mended
+            files = [Path(self.base)]
+        return tuple(seen for file in files if file is not None and (seen := _seen(file)) is not None)
+
+    def settings(self) -> list[str]:
+        return [f"{path}={text}" for path, text in self.edits.items()]
+
+    def tiers_shown(self) -> tuple[str, ...]:
+        """The tiers side by side: chosen here, or compared by the scenario, or its only one."""
+        if self.tiers:
+            return self.tiers
+        layers = self.layers()
+        named = tuple(dict.fromkeys(compared(layers)[0]))
+        return named or (str(one_of(self.catalog, layers).words.get("tier.id", "")),)
+
+    def tier_chosen(self) -> str:
+        shown = self.tiers_shown()
+        return self.chosen if self.chosen in shown else shown[0]
+
+    def resolved(self, tier: str | None = None) -> Resolved:
+        """The scenario on one tier; the chosen one where none is named."""
+        return one_of(self.catalog, self.layers(), (tier if tier is not None else self.tier_chosen()) or None)
+
+    def words(self) -> list[str]:
+        """The scenario as flags."""
+        base = [] if self.base == DEFAULT_SCENARIO else ["-s", self.base]
+        return [*base, *(word for setting in self.settings() for word in ("--set", setting))]
+
+    def command(self, name: str, *more: str) -> str:
+        """The command line that says the same, ready for a shell."""
+        return shlex.join(["ckptcost", name, *self.words(), *more])
+
+    @property
+    def title(self) -> str:
+        """The scenario's name with a star where something was changed over it."""
+        return Path(self.base).name + (" *" if self.edits else "")
+
+    def to_toml(self, beside: Path) -> str:
+        """A scenario file that says only what differs; a base that is a file is named as seen from the folder `beside`."""
+        return _toml(self, beside)
+
+
+def _file_of(catalog: Catalog, layer: Layer) -> Path | None:
+    """The file of a layer, a preset's too; None where it lies in no folder."""
+    if layer.file:
+        return Path(layer.file)
+    file, _ = catalog.file_of("scenario", layer.label.removeprefix("scenario "))
+    return file if isinstance(file, Path) else None
+
+
+def _seen(file: Path) -> tuple[str, int, int] | None:
+    try:
+        found = file.stat()
+    except (OSError, ValueError):
+        return None
+    return str(file), found.st_mtime_ns, found.st_size
+
+
+def _ousts(new: str, old: str) -> bool:
+    cadences = {f"policy.{key}" for key in (*CADENCES, "optimal")}
+    return new in cadences and old in cadences
+
+
+def _toml(desk: Desk, beside: Path) -> str:
+    base = desk.base
+    if base.endswith(".toml") or "/" in base:
+        path = Path(base).resolve()
+        folder = beside.resolve()
+        base = str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+    out = [f"extends = {quoted(base)}", ""]
+    if desk.tiers:
+        out += ["[compare]", f"tier = [{', '.join(quoted(tier) for tier in desk.tiers)}]", ""]
+    for section in SECTIONS:
+        said = {path.partition(".")[2]: text for path, text in desk.edits.items() if path.partition(".")[0] == section}
+        if said:
+            out += [f"[{section}]", *(f"{key} = {_value(section, key, text)}" for key, text in said.items()), ""]
+    return "\n".join(out)
+
+
+def _value(section: str, key: str, text: str) -> str:
+    if WORDS[section].get(key) == (bool,) and text.lower() in ("true", "false"):
+        return text.lower()
+    if key not in KEYS[section] and key not in WORDS[section]:
+        raise InputError("is no key of a scenario", key=f"{section}.{key}")
+    return quoted(text)

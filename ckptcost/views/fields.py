@@ -1,0 +1,208 @@
+"""The form: which inputs are shown, in which groups, as texts that the parser takes back, and what typing in one of them means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, unit_of
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.size import full_bytes
+from ckptcost.errors import CkptcostError, InputError, UnknownName
+from ckptcost.present.amounts import count, quantity
+from ckptcost.present.form import Field
+from ckptcost.scenario import Input, Resolved
+from ckptcost.views.desk import Desk
+from ckptcost.views.field_text import text_of, with_unit
+
+TIER = "tier.id"
+"""not an input like others: it says which of the tiers side by side is looked at"""
+MARKS = {"measured": "m", "published": "s", "vendor": "s", "derived": "=", "user": "u", "assumed": "d", "": "d"}
+LEGEND = "u yours, m measured, s sourced, = derived from others, d default"
+FIRST_STEPS = (
+    "Tab or i goes to a field. Type, and every figure follows.",
+    "Enter on a field with an arrow lists what it can be.",
+    "An empty field goes back to what the scenario says.",
+    f"Where a value comes from: {LEGEND}.",
+)
+"""shown where no field has been looked at yet"""
+KINDS = {
+    "checkpoint.model": "checkpoint", TIER: "tier", "second_tier.id": "tier", "third_tier.id": "tier", "cluster.id": "cluster",
+    "site.id": "site", "cluster.accelerator": "accelerator", "site.grid": "grid",
+}  # fmt: skip
+"""fields that name a catalogue entry, and of which kind"""
+COUNTED = ("checkpoint.params", "checkpoint.bytes_per_param", "checkpoint.extra")
+"""what a size is counted from, where none is given"""
+_ONE_RATE, _RATE = ("tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"), "write rate"
+
+FIRST: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("Checkpoint", (("checkpoint.model", "model"), ("checkpoint.size", "size"), ("checkpoint.params", "parameters"),
+                    ("checkpoint.bytes_per_param", "bytes/param"))),
+    ("Storage", ((TIER, "tier"), ("tier.write", _RATE))),
+    ("Cluster", (("cluster.id", "preset"), ("cluster.gpus", "GPUs"), ("cluster.accelerator", "accelerator"),
+                 ("cluster.gpu_train", "GPU training"), ("cluster.gpu_stall", "GPU waiting"), ("cluster.host_train", "rest of node"))),
+    ("Saving", (("policy.mode", "mode"), ("policy.interval", "every"), ("policy.saves", "saves in run"), ("policy.optimal", "best for"),
+                ("policy.keep_last", "keep last"), ("second_tier.id", "second tier"), ("policy.second_every", "2nd: each n-th"))),
+    ("Failures", (("failures.rate", "rate"), ("failures.detect", "detect"), ("failures.reschedule", "reschedule"))),
+    ("Site and prices", (("site.id", "site"), ("site.grid", "grid"), ("site.pue", "PUE"), ("site.tariff", "tariff"),
+                         ("cluster.gpu_price", "GPU-hour"))),
+    ("Run", (("run.work", "training"),)),
+)  # fmt: skip
+"""what is shown first, as people think of a job: group, and paths with their labels"""
+_LABELS = {path: label for _, entries in FIRST for path, label in entries}
+_TITLES = {
+    "checkpoint": "Checkpoint", "tier": "Storage", "cluster": "Cluster", "policy": "Saving", "failures": "Failures", "site": "Site",
+    "run": "Run", "second_tier": "Second tier", "third_tier": "Third tier",
+}  # fmt: skip
+
+
+def label_of(path: str) -> str:
+    """What the form calls an input."""
+    return _LABELS.get(path) or path.partition(".")[2].replace("_", " ")
+
+
+def form(desk: Desk, resolved: Resolved, outcome: Outcome, everything: bool = False) -> tuple[Field, ...]:
+    """The fields of the tier that is looked at: the usual ones, or all."""
+    given = {i.path: i for i in resolved.inputs}
+    groups = _all_groups(resolved) if everything else _first_groups(given)
+    found = (_field(desk, resolved, outcome, given, path, group) for group, paths in groups for path in paths)
+    return tuple(found if everything else (each._replace(label=_RATE) if each.path in _ONE_RATE else each for each in found))
+
+
+def _first_groups(given: dict[str, Input]) -> list[tuple[str, list[str]]]:
+    """A tier of local drives has a rate a node, not one of its own: the field is the one that holds."""
+    rate = next((path for path in _ONE_RATE if path in given), "tier.write")
+    return [(group, [rate if path == "tier.write" else path for path, _ in entries]) for group, entries in FIRST]
+
+
+def _all_groups(resolved: Resolved) -> list[tuple[str, list[str]]]:
+    s = resolved.scenario
+    shown = [each for each in SECTIONS if each not in ("second_tier", "third_tier") or getattr(s, each) is not None]
+    groups = [(_TITLES[section], [f"{section}.{key}" for key in _keys_of(section)]) for section in shown]
+    if s.second_tier is None:
+        groups.append((_TITLES["second_tier"], ["second_tier.id"]))
+    return groups
+
+
+def _keys_of(section: str) -> Iterable[str]:
+    """The reference first, then figures, then other words; a name is not a choice that changes anything."""
+    reference = REFERENCES.get(section)
+    words = [word for word in WORDS[section] if word not in (reference, "name")]
+    early = [word for word in words if f"{section}.{word}" in KINDS or word == "mode"]
+    return [*([reference] if reference else []), *early, *KEYS[section], *(word for word in words if word not in early)]
+
+
+def _field(desk: Desk, resolved: Resolved, outcome: Outcome, given: dict[str, Input], path: str, group: str) -> Field:
+    section, _, key = path.partition(".")
+    label, choices = label_of(path), choices_of(desk.catalog, path)
+    yours = "u" if path in desk.edits else ""
+    if key in WORDS[section]:
+        said = desk.tier_chosen() if path == TIER else _word(resolved.words.get(path))
+        usual = _word(getattr(_part(resolved, section), key, "")) if not said else ""
+        mark = yours or ("d" if usual else "")
+        return Field(path, label, said, mark=mark, group=group, choices=choices, placeholder=usual or "-")
+    found = given.get(path)
+    if found is not None and path in COUNTED and "checkpoint.size" in given:
+        return Field(path, label, "", group=group, choices=choices, placeholder=f"{text_of(found)}, not used")
+    if found is not None:
+        return Field(path, label, text_of(found), mark=yours or MARKS[found.figure.basis], group=group, choices=choices)
+    mark, holds = _without(resolved, outcome, section, key)
+    return Field(path, label, "", mark=mark, group=group, placeholder=holds)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _part(resolved: Resolved, section: str) -> Any:
+    return resolved.scenario if section == "run" else getattr(resolved.scenario, section, None)
+
+
+def _without(resolved: Resolved, outcome: Outcome, section: str, key: str) -> tuple[str, str]:
+    """Mark and what holds where nobody gives the figure."""
+    s, unit = resolved.scenario, unit_of(section, key)
+    follows = {
+        "checkpoint.size": quantity(float(full_bytes(s.checkpoint)), "bytes"),
+        "policy.interval": quantity(float(outcome.interval_s), "s"),
+        "policy.saves": count(float(outcome.saves)),
+    }
+    if (text := follows.get(f"{section}.{key}")) is not None:
+        return "=", text
+    value: Any = getattr(_part(resolved, section), KEYS[section][key] or "-", None)
+    lacks = value is None or value != value or key in CADENCES or (s.second_tier is None and key.startswith("second_"))
+    if lacks or (s.third_tier is None and key.startswith("third_")):
+        return "", "-"
+    return "", "no limit" if math.isinf(value) else quantity(value, unit) if unit else count(value)
+
+
+@lru_cache(maxsize=64)
+def choices_of(catalog: Catalog, path: str) -> tuple[str, ...]:
+    """What may be written there, where that is a list."""
+    section, _, key = path.partition(".")
+    if path in KINDS:
+        return tuple(catalog.ids(KINDS[path]))
+    allowed = WORDS[section].get(key, ())
+    return ("true", "false") if allowed == (bool,) else () if allowed in ((), (str,)) else allowed
+
+
+def put(desk: Desk, path: str, text: str) -> Desk:
+    """The desk with a field changed; an empty text takes the change back. Raises InputError where the text alone is already wrong;
+    whether the scenario then holds is known when it is computed."""
+    text = text.strip()
+    section, _, key = path.partition(".")
+    if path == TIER:
+        return _on_tier(desk, text)
+    if not text:
+        return desk.without(path)
+    if path in KINDS:
+        _known(desk.catalog, path, text)
+        if key == REFERENCES.get(section):  # as in a file: another entry forgets what was said of its section before
+            desk = replace(desk, edits={each: said for each, said in desk.edits.items() if not each.startswith(f"{section}.")})
+    elif key in KEYS[section]:
+        text = with_unit(desk, path, text)
+        if path in COUNTED and _size_given(desk):
+            raise InputError("checkpoint.size is given, so this decides nothing", remedy="change the size, or pick another model")
+    return desk.edited(path, text)
+
+
+def _known(catalog: Catalog, path: str, name: str) -> None:
+    kind = KINDS[path]
+    try:
+        catalog.get(kind, name)
+    except UnknownName:
+        raise UnknownName(kind, name, catalog.ids(kind), lists="Enter lists them") from None
+
+
+def _on_tier(desk: Desk, tier: str) -> Desk:
+    """Look at a tier; one that is not side by side with the others is put there."""
+    if not tier:
+        return replace(desk, chosen="")
+    _known(desk.catalog, TIER, tier)
+    edits = {path: text for path, text in desk.edits.items() if path != TIER}
+    shown = tuple(filter(None, desk.tiers_shown()))
+    return replace(desk, edits=edits, chosen=tier, tiers=desk.tiers if tier in shown else (*shown, tier))
+
+
+def _size_given(desk: Desk) -> bool:
+    return any(i.path == "checkpoint.size" for i in desk.resolved().inputs)
+
+
+REFUSALS = (CkptcostError, ArithmeticError, ValueError, OSError)
+"""what a scenario may answer to what was typed: complaints, and sums that cannot be done; a wider net would hide defects"""
+
+
+def refusal(error: Exception) -> str:
+    """Why a scenario was refused, in full."""
+    return str(error) if isinstance(error, CkptcostError | OSError) else f"cannot be computed with this ({error})"
+
+
+def reason(error: Exception, most: int = 200) -> str:
+    """Why a text was refused, short enough for below its field: what is wrong and what would be right, not where."""
+    if not isinstance(error, InputError):
+        return refusal(error)[:most]
+    said = ". ".join(part for part in (error.problem, error.remedy) if part)
+    return said if len(said) <= most else f"{said[: most - 2]}.."

@@ -1,0 +1,139 @@
+"""Scenario files and exports: what can be opened, what is written, and why it cannot be."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ckptcost.api import files_of, layers_for
+from ckptcost.catalog.store import Catalog
+from ckptcost.catalog.writing import write_whole
+from ckptcost.core.size import full_bytes
+from ckptcost.errors import OutputError, brief
+from ckptcost.jobs.model import one_of
+from ckptcost.present.amounts import count, size
+from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.report.document import Report
+from ckptcost.report.study import Study
+from ckptcost.runs import store
+from ckptcost.views.desk import Desk
+from ckptcost.views.paths import path_of
+from ckptcost.views.scenario_file import changed
+
+FORMATS = ("csv", "json", "md", "txt")
+"""of a study; the screen itself is an SVG"""
+
+
+def presets(catalog: Catalog, recent: Iterable[str] = ()) -> Grid:
+    """What can be opened: recent files first, then what ships."""
+    rows = [_row(catalog, name) for name in dict.fromkeys(recent) if name.endswith(".toml") or "/" in name]
+    rows += [_row(catalog, name) for name in sorted(catalog.ids("scenario"))]
+    heads = (Head("name", "scenario", left=True), Head("about", "what", left=True), Head("size", "a save", rank=1), Head("gpus", "GPUs"))
+    return Grid(heads, rows)
+
+
+def _row(catalog: Catalog, name: str) -> Row:
+    try:
+        resolved = one_of(catalog, layers_for(catalog, name, None, ()))
+    except (OSError, ValueError) as error:
+        return Row(name, (name, brief(str(error), 60), "-", "-"), (name, "", None, None), tone="bad")
+    s = resolved.scenario
+    bytes_, gpus = float(full_bytes(s.checkpoint)), float(s.cluster.gpus)
+    return Row(name, (name, resolved.name, size(bytes_), count(gpus)), (name, resolved.name, bytes_, gpus))
+
+
+def opened(desk: Desk, text: str) -> Desk:
+    """The desk on another scenario. Raises InputError where it cannot be read or computed."""
+    base = str(path_of(text)) if text.startswith("~") else text
+    found = desk.on(base)
+    found.resolved()
+    return found
+
+
+def scenario_name(path: str) -> str:
+    """A scenario file ends so, whether or not it was typed."""
+    return path if path.endswith(".toml") or not path.strip() else f"{path}.toml"
+
+
+def save_scenario(desk: Desk, path: str, over: bool = False) -> Path:
+    """Write the changes as a file that extends what they were made over; into that file itself, where it is named.
+    Raises CkptcostError."""
+    target = _target(scenario_name(path), over)
+    own = target.exists() and Path(desk.base).exists() and target.samefile(desk.base)
+    try:
+        text = changed(target.read_text("utf-8"), desk.edits, desk.tiers) if own else desk.to_toml(target.parent)
+    except UnicodeDecodeError as error:
+        raise OutputError(f"{target}: cannot be changed ({error})") from None
+    _write([text], target)
+    return target
+
+
+def write_text(text: str, path: str, over: bool = False) -> Path:
+    """Whole or not at all. Raises OutputError."""
+    target = _target(path, over)
+    _write([text], target)
+    return target
+
+
+def write_view(shown: Study | Report, path: str, desk: Desk, command: str, over: bool = False, read: Sequence[str] = ()) -> Path:
+    """In the format that the name ends in, as the command line writes it; `read` are files that it rests on. Raises OutputError."""
+    target = _target(path, over)
+    form = target.suffix.removeprefix(".")
+    if form not in FORMATS:
+        raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
+    _write([_of_study(shown, form, desk, command, read) if isinstance(shown, Study) else _of_report(shown, form)], target)
+    return target
+
+
+def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
+    from ckptcost.report import study_views
+
+    if form == "json":
+        from ckptcost.report.study_document import build
+
+        files = files_of(desk.layers()) if study.resolved else []
+        files += [(name, Path(name).read_bytes()) for name in read]
+        words = [Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)]  # no folders of the author's
+        return build(study, desk.catalog, [*words, "-f", "json"], files).to_json()
+    views = {"csv": study_views.to_csv, "md": study_views.to_markdown, "txt": study_views.text}
+    return views[form](study)
+
+
+def _of_report(report: Report, form: str) -> str:
+    from ckptcost.report.text import text, to_markdown
+    from ckptcost.report.to_csv import of_report
+
+    if form == "json":
+        return report.to_json()
+    views = {"csv": of_report, "md": to_markdown, "txt": text}
+    return views[form](report)
+
+
+def runs_home() -> str:
+    """Where recordings go."""
+    return str(store.home())
+
+
+def exists(path: str) -> bool:
+    return path_of(path).exists()
+
+
+def _target(path: str, over: bool) -> Path:
+    if not path.strip():
+        raise OutputError("no file is named")
+    target = path_of(path)
+    if target.is_dir():
+        raise OutputError(f"{target}: is a folder")
+    if target.exists() and not over:
+        raise OutputError(f"{target}: is there already")
+    return target
+
+
+def _write(pieces: Iterable[str], target: Path) -> None:
+    try:
+        write_whole(pieces, Path(os.path.realpath(target)))  # the link's target, not the link
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise OutputError(f"{target}: could not be written ({reason})") from None

@@ -1,0 +1,220 @@
+"""The tables of the live screen: checkpoints, GPUs, meters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import isnan, nan
+from statistics import median
+
+from ckptcost.core.contents import Contents
+from ckptcost.core.units import KWH_J
+from ckptcost.core.windows import Window
+from ckptcost.present.amounts import DASH, amount, count, duration, number, rate, share, size
+from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.measured import absence_text
+from ckptcost.report.studies.measure_saves import rate_of
+from ckptcost.views.live_board import LiveBoard
+from ckptcost.views.live_book import Entry
+from ckptcost.views.live_series import now_of
+from ckptcost.views.live_sofar import Sum, total_j
+
+WH_J = KWH_J / 1000.0
+FOUND_BY = {"api": "hook", "watch": "folder", "io": "its writing", "hand": "hand", "output": "output"}
+CHECKPOINTS = (
+    Head("number", "#"), Head("start", "start", rank=3), Head("written", "written in, s", rank=6), Head("stall", "stall, s"),
+    Head("safe", "until safe, s"), Head("size", "size", rank=1), Head("rate", "rate", rank=2), Head("gpu", "GPU Wh", rank=2),
+    Head("host", "host Wh", rank=4), Head("usd", "USD", rank=1), Head("co2", "kgCO2e", rank=5), Head("by", "found by", left=True, rank=7),
+    Head("name", "checkpoint", left=True, rank=8),
+)  # fmt: skip
+OUTLIERS = 20
+
+
+class Checkpoints:
+    """Rows of checkpoints that are settled are made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[tuple[object, ...], Row]] = {}
+
+    def grid(self, board: LiveBoard, now_s: float) -> Grid:
+        rows = []
+        for entry in reversed(board.book.entries):
+            key = (board, entry.window, entry.better, board.tally.priced.get(entry.number))
+            made = self._made.get(entry.number)
+            if entry.open or made is None or any(old is not new for old, new in zip(made[0], key, strict=True)):
+                made = (key if not entry.open else (None,) * 4, row_of(board, entry, now_s))
+                self._made[entry.number] = made
+            rows.append(made[1])
+        prices = board.tally.prices
+        pue = nan if prices.scenario is None else float(prices.scenario.site.pue)
+        note = (
+            "" if isnan(pue) or not rows else f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare` has them."
+        )
+        return Grid(CHECKPOINTS, rows, "Checkpoints", note, "no checkpoint yet")
+
+
+def row_of(board: LiveBoard, entry: Entry, now_s: float) -> Row:
+    window, what = entry.best
+    priced = board.tally.priced.get(entry.number)
+    begin_s = window.begin_s
+    values = [
+        _written_s(window), window.stall_s, _safe_s(window, what), what.bytes, rate_of(window, what),
+        nan if priced is None else priced.line_j("loading" if entry.is_load else "gpu_wait") / WH_J,
+        nan if priced is None or entry.is_load else priced.line_j("host_wait") / WH_J,
+        nan if priced is None else priced.amount("cost_usd"), nan if priced is None else priced.amount("location_kgco2e"),
+    ]  # fmt: skip
+    texts = [number(values[0]), number(values[1]), number(values[2]), size(values[3]), rate(values[4]), *(number(v) for v in values[5:])]
+    if entry.open and begin_s is not None:
+        texts[2] = f"{number(round(max(now_s - begin_s, 0.0), 1))} ..."
+    by = FOUND_BY.get(entry.by, entry.by)
+    name = window.name + (" (load)" if entry.is_load else "") + (f": failed, {what.error}" if what.error else "")
+    odd = disorder(entry)
+    cells = (count(float(entry.number)) + ("!" if odd else ""), _start(board, begin_s), *texts, by, name)
+    order: tuple[Order, ...] = (float(entry.number), begin_s, *(None if v is None or isnan(v) else v for v in values), by, name)
+    tone: Tone = "bad" if what.error else "warn" if entry.open or odd else "muted" if entry.is_load else ""
+    return Row(str(entry.number), cells, order, tone)
+
+
+def disorder(entry: Entry) -> str:
+    """Why its times cannot all be right; empty where its instants follow each other."""
+    window, what = entry.best
+    odd = [f"the mark {flag.about} stands before one that it should follow" for flag in window.flags if flag.code == "OUT_OF_ORDER"]
+    written_s, safe_s = _written_s(window), _safe_s(window, what)
+    if not odd and written_s is not None and safe_s is not None and written_s > safe_s:
+        odd = ["it is said to be safe before its last byte was written"]
+    return ", ".join(dict.fromkeys(odd))
+
+
+def _written_s(window: Window) -> float | None:
+    """Until the last rank had written its bytes."""
+    lasts = [
+        max((span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s), default=nan) for span in window.spans
+    ]
+    if window.begin_s is None or not lasts or any(isnan(last) for last in lasts):
+        return None
+    first = [span.at_s.get("written") for span in window.spans]
+    ends = [one for one in first if one is not None] if all(one is not None for one in first) else lasts
+    return max(ends) - window.begin_s
+
+
+def _safe_s(window: Window, what: Contents) -> float | None:
+    if what.error or window.begin_s is None or window.durable_s is None:
+        return None
+    return window.durable_s - window.begin_s
+
+
+def _start(board: LiveBoard, begin_s: float | None) -> str:
+    """Time of day; of a simulation, seconds since it began."""
+    if begin_s is None:
+        return DASH
+    if board.simulated:
+        return duration(round(begin_s, 1))
+    wall_s = board.wall_s(begin_s)
+    return DASH if isnan(wall_s) else time.strftime("%H:%M:%S", time.localtime(wall_s))
+
+
+def gpus_grid(board: LiveBoard) -> Grid:
+    """One row a card: what it takes now and took so far."""
+    curves = board.curves
+    if curves is None or not curves.sources.gpus:
+        return Grid((Head("gpu", "GPU"),), (), "GPUs", "", _why_no(board, "gpu", "no GPU answers here"))
+    joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
+    quantities = [q for q in ("utilisation", "memory_used_bytes", "temperature_c") if any(q in more for more in curves.sources.gpu_more)]
+    labels = {"utilisation": "busy", "memory_used_bytes": "memory", "temperature_c": "C"}
+    words = {"utilisation": share, "memory_used_bytes": size, "temperature_c": number}
+    heads = (Head("gpu", "GPU"), Head("power", "W"), Head("energy", "Wh so far"), *(Head(q, labels[q], rank=2) for q in quantities),
+             Head("source", "power from", left=True, rank=3))  # fmt: skip
+    rows = []
+    for probe, more in zip(curves.sources.gpus, curves.sources.gpu_more, strict=True):
+        domain = probe.channel.domain
+        now_w, so_far = probe.lately(board.last_s), joules.get(domain, nan) / WH_J
+        beside = [more[q].value(board.last_s) if q in more else nan for q in quantities]
+        cells = (domain.partition(":")[2], number(now_w), number(so_far), *(words[q](v) for q, v in zip(quantities, beside, strict=True)),
+                 probe.channel.source)  # fmt: skip
+        lost = now_w != now_w
+        name = cells[0]
+        order: tuple[Order, ...] = (float(name) if name.isdigit() else name, _known(now_w), _known(so_far), *map(_known, beside), cells[-1])
+        rows.append(Row(domain, cells, order, "bad" if lost else ""))
+    return Grid(heads, rows, "GPUs", "a GPU without a number does not answer" if any(row.tone == "bad" for row in rows) else "")
+
+
+def _known(value: float) -> Order:
+    return None if isnan(value) else value
+
+
+def outliers_grid(board: LiveBoard) -> Grid:
+    """Cards whose power is farthest from the median just now; those that do not answer come first."""
+    heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
+    curves = board.curves
+    now = [] if curves is None else [(probe.channel.domain, probe.lately(board.last_s)) for probe in curves.sources.gpus]
+    known = [watts for _, watts in now if watts == watts]
+    if not known:
+        return Grid(heads, (), "Farthest from the others", "", _why_no(board, "gpu", "no GPU answers here"))
+    middle_w = median(known)
+    off = [(domain, watts, nan if watts != watts or not middle_w else watts / middle_w - 1.0) for domain, watts in now]
+    off.sort(key=lambda one: (one[2] == one[2], -abs(one[2]) if one[2] == one[2] else 0.0))
+    rows = [
+        Row(domain, (domain.partition(":")[2], number(watts), DASH if isnan(apart) else f"{apart * 100:+.1f} %"),
+            (domain, _known(watts), _known(apart)), "bad" if isnan(apart) else "")
+        for domain, watts, apart in off[:OUTLIERS]
+    ]  # fmt: skip
+    return Grid(heads, rows, "Farthest from the others", f"median {amount(middle_w, 'w')} of {count(float(len(known)))} GPUs")
+
+
+_METERS = (
+    Head("state", "state", left=True), Head("meter", "meter", left=True), Head("what", "what", left=True), Head("now", "now"),
+    Head("so_far", "kWh so far", rank=1), Head("why", "why, and what would help", left=True, rank=2),
+)  # fmt: skip
+
+
+def meters_grid(board: LiveBoard) -> Grid:
+    """What answers, what was lost, and what is not here."""
+    rows: list[Row] = []
+    if board.headers:
+        for meter in board.headers[-1].meters:
+            by_kind: dict[str, list[str]] = {}
+            for channel in meter.channels:
+                by_kind.setdefault(channel.kind_of_domain, []).append(channel.domain)
+            for kind, domains in by_kind.items():
+                rows.append(_meter_row(board, meter.name, kind, list(dict.fromkeys(d for d in domains if "." not in d)) or domains))
+    rows += [
+        Row(
+            f"absent {n}",
+            ("not here", absence.what, absence.kind, "", "", why := absence_text("", absence.reason, absence.remedy)[2:]),
+            ("not here", absence.what, absence.kind, None, None, why),
+            "muted",
+        )
+        for n, absence in enumerate(board.absences)
+    ]
+    return Grid(_METERS, rows, "Meters", "", "no meter was looked for yet" if not board.records else "no meter answers here")
+
+
+def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) -> Row:
+    wanted = set(domains)
+    sums = [one for one in board.sums if one.channel.domain in wanted]
+    sources = None if board.curves is None else board.curves.sources
+    powered = () if sources is None else (*sources.gpus, *sources.host, *sources.node)
+    probes = [probe for probe in powered if probe.channel.domain in wanted]
+    stored = [] if sources is None else [probe for probe in sources.writes if probe.channel.domain in wanted]
+    lost = [event for name, event in board.lost.items() if name in wanted or name == meter]
+    level, kwh = now_of(probes or stored, board.last_s), nan
+    now = amount(level, "w") if probes else rate(level) if stored else ""
+    mine: list[Sum] = sums if len(sums) == len(probes) and probes else []
+    so_far = ""
+    if mine and not board.partly:
+        kwh = total_j(mine) / KWH_J
+        so_far = number(kwh)
+    names = domains[0] if len(domains) == 1 else f"{count(float(len(domains)))} x {kind}"
+    silent = bool(probes) and now == DASH
+    state, why = "no answer" if silent else "answers", ""
+    tone: Tone = "warn" if silent else "good"
+    if lost:
+        ago_s = max(board.last_s - lost[-1].t_s, 0.0)
+        state, why, tone = "lost", f"{lost[-1].domain}, {duration(round(ago_s))} ago: {lost[-1].text}", "bad"
+    order: tuple[Order, ...] = (state, meter, names, _known(level), _known(kwh), why)
+    return Row(f"{meter} {kind}", (state, meter, names, now, so_far, why), order, tone)
+
+
+def _why_no(board: LiveBoard, kind: str, otherwise: str) -> str:
+    found = next((a for a in board.absences if a.kind == kind), None)
+    return otherwise if found is None else absence_text(found.what, found.reason, found.remedy)

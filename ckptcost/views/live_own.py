@@ -1,0 +1,227 @@
+"""A recording in this process: of a command, a process, a folder, or the machine alone."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import nan
+
+from ckptcost.errors import InputError, brief
+from ckptcost.jobs.instruments import Instruments
+from ckptcost.jobs.observe import SETTLE_S, Look
+from ckptcost.jobs.supervise import Supervisor, What
+from ckptcost.jobs.wrap import beside, tools_of
+from ckptcost.meters.found import Wanted
+from ckptcost.present.amounts import count
+from ckptcost.report.studies.runs import shown
+from ckptcost.runs.clocks import RealClock
+from ckptcost.views.desk import Desk
+from ckptcost.views.live import Actions, Kind, Start, State
+from ckptcost.views.live_base import Live, idle_of
+from ckptcost.views.live_board import LiveBoard
+from ckptcost.views.live_intake import Item
+from ckptcost.views.live_picture import Status, last_lines
+from ckptcost.views.live_tee import Tee
+from ckptcost.views.paths import path_of
+
+
+class Own(Live):
+    """Readings go into a run's folder and to the screen at once."""
+
+    kind: Kind = "own"
+
+    def __init__(
+        self, start: Start, desk: Desk, *, threaded: bool = True, tools: Instruments | None = None, settle_s: float = SETTLE_S,
+        gap_s: float = 1.0, clock: Callable[[], float] | None = None,
+    ) -> None:  # fmt: skip
+        """`tools`: other meters than this machine's, for tests."""
+        self._what, self._look = what_of(start), look_of(start, settle_s, gap_s)
+        self._start = start
+        if tools is None:
+            tools = tools_of(start.meters, replace(beside(Wanted(), self._look), pid=start.pid), least=0)
+        self._tools = tools
+        self._hand = 0
+        self._hand_open = ""
+        self._supervisor: Supervisor | None = None
+        self._said: tuple[float, tuple[str, ...]] = (-1e9, ())
+        self._absent: tuple[str, ...] = ()
+        """folders that are waited for"""
+        self._unwritten: tuple[str, str] = ("", "")
+        """since when nothing reaches the disk, and why"""
+        super().__init__(desk, LiveBoard(absences=tools.absences, idle=idle_of()), threaded=threaded, clock=clock)
+
+    @property
+    def title(self) -> str:
+        if self._what.argv:
+            return shlex.join(self._what.argv).replace("\n", " ")
+        if self._what.pid is not None:
+            return f"PID {self._what.pid}"
+        return ", ".join(middle_cut(shown(path)) for path in self._look.watch) or "this machine"
+
+    @property
+    def actions(self) -> Actions:
+        running = self._supervisor is not None and self._supervisor.phase == "running"
+        stops = self._supervisor is not None and self._supervisor.phase in ("running", "stopping", "settling")
+        job = self._supervisor is not None and self._supervisor.running
+        return Actions(mark=running, mark_open=bool(self._hand_open), stop=stops, stops_job=job)
+
+    def _begin(self) -> None:
+        directory = path_of(self._start.record) if self._start.record else None
+        items: deque[Item] = self._items
+        supervisor = Supervisor(self._what, self._tools, self._look, directory, tee=lambda files: Tee(items, files))
+        supervisor.start()
+        self._supervisor, self.folder = supervisor, supervisor.folder
+        self._look_again()
+
+    def _turn(self, now_s: float) -> None:
+        self._look_again()
+        if self._supervisor is not None and self._supervisor.phase == "over":
+            self._over = True
+
+    def _end(self, within_s: float | None) -> str:
+        said = "" if self._supervisor is None else self._supervisor.stop(within_s)
+        self._look_again()
+        return " ".join(part for part in (f"{said}." if said and self._lost() else said, self._lost()) if part)
+
+    def _hasten(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.hurry()
+
+    def _left(self) -> str:
+        goes_on = "" if self._supervisor is None else self._supervisor.left()
+        return " ".join(part for part in (f"{goes_on}." if goes_on and self._lost() else goes_on, self._lost()) if part)
+
+    def _look_again(self) -> None:
+        """At what only the file system knows, from a thread that may wait for it."""
+        self._absent = tuple(middle_cut(shown(path)) for path in self._look.watch if not path.is_dir())
+        problem = "" if self._supervisor is None else self._supervisor.observer.recorder.stats.problem
+        if not problem:
+            self._unwritten = ("", "")
+        elif not self._unwritten[0]:
+            why = problem.rpartition(": ")[2]
+            self._unwritten = (time.strftime("%H:%M:%S"), why[:1].lower() + why[1:])
+
+    def _lost(self) -> str:
+        since, why = self._unwritten
+        return f"The run holds only what was written until {since}: {why}." if since else ""
+
+    def mark(self, name: str = "") -> str:
+        if not self.actions.mark:
+            return "nothing is recorded just now"
+        assert self._supervisor is not None
+        tell = self._supervisor.observer.tell
+        if not self._hand_open:
+            self._hand += 1
+            self._hand_open = name or f"by hand {self._hand}"
+            tell("begin", self._hand_open, by="hand")
+            return f"checkpoint {self._hand_open} begins; mark again when it is over"
+        window, self._hand_open = self._hand_open, ""
+        at_ns = RealClock().now_ns()
+        tell("returned", window, by="hand", t_ns=at_ns)
+        tell("durable", window, by="hand", t_ns=at_ns, how="by hand")
+        tell("end", window, by="hand", t_ns=at_ns)
+        return f"checkpoint {window} is over"
+
+    def busy(self) -> str:
+        if self._supervisor is None or self._supervisor.phase == "over":
+            return ""
+        if self._supervisor.running:
+            return f"{self.title} is running and being recorded; quitting ends both"
+        return "a recording is under way; quitting ends it, and what there is is kept"
+
+    def _status(self) -> Status:
+        supervisor = self._supervisor
+        state, about = _state(supervisor, bool(self.board.records))
+        if state == "ended" and self.board.exit_status is not None:
+            about = f"exit {self.board.exit_status}"
+        since, why = self._unwritten
+        return Status(
+            self.kind, self.title, _looked(self._what, self._look, self._absent), state, about,
+            own_cpu=self._own_cpu(), file_bytes=self._bytes(),
+            troubles=tuple(self._troubles()), output=self._output(), no_output=self._no_output(),
+            unwritten=f"since {since}: {why}" if since else "",
+            kill_in_s=nan if supervisor is None else supervisor.patience_left_s,
+        )  # fmt: skip
+
+    def _troubles(self) -> list[str]:
+        absent = [f"{path} is not there yet; waited for." for path in self._absent]
+        lost = [self._lost()] if self._over and self._lost() else []
+        return [*lost, *super()._troubles(), *absent, *([] if self._supervisor is None else self._supervisor.troubles())]
+
+    def _no_output(self) -> str:
+        if self._what.argv:
+            return "The command printed nothing." if self._over else "The command has printed nothing yet."
+        if self._what.pid is not None:
+            return "The process was started elsewhere, so what it prints is not ours to read."
+        return "No command was started here, so there is no output."
+
+    def _output(self) -> tuple[str, ...]:
+        if self._supervisor is None or not self._what.argv:
+            return ()
+        now_s = self._clock()
+        if now_s - self._said[0] >= 0.4 or self._over:
+            self._said = (now_s, tuple(last_lines(self._supervisor.output())))
+        return self._said[1]
+
+
+def _state(supervisor: Supervisor | None, has_records: bool) -> tuple[State | None, str]:
+    if supervisor is None:
+        return "starting", ""
+    match supervisor.phase:
+        case "stopping":
+            return "stopping", "the command was told to end"
+        case "settling":
+            pending = supervisor.observer.pending
+            waiting = f"; waiting for {count(float(pending))} to be on the storage" if pending else ""
+            return "settling", f"{supervisor.why}{waiting}"
+        case "over":
+            return ("failed", supervisor.problem) if supervisor.problem else ("ended", supervisor.why)
+    return (None, "") if has_records else ("starting", "")
+
+
+def _looked(what: What, look: Look, absent: Sequence[str]) -> str:
+    if look.watch:
+        places = [middle_cut(shown(path)) for path in look.watch]
+        there = [place for place in places if place not in absent]
+        told = ["looked for in " + ", ".join(there)] if there else []
+        return "; ".join([*told, *(f"{place} is not there yet; waited for" for place in absent)])
+    if what.argv:
+        return "looked for in what the command writes, or its hooks say"
+    return "looked for in what the process writes" if what.pid is not None else "mark one by hand"
+
+
+def middle_cut(path: str, most: int = 48) -> str:
+    """A long path without its middle: where it is and what it is called are at its ends."""
+    if len(path) <= most:
+        return path
+    first = most // 3
+    return f"{path[:first]} ... {path[len(path) - (most - first - 5) :]}"
+
+
+def what_of(start: Start) -> What:
+    """Raises InputError."""
+    if start.command.strip() and start.pid is not None:
+        raise InputError("give a command or a process, not both", where="command")
+    try:
+        argv = shlex.split(start.command)
+    except ValueError as error:
+        raise InputError(f"cannot be split into words ({error})", where="command", remedy="close the quotes") from None
+    if start.pid is not None and start.pid <= 0:
+        raise InputError("expected a process id", where="PID")
+    return What(tuple(argv), start.pid)
+
+
+def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> Look:
+    """Raises InputError for what is no folder; one that is not there yet is waited for."""
+    watch = []
+    for text in start.watch:
+        if not text.strip():
+            continue
+        path = path_of(text).absolute()
+        if path.exists() and not path.is_dir():
+            raise InputError("is no folder", where=brief(text), remedy="name the folder that checkpoints are written to")
+        watch.append(path)
+    return Look(tuple(dict.fromkeys(watch)), settle_s=settle_s, gap_s=gap_s)

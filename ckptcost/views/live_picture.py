@@ -1,0 +1,225 @@
+"""The live screen's picture, put together: headline, numbers, and sentences on what they leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, isnan, nan
+from typing import NamedTuple
+
+from ckptcost.present.amounts import count, duration, number, size
+from ckptcost.present.grid import Tone
+from ckptcost.present.words import line_label
+from ckptcost.views.live import SPANS_S, Headline, Kind, LiveView, State
+from ckptcost.views.live_board import LiveBoard
+from ckptcost.views.live_grids import Checkpoints, disorder, gpus_grid, meters_grid
+from ckptcost.views.live_numbers import reason, stats_of
+from ckptcost.views.live_traces import traces_of
+
+
+class Status(NamedTuple):
+    """What only the source knows."""
+
+    kind: Kind
+    title: str
+    looked: str = ""
+    """where checkpoints are looked for, in words"""
+    state: State | None = None
+    """where the readings do not say it"""
+    about: str = ""
+    """of that state: `exit 0`, `waiting for 2 checkpoints`, why it failed"""
+    speed: float = 1.0
+    paused: bool = False
+    length_s: float = nan
+    """of a replay"""
+    own_cpu: float = nan
+    """share of one core that this program takes"""
+    file_bytes: float = nan
+    troubles: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    no_output: str = "Only a command that was started here has output."
+    unwritten: str = ""
+    kill_in_s: float = nan
+
+
+_LOOKED_AT = 50
+"""checkpoints, the newest: whether their instants are in order"""
+
+
+class Picture:
+    """Keeps the rows that do not change any more."""
+
+    def __init__(self) -> None:
+        self._checkpoints = Checkpoints()
+
+    def view(self, board: LiveBoard, status: Status, span_s: float, end_s: float | None, per_gpu: bool) -> LiveView:
+        with board.lock:
+            last_s = max(board.last_s, 0.0)
+            until_s = last_s if end_s is None else min(end_s, last_s)
+            from_s = until_s - shown_s(board, status, span_s)
+            gpus = board.gpu_domains
+            return LiveView(
+                headline_of(board, status),
+                stats_of(board),
+                traces_of(board, from_s, until_s, per_gpu, last_s),
+                self._checkpoints.grid(board, last_s),
+                gpus_grid(board),
+                meters_grid(board),
+                notes_of(board, status),
+                from_s,
+                until_s,
+                last_s,
+                per_gpu and 0 < len(gpus) <= 8,
+                len(gpus),
+                status.output,
+                outages_of(board),
+                status.no_output,
+                status.unwritten,
+            )
+
+
+def shown_s(board: LiveBoard, status: Status, chosen_s: float) -> float:
+    """The span that was chosen; of a shorter run, one that it nearly fills. Where the end is known, the whole run, and no more."""
+    last_s = max(board.last_s, 0.0)
+    if not isnan(status.length_s):
+        return min(chosen_s, max(status.length_s, 1.0))
+    if status.state in ("ended", "failed"):
+        return min(chosen_s, max(last_s, 1.0))
+    return min(chosen_s, next((span_s for span_s in SPANS_S if span_s >= last_s), chosen_s))
+
+
+_WORDS: dict[State, str] = {
+    "starting": "STARTING", "armed": "ARMED", "recording": "RECORDING", "measuring": "MEASURING", "stopping": "STOPPING",
+    "settling": "SETTLING",
+    "playing": "REPLAY", "paused": "PAUSED", "ended": "ENDED", "failed": "FAILED",
+}  # fmt: skip
+_TONES: dict[State, Tone] = {"measuring": "warn", "recording": "good", "failed": "bad", "stopping": "warn", "settling": "warn"}
+
+
+def headline_of(board: LiveBoard, status: Status) -> Headline:
+    state = status.state or _state(board)
+    word = _WORDS[state]
+    if status.kind == "replay" and state != "failed":
+        word = f"REPLAY {number(status.speed)}x" + (" PAUSED" if status.paused else " ENDED" if state == "ended" else "")
+        state = "paused" if status.paused else "ended" if state == "ended" else "playing"
+    elif status.kind == "simulated" and state not in ("failed", "ended"):
+        word = "SIMULATED" + ("" if status.speed == 1.0 else f" {number(status.speed)}x") + (" PAUSED" if status.paused else "")
+        state = "paused" if status.paused else state
+    elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
+        word = "FOLLOWED"
+    if state == "stopping" and not isnan(status.kill_in_s):
+        word = f"STOPPING {duration(ceil(status.kill_in_s))}"
+    tone, is_over = _TONES.get(state, ""), state in ("ended", "failed")
+    if status.unwritten:
+        tone = "bad"
+        if state == "ended":
+            word = f"ENDED, NOT RECORDED {status.unwritten}"
+        elif state != "failed":
+            state, word = "failed", f"NOT RECORDED {status.unwritten}" + (f"  {word}" if state in ("stopping", "settling") else "")
+    saves = [entry for entry in board.book.entries if not entry.is_load]
+    told = f"{count(float(len(saves)))} checkpoint{'' if len(saves) == 1 else 's'}"
+    open_ = board.book.open
+    if not saves:
+        told = "no checkpoint yet" + (f"; {status.looked}" if status.looked and status.kind == "own" else "")
+    elif open_:
+        told += f", #{open_[-1].number} under way"
+    length = duration(board.length_s if is_over else round(board.length_s))
+    if status.kind == "replay" and not isnan(status.length_s):  # a place on the tape
+        length = f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
+    parts = [
+        status.about, status.title, board.host if board.host and board.host not in status.title else "", told, length,
+        "" if isnan(board.rate_hz) else f"{number(board.rate_hz, 2)} Hz",
+        "" if isnan(status.own_cpu) else f"own CPU {number(status.own_cpu * 100, 2)} %",
+        "" if isnan(status.file_bytes) else size(status.file_bytes),
+    ]  # fmt: skip
+    return Headline(state, word, "  ".join(part for part in parts if part), "  ".join(p for p in (status.about, told, length) if p),
+                    tone)  # fmt: skip
+
+
+def _state(board: LiveBoard) -> State:
+    if board.last_s < 0 and not board.records:
+        return "starting"
+    if board.ended:
+        return "ended"
+    if board.book.open:
+        return "measuring"
+    return "recording" if board.book.entries else "armed"
+
+
+def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
+    """Sentences, the most pressing first."""
+    said = [*dict.fromkeys(status.troubles)]
+    for event in list(board.lost.values())[:5]:
+        told = f"{event.domain} was lost {duration(round(max(board.last_s - event.t_s, 0.0)))} ago: {event.text}."
+        said.append(f"{told} Until it is back its curves have a gap and sums are unknown.")
+    totals, prices = board.tally.totals, board.tally.prices
+    if prices.problem:
+        said.append(f"Nothing is priced: {prices.problem}")
+    if totals.lacking:
+        told = "; ".join(f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})" for name, (code, n) in totals.lacking.items())
+        said.append(f"Left out of the totals: {told}.")
+    known = totals.known["energy_j"]
+    if totals.saves and 0 < known < totals.saves:
+        said.append(
+            f"Energy and cost are of {count(float(known))} of {count(float(totals.saves))} checkpoints; of the others too little is known."
+        )
+    waiting = board.waiting
+    if waiting > 1:
+        said.append(f"{_counted(waiting, 'checkpoint')} are being evaluated; the totals grow with them.")
+    entries = board.book.entries
+    failed = [entry for entry in entries if entry.contents.error]
+    if failed:
+        said.append(
+            f"{_counted(len(failed), 'checkpoint')} ended with an error and {'is' if len(failed) == 1 else 'are'} not in the totals."
+        )
+    odd = {entry.number: text for entry in entries[-_LOOKED_AT:] if (text := disorder(entry))}
+    if odd:
+        first = next(reversed(odd))
+        more = f"; so are {count(float(len(odd) - 1))} before it" if len(odd) > 1 else ""
+        said.append(f"The instants of #{first} (marked !) are out of order: {odd[first]}{more}.")
+    loads = [entry for entry in entries if entry.is_load]
+    if loads:
+        said.append(f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and not in the totals.")
+    if any(entry.by == "hand" for entry in entries):
+        said.append("Checkpoints marked by hand: training is taken to have stood still between the two marks.")
+    machine = prices.machine
+    if machine is not None and machine.is_part:
+        said.append(
+            f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: GPU-hours and joules are this node's."
+        )
+    if board.other_hosts:
+        said.append(f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is {board.host}.")
+    if board.bad_lines:
+        said.append(
+            f"{_counted(board.bad_lines, 'line')} of the run could not be read and {'is' if board.bad_lines == 1 else 'are'} left out."
+        )
+    return tuple(said)
+
+
+def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
+    """Meters that were lost and are back: when they came back, and a sentence."""
+    since_s: dict[str, float] = {}
+    found: list[tuple[float, str]] = []
+    for event in board.events:
+        if event.name == "lost":
+            since_s[event.domain] = event.t_s
+        elif event.name == "found" and event.domain in since_s:
+            away_s = event.t_s - since_s.pop(event.domain)
+            found.append((event.t_s, f"{event.domain} was lost for {duration(round(away_s))} and is back."))
+    return tuple(found)
+
+
+def _of(unknown: int, saves: int) -> str:
+    return "" if unknown >= saves else f", in {count(float(unknown))} of {count(float(saves))}"
+
+
+def _counted(number_: int, what: str) -> str:
+    return f"{count(float(number_))} {what}{'' if number_ == 1 else 's'}"
+
+
+def last_lines(text: bytes, most: int = 200) -> Sequence[str]:
+    """The end of a command's output, without what only a terminal understands."""
+    lines = text.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    shown = ["".join(c if c.isprintable() or c == "\t" else "" for c in line.rpartition("\r")[2]) for line in lines]
+    while shown and not shown[-1].strip():
+        shown.pop()
+    return [line.expandtabs() for line in shown[-most:]]

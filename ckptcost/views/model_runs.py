@@ -1,0 +1,162 @@
+"""Every tier of a desk at every number of saves that the scenario compares; which one is best, and what it is held against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckptcost.core.bill import Quantity
+from ckptcost.core.outcome import Outcome, best_interval_s, evaluate
+from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.errors import InputError
+from ckptcost.jobs.model import Case, at_saves, case_of
+from ckptcost.jobs.model import one_of as scenario_on
+from ckptcost.layers import Layer
+from ckptcost.present.amounts import duration, number
+from ckptcost.report.rows import columns_of
+from ckptcost.views.desk import Desk
+from ckptcost.views.tiers import OWN, never_ends
+from ckptcost.views.tiers_table import ABOUT, ALIKE
+
+
+class Metric(NamedTuple):
+    """One quantity of the table."""
+
+    id: str
+    unit: str
+    objective: str
+    """whose best interval goes with it"""
+    column: str
+    """of report.rows, behind save_, saves_ and run_"""
+    attribute: Quantity
+    """of a bill's line"""
+    people: Callable[[Any], Any]
+
+    def text(self, value: float | None) -> str:
+        return duration(value) if self.id == "time" else number(value)
+
+    def said(self, value: float | None) -> str:
+        """With its unit, where there is an amount at all."""
+        text = self.text(value)
+        return text if self.id == "time" or value is None or value != value else f"{text} {self.unit}"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+METRICS = {
+    each.id: each
+    for each in (
+        Metric("kwh", "kWh", "energy", "energy_kwh", "energy_j", to_kwh),
+        Metric("gpuh", "GPU-h", "time", "gpu_hours", "gpu_s", to_hours),
+        Metric("usd", "USD", "usd", "cost_usd", "cost_usd", _same),
+        Metric("co2e", "kgCO2e", "carbon", "location_kgco2e", "location_kgco2e", _same),
+        Metric("time", "s", "time", "", "gpu_s", _same),
+    )
+}
+
+
+class TierRuns(NamedTuple):
+    """One tier: the run at the cadence in force, what other numbers of saves would take, or why it has no figures."""
+
+    key: str
+    found: Case | None
+    values: dict[str, float] = {}  # noqa: RUF012  a named tuple's default is never written to
+    """columns of report.rows"""
+    others: dict[float, dict[str, float]] = {}  # noqa: RUF012
+    """the same at the other numbers of saves that the scenario compares"""
+    reason: str = ""
+
+    @property
+    def case(self) -> Case:
+        if self.found is None:
+            raise InputError(self.reason)
+        return self.found
+
+    def of(self, name: str) -> float:
+        return self.values.get(name, float("nan"))
+
+
+def metric_of(desk: Desk) -> Metric:
+    return METRICS.get(desk.metric, METRICS["kwh"])
+
+
+def values_of(outcome: Outcome) -> dict[str, float]:
+    return {name: float(value) for name, value in columns_of(outcome).items()}
+
+
+def one_of(metric: Metric, values: dict[str, float]) -> float:
+    """What one save takes; as time, how long it stops training."""
+    return values["stall_s"] if metric.id == "time" else values[f"save_{metric.column}"]
+
+
+def total_of(run: TierRuns, metric: Metric) -> float:
+    """What decides which tier is best: the whole run, failures included. Infinite where it never ends, NaN where it is not known."""
+    if run.found is None:
+        return float("nan")
+    if never_ends(run.case.outcome):
+        return float("inf")
+    return run.of("wall_s" if metric.id == "time" else f"run_{metric.column}")
+
+
+def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float]) -> TierRuns:
+    """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three quarters of a keystroke's sums are this."""
+    try:
+        case = case_of(scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False)
+    except InputError as error:
+        return TierRuns(tier or OWN, None, reason=str(error))
+    others = {count: values_of(evaluate(at_saves(case.scenario, count))) for count in counts[1:]}
+    return TierRuns(tier or OWN, case, values_of(case.outcome), others)
+
+
+def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
+    known = [run for run in able if np.isfinite(total_of(run, metric))]
+    return min(known, key=lambda run: total_of(run, metric)) if known else None
+
+
+def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
+    """The user's baseline, with figures or without; where there is none, the first tier that has figures."""
+    chosen = next((run for run in runs if run.key == desk.baseline), None)
+    return chosen or next(run for run in runs if run.found is not None)
+
+
+def against_of(able: Sequence[TierRuns], best: TierRuns | None, base: TierRuns, metric: Metric) -> TierRuns | None:
+    """What the best tier is held against: the base; where that is the best one itself, the next best."""
+    if best is None or base is not best:
+        return base if best is not None else None
+    others = [(total if (total := total_of(run, metric)) == total else math.inf, at) for at, run in enumerate(able) if run is not best]
+    return able[min(others)[1]] if others else None
+
+
+def lost_s(run: TierRuns) -> float:
+    """Training time that one save takes: the stall, and what a drain slows down after it."""
+    return float(run.case.outcome.one_save.total("gpu_s")) / float(run.case.scenario.cluster.gpus)
+
+
+def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
+    """Lines of the run's bill that are in no sum of the metric; none where the run never ends, which is an answer."""
+    if run.found is None or never_ends(run.case.outcome):
+        return ()
+    return run.case.outcome.run.unknown(metric.attribute)
+
+
+def about(one: TierRuns, other: TierRuns, metric: Metric) -> str:
+    """A sign before a difference of two sums that lack different lines."""
+    return "" if set(unknown_of(one, metric)) == set(unknown_of(other, metric)) else ABOUT
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def best_every_s(run: TierRuns, metric: Metric) -> float:
+    """The tier's best interval for a quantity; NaN where that is not known."""
+    best_s = float(best_interval_s(run.case.scenario, run.case.outcome.plan, metric.objective))
+    return best_s if best_s > 0 else float("nan")
+
+
+def less(best: TierRuns, other: TierRuns, metric: Metric) -> float:
+    """What a run on one tier takes less than on another; nothing where they differ by rounding."""
+    more, fewer = total_of(other, metric), total_of(best, metric)
+    return 0.0 if math.isclose(more, fewer, rel_tol=ALIKE) else more - fewer

@@ -1,0 +1,134 @@
+"""The two tables of the model: tiers by number of saves, and the bill of one tier line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ckptcost.core.bill import Bill, Line
+from ckptcost.core.domain import Number
+from ckptcost.core.draws import p5_p95
+from ckptcost.core.outcome import Outcome
+from ckptcost.present.amounts import DASH, NEVER, between, count, duration, number, rate, share
+from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.words import line_label
+from ckptcost.views.model_runs import METRICS, Metric, TierRuns, about, one_of, total_of, unknown_of
+from ckptcost.views.tiers import never_ends
+from ckptcost.views.tiers_table import ABOUT
+
+BILLED = ("kwh", "gpuh", "usd", "co2e")
+
+
+RUN = {"time": "whole run", "gpuh": "run loses"}
+"""what the last column is called; amounts other than time are what checkpoints and failures add"""
+
+
+def tiers_grid(
+    metric: Metric, runs: Sequence[TierRuns], looked: TierRuns, best: TierRuns | None, base: TierRuns, asked: Sequence[float]
+) -> Grid:
+    """One save, all saves without failures or so many of them, and the whole run with failures: what `ckptcost model` prints."""
+    timed = metric.id == "time"
+    counts = [] if timed else sorted(float(each) for each in asked if each > 1)
+    saves = [Head(f"x{each:g}", f"x{count(each)}", rank=4 if each != counts[-1] else 2) for each in counts]
+    if not asked and not timed:
+        saves = [Head("saves", "all saves", rank=4)]
+    heads = (
+        Head("tier", "tier", left=True), Head("rate", "rate", rank=6),
+        *([] if timed else [Head("stall", "stall", rank=3)]), Head("save", "one stall" if timed else "one save"), *saves,
+        Head("every", "every", rank=5), Head("goodput", "goodput", rank=1), Head("run", RUN.get(metric.id, "run adds")),
+    )  # fmt: skip
+    rows = [_tier_row(metric, run, [head.id for head in heads], run is looked and len(runs) > 1, best, base) for run in runs]
+    title = "time: one stall, a run with failures" if timed else f"{metric.unit}: one save, many, a run with failures"
+    return Grid(heads, rows, title + (f"; base {base.key}" if len(runs) > 1 else ""), _note(metric, runs, base), "no tier")
+
+
+def _tier_row(metric: Metric, run: TierRuns, columns: Sequence[str], marked: bool, best: TierRuns | None, base: TierRuns) -> Row:
+    if run.found is None:
+        nothing = len(columns) - 1
+        return Row(run.key, (run.key, *(DASH,) * nothing), (run.key, *(None,) * nothing), "muted", marked)
+    values, never = run.values, never_ends(run.case.outcome)
+    total = total_of(run, metric)
+    told: dict[str, tuple[str, Order]] = {
+        "tier": (run.key, run.key),
+        "rate": _pair(values["rate_bytes_per_s"], rate(values["rate_bytes_per_s"])),
+        "stall": _pair(values["stall_s"], duration(values["stall_s"])),
+        "every": _pair(values["interval_s"], duration(values["interval_s"])),
+        "goodput": _pair(values["goodput"], share(values["goodput"])),
+        "run": _pair(total, NEVER if never else metric.text(total)),
+    }
+    amounts = {"save": one_of(metric, values), "saves": run.of(f"saves_{metric.column}")}
+    pairs = [
+        told[each] if each in told else _amount_cell(metric, amounts[each] if each in amounts else _so_many(metric, run, float(each[1:])))
+        for each in columns
+    ]
+    tone: Tone = "bad" if never else "best" if run is best else "base" if run is base else ""
+    return Row(run.key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs), tone, marked)
+
+
+def _amount_cell(metric: Metric, amount: float) -> tuple[str, Order]:
+    return _pair(amount, metric.text(amount))
+
+
+def _pair(value: float, text: str) -> tuple[str, Order]:
+    return text, value if math.isfinite(value) else None
+
+
+def _so_many(metric: Metric, run: TierRuns, saves: float) -> float:
+    """Saves alone, without failures: as the run with that many makes them, where the scenario compares it."""
+    values = next((found for count, found in run.others.items() if math.isclose(count, saves)), run.values)
+    return one_of(metric, values) * saves
+
+
+def _note(metric: Metric, runs: Sequence[TierRuns], base: TierRuns) -> str:
+    """Which lines are in no sum, because nobody knows them, and what that makes of differences."""
+    said: dict[str, list[str]] = {}
+    able = [run for run in runs if math.isfinite(total_of(run, metric))]
+    for run in able:
+        if lacking := unknown_of(run, metric):
+            said.setdefault(", ".join(line_label(line) for line in lacking), []).append(run.key)
+    parts = [lines + ("" if len(tiers) == len(able) else f" [{', '.join(tiers)}]") for lines, tiers in said.items()]
+    apart = base in able and any(about(run, base, metric) for run in able)
+    notes = [f"{ABOUT}: a line is known for one of the two only"] * apart
+    return "; ".join([*notes, *(["left out because unknown: " + " | ".join(parts)] if parts else [])])
+
+
+def bill_grid(metric: Metric, looked: TierRuns, spread: Outcome) -> Grid:
+    """What a run on one tier costs, line by line, as `ckptcost model` prints it; the range is that of the quantity that is shown."""
+    case = looked.case
+    ranged = metric if metric.id in BILLED else METRICS["gpuh"]
+    heads = [Head("line", "line", left=True)]
+    for each in (METRICS[name] for name in BILLED):
+        heads.append(Head(each.id, each.unit, rank=0 if each is ranged else 1))
+        if each is ranged:
+            heads.append(Head("range", "p5-p95", rank=2))
+    pairs = list(zip(case.outcome.run.of(), spread.run.of(), strict=True))
+    rows = [_bill_row(line.id, line_label(line.id), line, drawn, ranged) for line, drawn in pairs if _speaks(line)]
+    rows.append(_bill_row("total", "total", case.outcome.run, spread.run, ranged)._replace(tone="base"))
+    name = case.resolved.names["tier"]
+    return Grid(tuple(heads), rows, f"The bill of the run: {name}, {count(float(case.outcome.saves))} saves")
+
+
+def _bill_row(key: str, label: str, of: Line | Bill, drawn: Line | Bill, ranged: Metric) -> Row:
+    pairs: list[tuple[str, Order]] = [(label, label)]
+    for metric in (METRICS[name] for name in BILLED):
+        value = float(metric.people(_amount(of, metric)))
+        pairs.append(_pair(value, number(value if math.isfinite(value) else None)))
+        if metric is ranged:
+            pairs.append(_range(metric.people(_amount(drawn, metric)), value))
+    return Row(key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs))
+
+
+def _range(drawn: Number, value: float) -> tuple[str, Order]:
+    if not math.isfinite(value):
+        return DASH, None
+    low, high = p5_p95(drawn, value)
+    return (f">{number(low)}" if math.isinf(high) else between(low, high) or DASH), low
+
+
+def _amount(of: Line | Bill, metric: Metric) -> Number:
+    amount: Number = of.total(metric.attribute) if isinstance(of, Bill) else getattr(of, metric.attribute)
+    return amount
+
+
+def _speaks(line: Line) -> bool:
+    return any(float(getattr(line, each)) != 0 for each in ("energy_j", "gpu_s", "cost_usd"))

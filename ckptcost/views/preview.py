@@ -1,0 +1,180 @@
+"""What can be reported of the desk, and the answers; preview_page puts one into a format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ckptcost import answers
+from ckptcost.api import answer, files_of
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
+from ckptcost.jobs.compare import MOST
+from ckptcost.jobs.model import Answer, one_of
+from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.report.studies.runs import SHORT, list_of
+from ckptcost.report.study import Study
+from ckptcost.runs import store
+from ckptcost.runs.summary import summary_of
+from ckptcost.views import model as model_view
+from ckptcost.views.desk import Desk
+from ckptcost.views.tiers import OWN, scenario_of
+
+MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = "model", "optimize", "tiers", "changes", "sensitivity", "run:"
+MOST_VARIANTS = MOST - 1
+"""beside the reference"""
+MOST_RUNS = 200
+CHECKED_RUNS = 200
+"""as `ckptcost optimize` does without a flag"""
+OF_METRIC = {"kwh": "kwh", "gpuh": "gpu_hours", "usd": "usd", "co2e": "kgco2e", "time": "wall"}
+_HEADS = (Head("what", "what to report", left=True),)
+
+
+class Answered(NamedTuple):
+    """What was found, before anybody chose a format."""
+
+    subject: str
+    words: tuple[str, ...]
+    """the command without a format"""
+    found: Answer | Study
+    catalog: Catalog
+    files: tuple[tuple[str, bytes], ...]
+    paths: tuple[str, ...]
+    """files and folders among the words, of which a document names the last part only"""
+    note: str = ""
+    """what the text does not say of itself"""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What a CSV can hold one of."""
+        return tuple(table.id for table in self.found.tables) if isinstance(self.found, Study) else ()
+
+
+def subjects(desk: Desk) -> Grid:
+    """What can be reported of the desk just now."""
+    rows = [Row(MODEL, ("the job's costs",)), Row(OPTIMUM, ("the best interval",)), Row(RANKING, ("what the result hangs on",))]
+    if len(_variants(desk)) > 0:
+        rows.append(Row(TIERS, ("the tiers side by side",)))
+    if scenario_of(desk).edits:
+        rows.append(Row(CHANGES, ("what my changes do",)))
+    return Grid(_HEADS, rows)
+
+
+def with_runs(grid: Grid, within: Path | None = None) -> Grid:
+    """The recorded runs below it, the latest first."""
+    listing = store.kept(within).runs[:MOST_RUNS]
+    cells = list_of([summary_of(kept) for kept in listing], [], within or store.home()).tables[0].rows
+    names = [kept.name for kept in listing]
+    rows = [
+        Row(RUN + (kept.name if names.count(kept.name) == 1 else kept.run), (f"run {row['started']} {kept.run[:SHORT]}",))
+        for kept, row in zip(listing, cells, strict=True)
+    ]
+    return grid._replace(rows=[*grid.rows, *rows])
+
+
+def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
+    """All that the answer depends on; two alike need no second look."""
+    if subject.startswith(RUN):
+        path = store.found(subject.removeprefix(RUN)).path
+        return (subject, *((entry.name, entry.stat().st_size) for entry in sorted(path.glob("*.jsonl") if path.is_dir() else [path])))
+    return (
+        subject, desk.catalog, desk.base, desk.stamp(), tuple(desk.edits.items()), desk.tiers, desk.baseline, desk.metric, desk.chosen,
+    )  # fmt: skip
+
+
+def answered(desk: Desk, subject: str) -> Answered:
+    """The answer, however long it takes. Raises CkptcostError where there is none."""
+    if subject.startswith(RUN):
+        return _of_run(desk, subject)
+    words, found, layers = _OF[subject](desk)
+    note = _left_out(desk) if subject == TIERS else ""
+    return Answered(subject, tuple(words), found, desk.catalog, tuple(files_of(layers)), (desk.base,), note)
+
+
+def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
+    view = model_view.evaluate(desk)
+    flags, layers = model_view.flags(view), scenario_of(desk).layers()
+    tiers = [flags[at + 1] for at, word in enumerate(flags) if word == "--tier"]
+    against = flags[flags.index("--against") + 1] if "--against" in flags else None
+    return ["ckptcost", "model", *scenario_of(desk).words(), *flags], answer(desk.catalog, layers, tiers, (), against), layers
+
+
+def _of_optimum(desk: Desk) -> tuple[list[str], Study, Any]:
+    asked = scenario_of(desk)
+    tiers = [word for tier in desk.tiers for word in ("--tier", tier)]
+    study = answers.optimum(desk.catalog, asked.layers(), desk.tiers, check=CHECKED_RUNS)
+    return ["ckptcost", "optimize", *asked.words(), *tiers], study, asked.layers()
+
+
+def _of_ranking(desk: Desk) -> tuple[list[str], Study, Any]:
+    asked, of = _on_chosen(desk), OF_METRIC.get(desk.metric, "kwh")
+    study = answers.ranking(desk.catalog, asked.layers(), of)
+    return ["ckptcost", "sensitivity", *asked.words(), "--of", of], study, asked.layers()
+
+
+def _of_tiers(desk: Desk) -> tuple[list[str], Study, Any]:
+    asked, reference = desk.without("tier.id"), _reference(desk)
+    if reference and reference != _own_tier(asked):
+        asked = asked.edited("tier.id", reference)
+    variants = [f"tier.id={tier}" for tier in _variants(desk)[:MOST_VARIANTS]]
+    words = ["ckptcost", "compare", *asked.words(), *(word for each in variants for word in ("--with", each))]
+    return words, answers.comparison(desk.catalog, [(os.path.basename(asked.base), asked.layers())], variants), asked.layers()
+
+
+def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
+    if not desk.edits:
+        raise InputError("nothing was changed over the scenario")
+    plain = desk.plain()
+    variant = ", ".join(desk.settings())
+    study = answers.comparison(desk.catalog, [(os.path.basename(plain.base), plain.layers())], [variant])
+    return ["ckptcost", "compare", *plain.words(), "--with", variant], study, plain.layers()
+
+
+def _of_run(desk: Desk, subject: str) -> Answered:
+    word = subject.removeprefix(RUN)
+    found = store.found(word)
+    study, _ = answers.review(found.path, run_id=found.run)
+    return Answered(subject, ("ckptcost", "report", word), study, desk.catalog, (), (word,))
+
+
+_OF: dict[str, Callable[[Desk], tuple[list[str], Any, Any]]] = {
+    MODEL: _of_model, OPTIMUM: _of_optimum, RANKING: _of_ranking, TIERS: _of_tiers, CHANGES: _of_changes,
+}  # fmt: skip
+
+
+def _own_tier(desk: Desk) -> str:
+    return str(one_of(desk.catalog, desk.layers()).words.get("tier.id", ""))
+
+
+def _on_chosen(desk: Desk) -> Desk:
+    """The scenario on the tier that is looked at, said as a flag where it is not its own."""
+    asked = scenario_of(desk)
+    chosen = desk.tier_chosen()
+    return asked.edited("tier.id", chosen) if chosen and chosen != _own_tier(asked) else asked
+
+
+def _variants(desk: Desk) -> list[str]:
+    """The tiers that can be held against the reference, which a catalogue has to name; none where the scenario is wrong."""
+    try:
+        return [tier for tier in desk.tiers_shown() if tier and tier != _reference(desk)]
+    except (InputError, OSError):
+        return []
+
+
+def _reference(desk: Desk) -> str:
+    """The baseline, else the first of the tiers side by side; empty: the scenario's own."""
+    shown = desk.tiers_shown()
+    return desk.baseline if desk.baseline in shown else "" if desk.baseline == OWN and "" in shown else shown[0]
+
+
+def _left_out(desk: Desk) -> str:
+    """Which tiers are not in the comparison."""
+    shown, reference = desk.tiers_shown(), _reference(desk)
+    held = _variants(desk)[:MOST_VARIANTS]
+    rest = [tier or OWN for tier in shown if tier != reference and tier not in held]
+    if not rest:
+        return ""
+    why = f"`compare` takes {MOST}" if "" not in shown or not reference else f"`compare` takes {MOST} that have a name"
+    return f"{len(shown) - len(rest)} of {len(shown)} tiers: {why}; left out: {', '.join(rest)}"

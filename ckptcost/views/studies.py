@@ -1,0 +1,58 @@
+"""A study on a screen: each of its tables as a grid, and what it says as paragraphs with a tone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.words import gate_text
+from ckptcost.report.study import Study, Table, shown_cells
+from ckptcost.report.study_views import SIMULATED
+
+
+def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
+    """The columns that people are shown; later ones give way first. `keys`: what its rows are, else their leading texts."""
+    columns = [column for column in table.columns if column.shown]
+    labels, cells, left = shown_cells(table)
+    texts = [column.unit in ("", "bool") for column in columns]
+    heads = tuple(
+        Head(column.id, label, text, 0 if place < min(left, 2) else place)
+        for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
+    )
+    names = keys or _distinct([" / ".join(row[:left]) for row in cells])
+    rows = [
+        Row(name, tuple(shown), tuple(_order(each.get(column.id)) for column in columns))
+        for name, shown, each in zip(names, cells, table.rows, strict=True)
+    ]
+    return Grid(heads, rows, table.title, table.note, "Nothing to list here.")
+
+
+def _order(value: object) -> Order:
+    if isinstance(value, bool):
+        return float(value)
+    return value if value is None or isinstance(value, str) else float(value)  # type: ignore[arg-type]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Rows of the same name are told apart by a number."""
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return out
+
+
+def paragraphs(study: Study) -> list[tuple[str, Tone]]:
+    """What was asked, what follows, whether targets are met, and what to take care of: in the order and the words of the text report."""
+    out: list[tuple[str, Tone]] = [(SIMULATED, "warn")] if study.simulated else []
+    out += [(line, "muted") for line in study.about]
+    out += [(line, "") for line in study.findings]
+    out += [(gate_text(verdict), "good" if verdict.met else "bad") for verdict in study.gates]
+    out += [(f"{message} ({code})", "warn") for code, message in study.warnings]
+    return out
+
+
+def tables_of(study: Study) -> list[Grid]:
+    """Its tables that people are shown and that have a row."""
+    return [grid_of(table) for table in study.tables if table.shown and table.rows]

@@ -1,0 +1,243 @@
+"""Tiers side by side: every tier of the desk weighed once, at the interval in force and at its own best one.
+
+A tier that cannot be computed stays in the list with the reason; it never stops the others.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ckptcost import answers
+from ckptcost.api import answer, files_of
+from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate
+from ckptcost.core.regret import OBJECTIVES, cost_of
+from ckptcost.errors import InputError
+from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
+from ckptcost.jobs.pareto import Front, Option, option_of, pareto
+from ckptcost.report.build import build
+from ckptcost.report.study import Study
+from ckptcost.scenario import Resolved
+from ckptcost.views.desk import Desk, Stamp
+from ckptcost.views.tiers_amounts import amounts_of
+
+if TYPE_CHECKING:
+    from ckptcost.report.document import Report
+
+Shown = Literal["best", "asked", "save"]
+"""the run at each tier's best interval, the run at the interval in force, or one save"""
+SHOWN: tuple[Shown, ...] = ("best", "asked", "save")
+OWN = "tier"
+"""what a tier without an entry in the catalogue is called, here as on the command line"""
+_OF_ONE_SAVE = ("save_", "stall_s", "lag_s", "rate_bytes_per_s")
+"""names of what does not depend on the interval"""
+
+
+class Entry(NamedTuple):
+    """One tier: what is known of it, or why nothing is."""
+
+    tier: str
+    """as the desk names it"""
+    resolved: Resolved | None
+    reason: str
+    """why no figure can be shown at all"""
+    asked: Outcome | None
+    """the run at the interval in force"""
+    option: Option | None
+    best: Outcome | None
+    """the run at its own best interval, for the objective that was asked for"""
+    no_best: str
+    """why there is none"""
+    figures: Mapping[Shown, Mapping[str, float]]
+    """numbers in people's units under the names of `ckptcost model`'s JSON, without those that are unknown or infinite"""
+
+    @property
+    def key(self) -> str:
+        return self.tier or OWN
+
+    def run(self, shown: Shown) -> Outcome | None:
+        """The outcome that a row of the table is about."""
+        return self.best if shown == "best" else self.asked
+
+
+class Weighed(NamedTuple):
+    """All tiers of a desk."""
+
+    desk: Desk
+    """the scenario as it was computed: where it says nothing of the interval, the best one is in force"""
+    own_interval: bool
+    """whether the scenario says how often to save"""
+    objective: str
+    entries: tuple[Entry, ...]
+    front: Front | None
+
+    def entry(self, key: str) -> Entry | None:
+        return next((entry for entry in self.entries if entry.key == key), None)
+
+    def best(self, shown: Shown = "best") -> Entry | None:
+        """The tier whose run costs least; of those alike, the first. One save is judged by the run it is part of."""
+        runs: dict[Shown, tuple[Shown, ...]] = {"best": ("best",), "asked": ("asked",), "save": ("best", "asked")}
+        for run in runs[shown]:
+            able = [(entry, outcome) for entry in self.entries if (outcome := entry.run(run)) is not None]
+            costs = [float(cost_of(outcome, self.objective)) for _, outcome in able]
+            known = [(cost, at) for at, cost in enumerate(costs) if cost == cost]
+            if known:
+                return able[min(known)[1]][0]
+        return None
+
+    def baseline(self, desk: Desk) -> Entry:
+        return self.entry(desk.baseline) or next((entry for entry in self.entries if entry.resolved is not None), self.entries[0])
+
+
+def scenario_of(desk: Desk) -> Desk:
+    """Only what decides the figures: a change of tier.id holds for one tier alone, so it goes where several are named."""
+    return desk.without("tier.id") if desk.tiers else desk
+
+
+def with_interval(desk: Desk, objective: str = OBJECTIVES[0]) -> tuple[Desk, bool]:
+    """The desk, asking for the best interval where the scenario says none, and whether it says one."""
+    own = any(layer.has_cadence or layer.compare_saves for layer in desk.layers())
+    return (desk, True) if own else (desk.edited("policy.optimal", objective), False)
+
+
+def objective_of(desk: Desk) -> str:
+    """What the scenario wants least of, which is what every screen begins with."""
+    try:
+        return desk.resolved().scenario.policy.objective
+    except InputError:
+        return OBJECTIVES[0]
+
+
+def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
+    """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
+    desk, own_interval = with_interval(scenario_of(desk), objective)
+    layers, entries = desk.layers(), []
+    for tier in desk.tiers_shown():
+        if stopped():
+            break
+        entries.append(_entry(desk, layers, tier, objective))
+    options = [entry.option for entry in entries if entry.option is not None]
+    front = pareto(options) if any(option.known for option in options) else None
+    return Weighed(desk, own_interval, objective, tuple(entries), front)
+
+
+@np.errstate(over="ignore")
+def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
+    try:
+        resolved = one_of(desk.catalog, layers, tier or None)
+        two_tiers_at_most(resolved.scenario)
+    except InputError as error:
+        return Entry(tier, None, str(error), None, None, None, str(error), {each: {} for each in SHOWN})
+    asked, option, best, reason, no_best = None, None, None, "", ""
+    try:
+        option = option_of(resolved)
+        if objective in option.known:
+            best = option.at(option.best[objective])
+        else:
+            no_best = f"no best interval for {objective}: {_lacking(option, objective)}"
+    except InputError as error:
+        no_best = str(error)
+    try:
+        asked = evaluate(resolved.scenario)
+        computable(resolved, asked)
+    except InputError as error:
+        asked, reason = None, str(error)
+    return Entry(tier, resolved, reason, asked, option, best, no_best, _figures(asked, best))
+
+
+def _lacking(option: Option, objective: str) -> str:
+    keys = ", ".join(option.lacking[objective])
+    return f"not known: {keys}" if keys else "a save that costs nothing is best made all the time"
+
+
+def _figures(asked: Outcome | None, best: Outcome | None) -> dict[Shown, dict[str, float]]:
+    """One save is the same at any interval; the run is not."""
+    runs = {"best": best, "asked": asked}
+    found = {name: {} if run is None else {key: float(value) for key, value in amounts_of(run).items()} for name, run in runs.items()}
+    once = {key: value for key, value in (found["asked"] or found["best"]).items() if key.startswith(_OF_ONE_SAVE)}
+
+    def known(values: Mapping[str, float]) -> dict[str, float]:
+        return {key: value for key, value in values.items() if np.isfinite(value)}
+
+    return {"best": known(found["best"] | once), "asked": known(found["asked"]), "save": known(once)}
+
+
+def never_ends(outcome: Outcome) -> bool:
+    return not float(outcome.goodput) >= HOPELESS_GOODPUT
+
+
+def command(weighed: Weighed, shown: Shown) -> str:
+    """What prints the same numbers: tiers that cannot be computed are left out, for one of them would stop the command."""
+    desk = weighed.desk
+    able = [entry.tier for entry in weighed.entries if (entry.option if shown == "best" else entry.asked) is not None]
+    name, more = ("optimize", ["--objective", weighed.objective]) if shown == "best" else ("model", [])
+    named = [tier for tier in able if tier]
+    lines = []
+    if "" in able or not named:  # the scenario's own tier has no name to give
+        lines.append(desk.command(name, *more))
+    if named:
+        said = tuple(dict.fromkeys(compared(desk.layers())[0])) == tuple(able)
+        lines.append(desk.command(name, *([] if said else [word for tier in named for word in ("--tier", tier)]), *more))
+    return "; ".join(lines)
+
+
+def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
+    """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in force; None where there is none."""
+    desk, layers = weighed.desk, weighed.desk.layers()
+    if shown != "best":
+        able = [entry.tier for entry in weighed.entries if entry.asked is not None]
+        if not able:
+            return None
+        # a report does not tell in which folder its author keeps things
+        words = [Path(word).name if word == desk.base else word for word in shlex.split(command(weighed, shown))]
+        report: Report = build(
+            answer(desk.catalog, layers, [tier for tier in able if tier]), desk.catalog, [*words, "-f", "json"], files_of(layers)
+        )  # fmt: skip
+        return report
+    options = [entry.option for entry in weighed.entries if entry.option is not None]
+    if not any(weighed.objective in option.known for option in options):
+        return None
+    named = [entry.tier for entry in weighed.entries if entry.option is not None and entry.tier]
+    found = answers.optimum(desk.catalog, layers, named, "", weighed.objective)
+    # the table of the tiers first: it is what a CSV holds
+    return found._replace(tables=sorted(found.tables, key=lambda table: table.id != "options"))
+
+
+# changes of the desk
+
+
+def with_tiers(desk: Desk, keys: Sequence[str]) -> Desk:
+    """Other tiers side by side; none at all leaves the desk as it is."""
+    shown = with_interval(desk)[0].tiers_shown()
+    tiers = tuple("" if key == OWN and "" in shown else key for key in keys)
+    return replace(desk.without("tier.id"), tiers=tiers) if tiers and tiers != shown else desk
+
+
+def without(desk: Desk, key: str) -> Desk:
+    """One tier less; the last one stays."""
+    return with_tiers(desk, [each for tier in with_interval(desk)[0].tiers_shown() if (each := tier or OWN) != key])
+
+
+def next_of(shown: Shown) -> Shown:
+    return SHOWN[(SHOWN.index(shown) + 1) % len(SHOWN)]
+
+
+def on_baseline(desk: Desk, key: str) -> Desk:
+    return replace(desk, baseline=key)
+
+
+def on_tier(desk: Desk, key: str) -> Desk:
+    """The tier that the other screens are about."""
+    return replace(desk, chosen="" if key == OWN and "" in with_interval(desk)[0].tiers_shown() else key)
+
+
+def same_figures(one: Desk, other: Desk | None, stamp: Stamp | None = None) -> bool:
+    """Whether two desks differ in nothing that a figure rests on. A scenario that was opened anew has new edits, even if both have none;
+    a catalogue that was read anew may hold other figures under the same names. `stamp`: of the other's files, when it was computed."""
+    same = other is not None and one.base == other.base and one.edits is other.edits and one.tiers == other.tiers
+    return same and other is not None and one.catalog is other.catalog and (stamp is None or one.stamp() == stamp)

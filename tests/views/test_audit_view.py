@@ -1,0 +1,117 @@
+"""Claims on the screen: the same verdicts, in the same words, as the command line prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
+from ckptcost.views import audit
+
+CATALOG = Catalog()
+SHEETS = tuple(CATALOG.ids("claim"))
+OWN = '[[claim]]\nabout = "NAS"\nsize = "exactly 2 TB"\nwrite = "200 MB/s"\ntime = "about 17 min"\n'
+
+
+def _printed(cli, *words):
+    done = cli(*words, "-f", "csv")
+    assert done.code == 0
+    return list(csv.DictReader(io.StringIO(done.out)))
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_verdicts_are_those_of_the_command_line(cli, name):
+    seen = audit.opened(CATALOG, name)
+    printed = _printed(cli, "audit", name, "--table", "verdicts")
+    assert [row.cells for row in seen.verdicts.rows[: len(printed)]] == [
+        (row["claim"], row["stated"], row["follows"].lstrip("'") or "-", row["verdict"], row["apart"] or "-") for row in printed
+    ]
+    also = _printed(cli, "audit", name, "--table", "follows")
+    assert [(row.cells[0], row.cells[2]) for row in seen.verdicts.rows[len(printed) :]] == [(row["claim"], row["follows"]) for row in also]
+    assert audit.command(name) == f"ckptcost audit {name}"
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sentence(cli, name):
+    seen = audit.opened(CATALOG, name)
+    printed = " ".join(cli("audit", name).out.split())
+    assert {row.key for row in seen.verdicts.rows} == set(seen.told)
+    assert len(seen.told) == len(seen.verdicts.rows)
+    for key in seen.contradictions:
+        heading, *lines = seen.told[key]
+        sentence = next(text for text, tone in lines if tone == "bad")
+        assert f"{heading[0]}: {sentence}" in printed
+
+
+def test_tones_stand_beside_words():
+    seen = audit.opened(CATALOG, "ddn-2025")
+    assert {(row.cells[3], row.tone) for row in seen.verdicts.rows} == {
+        ("consistent", "good"), ("inconsistent", "bad"), ("not derivable", "muted"), ("not stated", "muted"),
+    }  # fmt: skip
+    assert seen.contradictions == ["nas.total_energy", "nas.stall_share"]
+    assert seen.summary == "9 consistent, 2 inconsistent, 1 not derivable"
+
+
+def test_a_claim_is_told_with_its_arithmetic_readings_and_source():
+    told = dict(audit.opened(CATALOG, "ddn-2025").told["nas.total_energy"])
+    assert told["saves * energy = 100 * (15 to 20 kWh) = 1.5 to 2 MWh"] == ""
+    assert told["total_energy as about that much: gives 1.5 to 2 MWh, which fits"] == "good"
+    assert any(text.startswith("energy: stated 15 to 20 kWh; by boundary: drive") for text in told)
+    assert any(text.startswith("Source: DDN: ") for text in told)
+
+
+def test_a_claim_judged_by_two_laws_keeps_both_rows():
+    keys = [row.key for row in audit.opened(CATALOG, "micron-2026").verdicts.rows]
+    assert len(keys) == len(set(keys))
+    assert sum(key.startswith("model.saves_per_day") for key in keys) == 2
+
+
+def test_the_list_counts_as_the_command_does(cli):
+    seen = audit.sheets(CATALOG)
+    printed = _printed(cli, "audit")
+    assert [row.cells for row in seen.grid.rows[:-1]] == [
+        (row["id"], row["consistent"], row["inconsistent"], row["not_derivable"]) for row in printed
+    ]
+    assert seen.grid.rows[-1].key == audit.VOCABULARY
+    assert audit.command("") == "ckptcost audit"
+
+
+def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my sheet.toml").write_text(OWN)
+    seen = audit.opened(CATALOG, "my sheet.toml")
+    assert seen.contradictions == ["nas.time"]
+    assert audit.command(seen.name) == "ckptcost audit 'my sheet.toml'"
+    assert [row.cells[3] for row in seen.verdicts.rows] == [row["verdict"] for row in _printed(cli, "audit", "my sheet.toml")]
+    listed = audit.sheets(CATALOG, ["my sheet.toml", "gone.toml"])
+    assert [(row.key, row.cells) for row in listed.grid.rows if row.key.endswith(".toml")] == [
+        ("my sheet.toml", ("my sheet.toml", "0", "1", "0"))
+    ]
+    assert [tone for _, tone in listed.refused] == ["bad"]
+    assert "gone.toml" in listed.refused[0][0]
+
+
+def test_home_is_written_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.toml").write_text(OWN)
+    assert audit.opened(CATALOG, "~/own.toml").contradictions == ["nas.time"]
+
+
+@pytest.mark.parametrize("text", ["", "[[claim]]\nabout = 3\n", "not toml"])
+def test_a_wrong_file_says_where(tmp_path, text):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"bad\.toml"):
+        audit.opened(CATALOG, str(path))
+
+
+def test_the_words_and_the_laws_of_each(cli):
+    seen = audit.opened(CATALOG, audit.VOCABULARY)
+    printed = _printed(cli, "audit", "--vocabulary")
+    assert [row.cells for row in seen.verdicts.rows] == [(row["key"], row["example"], row["meaning"]) for row in printed]
+    assert ("write = size / time", "") in seen.told["write"]
+    assert all("write" in text for text, _ in seen.told["write"][1:])
+    assert audit.command(seen.name) == "ckptcost audit --vocabulary"

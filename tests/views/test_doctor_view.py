@@ -1,0 +1,139 @@
+"""The doctor's lights, lines and rows say what the checkup found, in the words and amounts that `ckptcost doctor` prints."""
+
+from __future__ import annotations
+
+import pytest
+from doctor_studies import CLOSED, NO_GPU, RULE, bare, common, disk, gpu, made
+
+from ckptcost.meters.base import Absence
+from ckptcost.report.study_views import text as study_text
+from ckptcost.views import doctor
+from ckptcost.views.doctor_kinds import kinds_of, rows_of, state_of
+
+
+def test_lights():
+    assert doctor.lights(common()) == "GPU \u25cf CPU \u2717 DRAM \u2013 IO \u25cf"
+    assert doctor.lights(common(), plain=True) == "GPU * CPU x DRAM - IO *"
+    assert doctor.lights(bare(), plain=True) == "GPU - CPU - DRAM - IO *"
+
+
+def test_three_lines():
+    gpus, cpu, storage = doctor.three_lines(common(), plain=True)
+    assert gpus == "GPU      * gpu:0, gpu:1: energy counter, 640-655 W, renewed each 0.1 s"
+    assert cpu == f"CPU      x {CLOSED.reason}"
+    assert storage == "storage  * disk:nvme0n1: bytes written, 12 MB/s"
+    assert doctor.three_lines(bare())[0] == f"GPU      \u2013 {NO_GPU.reason}"
+
+
+def test_a_counter_that_never_moves_measures_nothing():
+    node = next(kind for kind in kinds_of(bare()) if kind.id == "node")
+    assert (node.state, node.by) == ("asleep", ())
+    assert node.reasons == ("not asked for: each reading starts a process", "perf power/energy-psys/ answers and never moves")
+    row = next(row for row in doctor.grid(bare()).rows if row.key.startswith("psys"))
+    assert (row.cells[0], row.cells[4], row.tone) == ("\u2717", "-", "bad")
+
+
+def test_every_channel_and_every_absence_has_a_row():
+    study = common()
+    grid = doctor.grid(study)
+    assert [row.cells[:6] for row in grid.rows] == [
+        ("\u25cf", "GPUs", "gpu:0, gpu:1", "energy counter", "640-655 W", "0.1 s"),
+        ("\u25cf", "GPUs", "gpu:0, gpu:1", "power", "641-656 W", "-"),
+        ("\u2717", "processors", "rapl cpu", "", "-", "-"),
+        ("\u2013", "memory", "rapl dram:0", "", "-", "-"),
+        ("\u25cf", "storage", "disk:nvme0n1", "written", "12 MB/s", "0.5 s"),
+        ("\u25cb", "whole node", "ipmi", "", "-", "-"),
+    ]
+    assert all(len(row.cells) == len(grid.heads) == len(row.order) for row in grid.rows)
+    assert len({row.key for row in grid.rows}) == len(grid.rows)
+
+
+def test_what_is_shown_is_what_the_command_prints():
+    study = common()
+    said = " ".join(study_text(study).split())
+    shown = [cell for row in doctor.grid(study).rows for cell in row.cells[4:6] if "-" not in cell]
+    assert shown == ["0.1 s", "12 MB/s", "0.5 s"]
+    for text in (*shown, CLOSED.reason):
+        assert text in said
+    assert next(line for line, _ in doctor.overview(study) if line.startswith("Asking")) in said
+
+
+def test_the_remedy_that_lasts():
+    study = common()
+    key = doctor.worst(study)
+    assert doctor.remedy(study, key) == RULE
+    lines = [line for line, _ in doctor.detail(study, key)]
+    assert lines == [f"rapl cpu: {CLOSED.reason}.", "What would help (y copies it):", *RULE.split("\n")]
+    assert doctor.remedy(study, "gpu:* energy_j") == ""
+    assert doctor.remedy(study, "absence 99") == "" == doctor.remedy(study, "")
+
+
+def test_all_that_is_known_of_a_channel():
+    lines = [line for line, _ in doctor.detail(common(), "gpu:* power_w")]
+    assert lines == [
+        "gpu:0 and 1 more like it: power, by nvml", "from NVML field 186, NVIDIA H200 0",
+        "sees: gpu; a part: its joules are added to the others'",
+        "a mean over 0.025 s; looks 25 % of the time; published error 5 %; deviation 2 W",
+        "answered 198 of 202 times; one reading takes 4e-4 s",
+    ]  # fmt: skip
+    assert doctor.detail(common(), "nothing") == []
+
+
+def test_what_works_without():
+    said = [line for line, _ in doctor.overview(bare())]
+    assert any(line.startswith("Without the GPUs' power") for line in said)
+    assert not any("disk counters" in line for line in said), "storage answers"
+    every = made(gpu(0, 1.0), disk("a"))
+    assert not any(line.startswith("Without the GPUs") for line, _ in doctor.overview(every))
+
+
+def test_the_cursor_begins_at_what_refuses_where_something_would_be_measured():
+    assert doctor.worst(bare()) == doctor.grid(bare()).rows[0].key
+    extra = Absence("cgroup", "permission denied", "", "storage")
+    assert doctor.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", "storage is measured by another"
+
+
+def test_a_simulated_machine():
+    study = doctor.look("simulated")
+    assert doctor.lights(study) == "GPU \u25cf CPU \u25cf DRAM \u25cf IO \u25cf"
+    assert "simulated" in doctor.overview(study)[0][0]
+    gpus = next(row for row in doctor.grid(study).rows if row.key == "gpu:* energy_j")
+    watts = [row["rate"] for row in rows_of(study, "channels") if row["domain"].startswith("gpu:") and row["quantity"] == "energy_j"]
+    assert len(watts) == 8
+    assert gpus.cells[2] == "gpu:0-7"
+    assert gpus.order[4] == max(watts)
+
+
+def test_command():
+    assert doctor.command("auto") == "ckptcost doctor --for '1 s'"
+    assert doctor.command("simulated", every_gpu=True) == "ckptcost doctor --for '1 s' --meters simulated --gpus all"
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        ("no permission to open /dev/nvidiactl", "refuses"),
+        ("an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here", "refuses"),
+        ("the package amdsmi is not installed", "refuses"),
+        ("/sys/class/powercap has no RAPL zone and the driver is not loaded", "refuses"),
+        ("/sys/class/powercap has no RAPL zone: a virtual machine, and its hypervisor passes no counters on", "lacks"),
+        ("AMD's RAPL counts packages and cores and has nothing for memory. The memory's joules are unknown, not 0", "lacks"),
+        ("no /sys/class/hwmon", "lacks"),
+        ("not asked for: it needs a BMC's address and account", "asleep"),
+    ],
+)
+def test_what_a_machine_does_not_have_is_not_what_refuses(reason, state):
+    assert state_of(reason) == state
+
+
+def test_the_meters_still_say_it_in_these_words(tmp_path):
+    """What looking on an empty machine says must be known here as hardware that is not there."""
+    from ckptcost.meters import amd, hwmon, nvme, nvml
+
+    empty = tmp_path / "sys"
+    empty.mkdir()
+    found = [amd.find(sysfs=empty, visible={}), hwmon.find(empty), nvme.find(sysfs=empty, procfs=tmp_path)]
+    for seen in found:
+        assert [state_of(absence.reason) for absence in seen.absences] == ["lacks"]
+    gpus = nvml.find(visible={}, sysfs=empty, procfs=tmp_path)
+    assert {state_of(absence.reason) for absence in gpus.absences} <= {"lacks"}

@@ -1,0 +1,87 @@
+"""Opening and writing from the screen: what can be opened, and one line where it cannot be written."""
+
+import json
+import os
+
+import pytest
+
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError, OutputError
+from ckptcost.views import files
+from ckptcost.views.desk import Desk
+
+CATALOG = Catalog()
+DESK = Desk(CATALOG)
+
+
+def test_presets_are_listed_with_their_size_and_recent_files_first(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extends = "gpt4-scale-2tb"\nname = "mine"\n[cluster]\ngpus = 256\n')
+    grid = files.presets(CATALOG, [str(mine), str(mine), "llama31-405b-16k"])
+    assert [row.key for row in grid.rows] == [str(mine), *sorted(CATALOG.ids("scenario"))]
+    assert grid.rows[0].cells[1:] == ("mine", "2 TB", "256")
+
+
+def test_a_recent_file_that_is_gone_is_told_not_hidden(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    row = files.presets(CATALOG, ["gone.toml"]).rows[0]
+    assert row.tone == "bad"
+    assert "gone.toml" in row.cells[1]
+
+
+def test_opening_checks_first(tmp_path):
+    assert files.opened(DESK, "llama31-405b-16k").base == "llama31-405b-16k"
+    bad = tmp_path / "bad.toml"
+    bad.write_text('extends = "gpt4-scale-2tb"\n[cluster]\ngpus = "lots"\n')
+    with pytest.raises(InputError, match=r"cluster\.gpus"):
+        files.opened(DESK, str(bad))
+    with pytest.raises((InputError, OSError)):
+        files.opened(DESK, "no-such-preset")
+
+
+def test_a_scenario_is_saved_once_and_over_only_when_told(tmp_path):
+    one = DESK.edited("cluster.gpus", "512")
+    where = files.save_scenario(one, str(tmp_path / "job"))
+    assert where.name == "job.toml"
+    with pytest.raises(OutputError, match="there already"):
+        files.save_scenario(one, str(where))
+    files.save_scenario(one.edited("cluster.gpus", "64"), str(where), over=True)
+    assert float(Desk(CATALOG, base=str(where)).resolved().scenario.cluster.gpus) == 64
+
+
+def test_a_report_is_written_as_the_command_line_writes_it(tmp_path, cli):
+    report = api.model(tier=["nas-hdd"], saves=[100])
+    for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
+        where = files.write_view(report, str(tmp_path / f"out.{ending}"), DESK, "ckptcost model")
+        told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", form)
+        assert where.read_text("utf-8") == told.out
+    where = files.write_view(report, str(tmp_path / "out.json"), DESK, "ckptcost model")
+    assert json.loads(where.read_text())["schema_name"] == "ckptcost.report"
+
+
+def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
+    from ckptcost import answers
+
+    study = answers.optimum(CATALOG, DESK.layers())
+    for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
+        where = files.write_view(study, str(tmp_path / f"out.{ending}"), DESK, "ckptcost optimize")
+        assert where.read_text("utf-8") == cli("optimize", "-f", form).out
+    where = files.write_view(study, str(tmp_path / "out.json"), DESK, "ckptcost optimize")
+    assert json.loads(where.read_text()) == json.loads(cli("optimize", "-f", "json").out)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("", "no file is named"), (".", "is a folder"), ("no/such/folder/a.txt", "No such file"), ("a.docx", r"end the name in \.csv")],
+)
+def test_what_cannot_be_written_is_one_sentence(name, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match=why):
+        files.write_view(api.model(tier=["nas-hdd"], saves=[1]), name, DESK, "")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_one_sentence():
+    with pytest.raises(OutputError, match="No space left"):
+        files.write_text("x" * 1000, "/dev/full", over=True)

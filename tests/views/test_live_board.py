@@ -1,0 +1,390 @@
+"""The live screen's board by hand: readings and marks put in one by one, and what is shown of them."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckptcost.core.channels import Channel
+from ckptcost.meters.base import Absence
+from ckptcost.present.grid import sorted_by
+from ckptcost.runs.clocks import S
+from ckptcost.runs.header import Header, MeterHead
+from ckptcost.runs.lines import Raw, Second
+from ckptcost.views.desk import Desk
+from ckptcost.views.live_bins import Bins
+from ckptcost.views.live_board import LiveBoard
+from ckptcost.views.live_grids import outliers_grid
+from ckptcost.views.live_picture import Picture, Status, last_lines
+
+WALL_NS = 1_767_225_600 * S
+
+
+def gpus(count: int) -> tuple[Channel, ...]:
+    return tuple(Channel(f"gpu:{i}", "power_w", "NVML field 186", "gpu") for i in range(count))
+
+
+def header(*meters: MeterHead, host: str = "node-1", **more: Any) -> Header:
+    return Header(
+        run="ab" * 16, host=host, monotonic_ns=0, wall_ns=WALL_NS, meters=meters, settings={"quick_s": 0.02, "rest_s": 0.2}, **more
+    )
+
+
+class Played:
+    """A board with readings once a second."""
+
+    def __init__(self, *meters: MeterHead, absences: tuple[Absence, ...] = (), desk: Desk | None = None) -> None:
+        self.board = LiveBoard(absences=absences)
+        self.board.price(desk or Desk())
+        self.board.absorb([("p", header(*meters))])
+        self.picture = Picture()
+        self.at_s = 0
+
+    def second(self, *rows: list[Any] | None) -> None:
+        begin_ns, self.at_s = self.at_s * S, self.at_s + 1
+        counts, took = tuple(5 for _ in rows), tuple(9 for _ in rows)
+        self.board.absorb([("p", Second(begin_ns, begin_ns + 4 * S // 5, counts, took, rows))])
+        self.turn()
+
+    def mark(self, t_s: float, name: str, window: str, by: str = "api", rank: int = 0, **detail: object) -> None:
+        fields = {"k": "mark", "t": round(t_s * S), "name": name, "window": window, "rank": rank, "by": by, "detail": detail}
+        self.board.absorb([("p", fields)])
+        self.turn()
+
+    def turn(self) -> None:
+        self.board.turn()
+        while self.board.work():
+            pass
+
+    def view(self, span_s: float = 60.0, end_s: float | None = None, per_gpu: bool = False, status: Status | None = None):
+        return self.picture.view(self.board, status or Status("own", "python train.py", "looked for in ckpt"), span_s, end_s, per_gpu)
+
+
+def nvml(count: int = 2) -> MeterHead:
+    return MeterHead("nvml", gpus(count))
+
+
+def test_at_first_it_starts_and_then_it_is_armed():
+    one = Played(nvml())
+    assert one.board.records == 1
+    fresh = LiveBoard()
+    view = Picture().view(fresh, Status("own", "x"), 60.0, None, False)
+    assert view.headline.word == "STARTING"
+    assert [stat.value for stat in view.stats] == ["-"] * 6
+    assert "waiting" in view.traces.charts[0].empty
+    one.second([600.0, 610.0])
+    view = one.view()
+    assert view.headline.word == "ARMED"
+    assert "no checkpoint yet; looked for in ckpt" in view.headline.detail
+    assert view.checkpoints.rows == []
+
+
+def test_a_checkpoint_under_way_is_measured_and_then_recorded():
+    one = Played(nvml())
+    for _ in range(30):
+        one.second([600.0, 610.0])
+    one.mark(29.9, "begin", "step 1", bytes=4e9)
+    one.second([300.0, 310.0])
+    view = one.view()
+    assert view.headline.word == "MEASURING"
+    assert view.headline.tone == "warn"
+    (row,) = view.checkpoints.rows
+    assert row.tone == "warn"
+    assert row.cells[4].endswith("...")
+    (band,) = view.traces.bands
+    assert band.end == 0.0  # up to now
+    one.mark(33.9, "returned", "step 1")
+    one.mark(33.9, "durable", "step 1", how="fsync")
+    for _ in range(6):
+        one.second([600.0, 610.0])
+    view = one.view()
+    assert view.headline.word == "RECORDING"
+    (row,) = view.checkpoints.rows
+    assert row.cells[3:7] == ("4", "4", "4 GB", "1 GB/s")
+    assert view.stats[5].value == "#1  4 s"
+    (band,) = view.traces.bands
+    assert (band.end - band.begin, band.kind, band.label) == (pytest.approx(4.0), "save", "#1")
+
+
+def test_power_of_all_is_unknown_where_one_does_not_answer():
+    one = Played(nvml())
+    for _ in range(5):
+        one.second([600.0, 610.0])
+    for _ in range(6):
+        one.second([600.0, None])
+    curve = one.view(per_gpu=False).traces.charts[0].curves[0]
+    assert curve.ys[0] == pytest.approx(1210.0)
+    assert isnan(curve.ys[-1])
+    each = one.view(per_gpu=True).traces.charts[0].curves
+    assert [curve.label for curve in each] == ["0", "1"]
+    assert each[0].ys[-1] == 600.0
+    assert isnan(each[1].ys[-1])
+
+
+def test_hundreds_of_gpus_have_one_curve_a_range_and_outliers():
+    one = Played(nvml(256))
+    for _ in range(5):
+        one.second([600.0] * 255 + [400.0])
+    view = one.view(per_gpu=True)
+    assert not view.per_gpu
+    total, spread = view.traces.charts[0], view.traces.charts[1]
+    assert len(total.curves) == len(spread.curves) == 1
+    assert total.curves[0].ys[-1] == pytest.approx(255 * 600.0 + 400.0)
+    assert (spread.curves[0].lows[-1], spread.curves[0].highs[-1]) == (400.0, 600.0)
+    far = outliers_grid(one.board)
+    assert far.rows[0].cells == ("255", "400", "-33.3 %")
+    assert len(view.gpus.rows) == 256
+
+
+def test_a_counter_that_stands_still_is_no_power_of_zero():
+    joules = Channel("cpu:0", "energy_j", "energy_uj", "package", tick_s=0.001)
+    one = Played(MeterHead("rapl", (joules,)))
+    for _ in range(5):
+        one.second([77.0])
+    view = one.view()
+    assert all(isnan(y) for y in view.traces.charts[0].curves[0].ys)
+    assert view.meters.rows[0].cells[:5] == ("no answer", "rapl", "cpu:0", "-", "-")
+
+
+def test_bytes_and_queue_come_from_counters():
+    disk = tuple(Channel("disk:nvme0n1", quantity, "diskstats", "disk") for quantity in ("written_bytes", "queue_s"))
+    one = Played(MeterHead("block", disk))
+    for n in range(6):
+        one.second([n * 5e9, n * 8.0])
+    storage, queue = one.view().traces.charts
+    assert storage.curves[0].ys[-1] == pytest.approx(5e9)
+    assert queue.curves[0].ys[-1] == pytest.approx(8.0)
+    assert "5 GB/s" in storage.title
+
+
+def test_what_is_not_metered_is_said_with_its_remedy():
+    one = Played(absences=(Absence("nvml", "no NVIDIA GPU is in this machine", "lspci -d 10de:", "gpu"),))
+    one.second()
+    view = one.view()
+    assert view.meters.rows[0].cells[0] == "not here"
+    assert "Remedy: lspci" in view.meters.rows[0].cells[5]
+    assert "no NVIDIA GPU" in view.gpus.empty
+    assert view.traces.charts[0].empty
+
+
+def test_a_counter_of_the_whole_node_that_stands_still_does_not_lead():
+    still = Channel("psys:0", "energy_j", "rapl", "rapl")
+    disk, queue = Channel("disk:sda", "written_bytes", "diskstats", "disk"), Channel("disk:sda", "in_flight", "diskstats", "disk")
+    one = Played(MeterHead("both", (still, disk, queue)))
+    for n in range(6):
+        one.second([5.0, n * 1e6, 6.93e-4])
+    titles = [chart.title for chart in one.view().traces.charts]
+    assert titles[0].startswith("Storage write")
+    assert titles[1:] == ["Requests under way at the drives   now 0", "Whole node (psys) power, W   now -"]
+    assert one.view().stats[-1].value == "-"
+
+
+def test_without_meters_checkpoints_have_their_times_and_reasons_for_the_rest():
+    disk = Channel("disk:sda", "written_bytes", "diskstats", "disk")
+    one = Played(MeterHead("block", (disk,)))
+    for n in range(5):
+        one.second([n * 1e6])
+    one.mark(4.5, "begin", "a.pt", by="watch")
+    one.mark(6.0, "written", "a.pt", by="watch", bytes=2e9)
+    one.mark(6.5, "durable", "a.pt", by="watch", how="fsync")
+    for n in range(12):
+        one.second([n * 1e6 + 5e6])
+    view = one.view()
+    assert [stat.label for stat in view.stats] == ["safe after", "in checkpoints", "energy", "cost", "CO2e", "GPU-h lost"]
+    assert [stat.value for stat in view.stats] == ["2 s", "11.9 %", "-", "-", "-", "-"]
+    assert view.stats[0].note == "#1  2 GB  1 GB/s"
+    assert view.stats[3].note == "nothing says how many GPUs"
+    assert view.traces.charts[0].title.startswith("Storage write")
+    row = view.checkpoints.rows[0]
+    assert row.cells[2:6] == ("1.5", "-", "2", "2 GB")
+    assert row.cells[11] == "folder"
+    assert any("Left out of the totals" in note for note in view.notes)
+
+
+def test_loads_and_failures_are_shown_and_not_added():
+    one = Played(nvml())
+    for _ in range(3):
+        one.second([600.0, 600.0])
+    one.mark(3.0, "begin", "load 1", of="load", bytes=1e9)
+    one.mark(4.0, "returned", "load 1")
+    one.mark(4.0, "end", "load 1")
+    for _ in range(4):
+        one.second([600.0, 600.0])
+    one.mark(7.0, "begin", "step 2")
+    one.mark(8.0, "end", "step 2", error="disk full")
+    for _ in range(6):
+        one.second([600.0, 600.0])
+    view = one.view()
+    assert [row.tone for row in view.checkpoints.rows] == ["bad", "muted"]
+    assert view.stats[5].value == "#2 failed"
+    assert any("1 checkpoint ended with an error" in note for note in view.notes)
+    assert any("1 load is in the table" in note for note in view.notes)
+    assert one.board.tally.totals.saves == 0
+    assert {band.kind for band in view.traces.bands} == {"load", "save"}
+
+
+def test_many_ranks_and_a_label_used_again():
+    one = Played(nvml())
+    for n in range(2):
+        begin_s = 3.0 + 20.0 * n
+        while one.at_s < begin_s:
+            one.second([600.0, 600.0])
+        for rank in range(16):
+            one.mark(begin_s + 0.01 * rank, "begin", "step", rank=rank, bytes=1e9, world=16)
+        for rank in range(16):
+            one.mark(begin_s + 2.0, "returned", "step", rank=rank)
+            one.mark(begin_s + 2.0, "durable", "step", rank=rank)
+    for _ in range(60):
+        one.second([600.0, 600.0])
+    view = one.view()
+    assert [row.cells[:1] + row.cells[5:6] for row in view.checkpoints.rows] == [("2", "16 GB"), ("1", "16 GB")]
+    assert len(one.board.book.done) == 2
+    assert any("one node of 8" in note for note in view.notes)  # 16 ranks, 2 GPUs here
+
+
+def test_an_hour_keeps_no_more_than_ten_minutes():
+    one = Played(nvml())
+    values, marks = [], []
+    for minute in range(60):
+        for _ in range(60):
+            one.second([600.0, 600.0])
+            if one.at_s % 60 == 30:
+                one.mark(one.at_s, "begin", f"step {minute}", bytes=1e9)
+                one.mark(one.at_s + 2.0, "returned", f"step {minute}")
+                one.mark(one.at_s + 2.0, "durable", f"step {minute}")
+        values.append(one.board.ring.values)
+        marks.append(len(one.board.book.marks))
+    assert max(values[10:]) <= max(values[:10])
+    assert max(marks[10:]) <= max(marks[:10]) < 30
+    assert one.board.tally.totals.saves == 60
+    assert [row.key for row in one.view().checkpoints.rows[:2]] == ["60", "59"]
+    day = one.view(span_s=3600.0)
+    assert len(day.traces.charts[0].curves[0].xs) <= 900
+    assert day.traces.charts[0].curves[0].xs[0] < -3500
+
+
+def test_other_hosts_are_named_and_left_out():
+    one = Played(nvml())
+    one.second([600.0, 600.0])
+    one.board.absorb([("q", header(nvml(), host="node-2")), ("q", Raw(S, (9,), ((1.0, 1.0),)))])
+    view = one.view()
+    assert view.traces.charts[0].curves[0].ys[-1] == 1200.0
+    assert any("node-2" in note for note in view.notes)
+
+
+def test_bins_keep_means_with_the_least_and_the_most():
+    bins = Bins(1)
+    for n in range(4000 * 5):
+        at = n / 5
+        bins.add(at, at, [float(n % 5)], [float(n % 5)], [float(n % 5)])
+    fine, wide = bins.stretch(3990.0, 3999.0), bins.stretch(1000.0, 3990.0)
+    assert np.diff(fine.t_s) == pytest.approx(0.2)
+    assert wide.mean[0] == pytest.approx(2.0)
+    assert (wide.low.min(), wide.high.max()) == (0.0, 4.0)
+    assert len(wide.t_s) <= 900
+    assert wide.t_s[0] == pytest.approx(1000.0, abs=10.0)
+
+
+def test_a_silence_is_a_gap_at_every_width():
+    bins = Bins(1)
+    for at in [*range(100), *range(400, 3000)]:
+        bins.add(at, at + 0.8, [5.0], [5.0], [5.0])
+    for begin_s, end_s in ((0.0, 500.0), (0.0, 2900.0)):
+        stretch = bins.stretch(begin_s, end_s)
+        inside = (stretch.t_s > 115) & (stretch.t_s < 385)
+        assert inside.any()
+        assert np.isnan(stretch.mean[0][inside]).all()
+        assert (stretch.mean[0][(stretch.t_s > 20) & (stretch.t_s < 80)] == 5.0).all()
+
+
+def test_a_hole_of_one_value_is_no_value():
+    bins = Bins(2)
+    bins.add(0.0, 0.0, [1.0, nan], [1.0, nan], [1.0, nan])
+    assert np.isnan(bins.stretch(0.0, 1.0).mean[1]).all()
+
+
+def test_the_end_of_an_output_is_plain():
+    assert last_lines(b"one\r\n\x1b[31mred\x1b[0m\n 50%\r 100%\n\n") == ["one", "[31mred[0m", " 100%"]
+
+
+SPANS = (30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_now_and_peak_do_not_depend_on_how_much_is_shown(seed):
+    """Bins are 0.2 s to 10 s wide. What stands as "now" is the last second, as in the tables; a longer time has no lower peak."""
+    chance = np.random.default_rng(seed)
+    disk = Channel("disk:nvme0n1", "written_bytes", "diskstats", "disk")
+    one = Played(nvml(), MeterHead("block", (disk,)))
+    written, peaks = 0.0, []
+    for _ in range(2400):
+        peaks.append(float(chance.choice([0.0, 1e9, 1e9 * chance.random() * 40], p=[0.9, 0.09, 0.01])))
+        written += peaks[-1]
+        one.board.absorb([("p", Second(one.at_s * S, one.at_s * S + 4 * S // 5, (5, 5), (9, 9), ([600.0, 610.0], [written])))])
+        one.at_s += 1
+    watts = []
+    for tenth in range(25):  # in the middle of a save: quick readings, which jump
+        watts.append(chance.uniform(200, 700, 2).tolist())
+        written += 1.4e9
+        one.board.absorb([("p", Raw(one.at_s * S + tenth * S // 10, (9, 9), (watts[-1], [written])))])
+    one.turn()
+    views = [one.view(span_s) for span_s in SPANS]
+    power, storage = ([view.traces.charts[n].title for view in views] for n in (0, 1))
+    expected = np.mean(watts[-10:], axis=0).sum()
+    now = f"{expected:,.0f}" if expected >= 1000 else f"{expected:.0f}"
+    assert {title.partition("now ")[2].partition("   ")[0] for title in power} == {now}
+    gpu, block = views[0].meters.rows
+    assert gpu.cells[3] in (f"{now} W", f"{expected / 1000:.2f} kW")
+    assert gpu.order[3] == pytest.approx(expected)
+    assert sum(row.order[1] for row in views[0].gpus.rows) == pytest.approx(expected)
+    assert {title.partition("now ")[2].partition("   ")[0] for title in storage} == {block.cells[3]} == {"14 GB/s"}
+    told = [float(title.partition("peak ")[2].removesuffix(" GB/s")) for title in storage]
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(max(*peaks[1:], 14e9) / 1e9, rel=0.006)
+
+
+def test_the_meters_are_put_in_order_by_their_numbers():
+    disks = tuple(Channel(f"disk:sd{letter}", "written_bytes", "diskstats", "disk") for letter in "ab")
+    one = Played(nvml(), *(MeterHead(f"block {n}", (disk,)) for n, disk in enumerate(disks)),
+                 absences=(Absence("rapl", "permission denied", "chmod", "cpu"),))  # fmt: skip
+    for n in range(6):
+        one.second([600.0, 610.0], [n * 9e6], [n * 10e6])
+    grid = one.view().meters
+    assert [row.cells[3] for row in grid.rows[1:3]] == ["9 MB/s", "10 MB/s"]
+    assert [row.cells[1] for row in sorted_by(grid, "now").rows] != [row.cells[1] for row in sorted_by(grid, "now", True).rows]
+    assert [row.cells[3] for row in sorted_by(grid, "now", True).rows][:3] == ["10 MB/s", "9 MB/s", "1,210 W"]
+    assert [row.order[4] for row in grid.rows] == [pytest.approx(1210 * 5 / 3.6e6), None, None, None]
+
+
+def test_instants_out_of_order_are_marked_and_said_in_words():
+    one = Played(nvml())
+    for _ in range(10):
+        one.second([600.0, 610.0])
+    for window, begin_s, synced_s in (("a.pt", 2.0, 2.4), ("b.pt", 5.0, 5.3)):
+        one.mark(begin_s, "begin", window, by="watch", bytes=1e9)
+        one.mark(begin_s + 0.326, "written", window, by="watch")
+        one.mark(synced_s, "synced", window, by="watch")
+        one.mark(max(synced_s, begin_s + 0.32), "durable", window, by="watch", how="fsync")
+    for _ in range(20):
+        one.second([600.0, 610.0])
+    view = one.view()
+    assert [(row.cells[0], row.key, row.tone) for row in view.checkpoints.rows] == [("2!", "2", "warn"), ("1", "1", "")]
+    assert "The instants of #2 (marked !) are out of order: the mark synced stands before one that it should follow." in view.notes, (
+        view.notes
+    )
+
+
+def test_a_save_that_was_safe_before_it_was_written_is_marked_too():
+    one = Played(nvml())
+    for _ in range(10):
+        one.second([600.0, 610.0])
+    for name, at_s in (("begin", 2.0), ("durable", 2.32), ("written", 2.326)):
+        one.mark(at_s, name, "a.pt", by="watch")
+    for _ in range(20):
+        one.second([600.0, 610.0])
+    view = one.view()
+    assert view.checkpoints.rows[0].cells[0] == "1!"
+    assert any("it is said to be safe before its last byte was written" in note for note in view.notes)

@@ -1,0 +1,440 @@
+"""The model's view against `ckptcost model` with the flags it copies: the same numbers, and sentences that say no more than they do."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shlex
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from ckptcost.errors import InputError
+from ckptcost.jobs.model import Answer, case_of
+from ckptcost.present.amounts import duration, number, rate, share
+from ckptcost.report import text
+from ckptcost.report.build import plain
+from ckptcost.views import model
+from ckptcost.views.desk import Desk
+from ckptcost.views.model_runs import METRICS, less
+from ckptcost.views.tiers import weighed
+from ckptcost.views.waterfall import amount_of
+
+DESKS = {
+    "as it is": Desk(),
+    "another tier looked at": Desk(chosen="ddn-exascaler-20"),
+    "tiers of one's own": Desk(tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd", baseline="nas-hdd"),
+    "changed": Desk(edits={"cluster.gpus": "2048", "checkpoint.size": "7 TB", "site.grid": "FRA"}),
+    "asynchronous": Desk(edits={"policy.mode": "async"}, tiers=("generic-pfs", "local-nvme-8xgen5")),
+    "every half hour": Desk(edits={"policy.interval": "30 min"}),
+    "the best interval": Desk(base="llama31-405b-16k", edits={"policy.optimal": "usd"}, tiers=("flash-shared", "generic-pfs")),
+    "two tiers": Desk(base="small-8b", tiers=("local-nvme-4xgen5", "nas-hdd")),
+    "one tier": Desk(base="micron-100k"),
+}
+
+
+def report_of(view, cli):
+    """What the command line says to the flags that the screen copies, to the first of its commands."""
+    words = shlex.split(model.command(view).split("; ")[0])
+    assert words[:2] == ["ckptcost", "model"]
+    ran = cli(*words[1:], "-f", "json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def plain_of(view):
+    return plain(Answer((case_of(view.resolved),)), view.desk.catalog)
+
+
+def alike(mine, theirs):
+    return (theirs is None and not math.isfinite(mine)) or (theirs is not None and mine == pytest.approx(theirs, rel=1e-11))
+
+
+def own_row(report, tier):
+    """The first of a tier's cases is the one at the cadence in force."""
+    return next(row for row in report["cases"] if row["tier"] == tier)
+
+
+@pytest.mark.parametrize("name", DESKS)
+def test_every_figure_of_every_tier_is_the_command_lines(name, cli):
+    view = model.evaluate(DESKS[name])
+    report = report_of(view, cli)
+    assert report["cases"][0]["tier"] == view.looked.key
+    for run in view.runs:
+        theirs = own_row(report, run.key)["values"]
+        assert theirs.keys() == run.values.keys()
+        assert [each for each in theirs if not alike(run.values[each], theirs[each])] == []
+
+
+@pytest.mark.parametrize("metric", [each for each in METRICS if each != "time"])
+@pytest.mark.parametrize("name", ["as it is", "another tier looked at", "tiers of one's own"])
+def test_so_many_saves_are_the_saves_of_the_case_with_that_count(name, metric, cli):
+    desk = model.on_metric(DESKS[name], metric)
+    view = model.evaluate(desk)
+    report = report_of(view, cli)
+    counts = {float(head.id[1:]): at for at, head in enumerate(view.grid.heads) if head.id.startswith("x")}
+    assert sorted(counts) == [100.0, 1000.0]
+    for row in view.grid.rows:
+        for saves, at in counts.items():
+            case = next(c for c in report["cases"] if c["tier"] == row.key and c["values"]["saves"] == saves)
+            theirs = case["values"][f"saves_{METRICS[metric].column}"]
+            assert alike(row.order[at] if row.order[at] is not None else math.nan, theirs)
+            assert row.cells[at] == number(theirs)
+
+
+@pytest.mark.parametrize("name", DESKS)
+def test_the_bill_is_the_command_lines_bill_cell_by_cell(name, cli):
+    view = model.evaluate(DESKS[name])
+    title, header, rows, _ = text.bill(plain_of(view))
+    assert view.bill.title == title
+    assert [head.label for head in view.bill.heads] == header
+    assert [list(row.cells) for row in view.bill.rows] == rows
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_bills_range_is_that_of_the_metric(metric, cli):
+    view = model.evaluate(model.on_metric(Desk(), metric))
+    report = report_of(view, cli)
+    field = {"kwh": "energy", "gpuh": "gpu_time_lost", "usd": "cost", "co2e": "emissions_location", "time": "gpu_time_lost"}[metric]
+    at = next(i for i, head in enumerate(view.bill.heads) if head.id == "range")
+    shown = {row.key: row.cells[at] for row in view.bill.rows}
+    assert len(shown) > 6
+    for part in report["components"]:
+        if part["id"] in shown:
+            low, high = part[field]["low"], part[field]["high"]
+            assert shown[part["id"]] == ("-" if low is None else f"{number(low)}-{number(high)}")
+
+
+def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
+    view = model.evaluate(Desk())
+    avoidable = report_of(view, cli)["avoidable"]
+    assert avoidable["tier"] == view.best.key == "ddn-exascaler-40"
+    said, tone = view.headline
+    for column, unit in (("run_energy_kwh", "kWh"), ("run_cost_usd", "USD"), ("run_gpu_hours", "GPU-h")):
+        assert f"{number(avoidable['values'][column])} {unit}" in said
+    assert tone == "best"
+    assert "vs nas-hdd (first)" in said
+
+
+@pytest.mark.parametrize(
+    ("metric", "objective"), [("kwh", "energy"), ("usd", "usd"), ("co2e", "carbon"), ("gpuh", "time"), ("time", "time")]
+)
+def test_the_best_interval_is_that_of_the_best_tier_for_the_metric(metric, objective, cli):
+    view = model.evaluate(model.on_metric(Desk(), metric))
+    report = report_of(model.evaluate(Desk(tiers=(view.best.key,))), cli)
+    best_s = report["schedule"]["best_interval_s"][objective]
+    assert view.stats[-1] == (f"best for {objective}", f"every {number(best_s)} s", "now 7,200 s", "")
+    assert view.headline[0].endswith(f"best for {objective} every {number(best_s)} s")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_best_tier_has_the_least_whole_run(metric):
+    view = model.evaluate(model.on_metric(Desk(tiers=("nas-hdd", "ddn-exascaler-40", "generic-pfs")), metric))
+    at = next(i for i, head in enumerate(view.grid.heads) if head.id == "run")
+    least = min(view.grid.rows, key=lambda row: row.order[at])
+    assert [row.key for row in view.grid.rows if row.tone == "best"] == [least.key] == [view.best.key]
+    assert view.stats[0].value == least.key
+
+
+def test_the_baseline_stays_the_base_where_it_is_the_best():
+    desk = Desk(baseline="ddn-exascaler-40")
+    view = model.evaluate(desk)
+    assert (view.base.key, view.best.key, view.against.key) == ("ddn-exascaler-40", "ddn-exascaler-40", "ddn-exascaler-20")
+    more = {each: number(view.against.of(each) - view.best.of(each)) for each in ("run_energy_kwh", "run_cost_usd", "run_gpu_hours")}
+    assert view.headline[0].startswith(
+        f"ddn-exascaler-40 (baseline) saves nothing; ddn-exascaler-20 costs {more['run_energy_kwh']} kWh, {more['run_cost_usd']} USD, "
+        f"{more['run_gpu_hours']} GPU-h more a run; best for energy every "
+    )
+    assert view.stats[1] == ("the next costs", f"{more['run_energy_kwh']} kWh more", "on ddn-exascal..", "")
+    assert view.stats[2][:3] == ("and", f"{more['run_cost_usd']} USD more", f"{more['run_gpu_hours']} GPU-h more")
+    assert view.grid.title.endswith("base ddn-exascaler-40")
+
+
+@pytest.mark.parametrize(("baseline", "key", "role"), [("", "nas-hdd", "first"), ("generic-pfs", "generic-pfs", "baseline")])
+def test_the_base_is_the_one_of_the_tiers_screen_and_is_named(baseline, key, role):
+    desk = Desk(baseline=baseline)
+    view = model.evaluate(desk)
+    assert view.base.key == view.against.key == key == weighed(desk, "energy").baseline(desk).key
+    assert [row.key for row in view.grid.rows if row.tone == "base"] == [key]
+    assert f"vs {key} ({role})" in view.headline[0]
+    assert view.grid.title.endswith(f"base {key}")
+
+
+def test_a_baseline_without_figures_is_said_to_have_none():
+    desk = Desk(tiers=("nas-hdd", "flash-shared", "aws-s3-standard"), baseline="aws-s3-standard")
+    view = model.evaluate(desk)
+    assert view.headline[0].startswith("flash-shared is best; aws-s3-standard (baseline) has no figures; ")
+    assert view.stats[1].value == "-"
+    assert "--against" not in model.command(view)
+
+
+def test_two_tiers_that_differ_by_rounding_cost_the_same():
+    view = model.evaluate(Desk(tiers=("nas-hdd", "generic-pfs"), edits={"tier.write": "5 GB/s", "tier.read": "5 GB/s"}))
+    assert "saves nothing" in view.headline[0]
+    assert ", costs" not in view.headline[0]
+    one = view.runs[0]
+    for factor, saved in ((1 + 1e-13, 0.0), (1 + 1e-6, one.values["run_energy_kwh"] * 1e-6)):
+        other = one._replace(values={**one.values, "run_energy_kwh": one.values["run_energy_kwh"] * factor})
+        assert less(one, other, METRICS["kwh"]) == pytest.approx(saved, rel=1e-6)
+
+
+def test_sums_that_lack_different_lines_are_held_against_each_other_with_a_sign():
+    view = model.evaluate(Desk())
+    assert "saves ~257,000 kWh, ~1.81M USD, 334,000 GPU-h a run" in view.headline[0], "no line of the GPU-hours is unknown"
+    assert [view.stats[1].value, *view.stats[2][1:3]] == ["~257,000 kWh", "~1.81M USD", "334,000 GPU-h"]
+    alike = model.evaluate(Desk(tiers=("nas-hdd", "generic-pfs")))
+    assert "~" not in alike.headline[0] + "".join(each.value + each.note for each in alike.stats) + alike.grid.note
+
+
+def test_what_is_in_no_sum_of_the_metric_is_said():
+    note = model.evaluate(Desk()).grid.note
+    assert note.startswith(
+        "~: a line is known for one of the two only; left out because unknown: storage writing, network to storage [nas-hdd,"
+    )
+    assert (note, "") in model.evaluate(Desk()).cautions
+    assert "keeping the bytes" in model.evaluate(Desk(metric="usd")).grid.note
+    assert [model.evaluate(Desk(metric=each)).grid.note for each in ("gpuh", "time")] == ["", ""]
+    assert model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"})).grid.note == "", "where there are no sums nothing is left out"
+
+
+def test_a_tier_that_saves_energy_and_costs_money_says_both():
+    """GPUs nearly for nothing, and every checkpoint kept on storage that asks rent."""
+    edits = {"policy.keep_last": "all", "cluster.gpu_price": "0.01 USD/GPU-h"}
+    view = model.evaluate(Desk(tiers=("generic-pfs", "object-store"), edits=edits))
+    more = view.best.of("run_cost_usd") - view.against.of("run_cost_usd")
+    assert view.best.key == "object-store"
+    assert more > 0
+    assert f", costs ~{number(more)} USD more a run vs generic-pfs" in view.headline[0]
+    assert f"~{number(more)} USD more" in view.stats[2]
+
+
+def test_alone_a_tier_says_what_a_run_costs():
+    view = model.evaluate(DESKS["one tier"])
+    assert view.against is None
+    assert "a run costs" in view.headline[0]
+    assert view.stats[0].label == "tier"
+
+
+# ---- pictures
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_course_of_a_run_ends_at_its_total(metric):
+    view = model.evaluate(model.on_metric(Desk(), metric))
+    rows = view.course.rows
+    for before, after in itertools.pairwise(rows[:-1]):
+        assert after.parts[0].begin == before.parts[0].end
+    total = view.looked.of("wall_s") if metric == "time" else view.looked.of(f"run_{METRICS[metric].column}")
+    if metric == "gpuh":
+        total += float(view.resolved.scenario.work_s * view.resolved.scenario.cluster.gpus) / 3600
+    assert rows[-1].parts[0].begin == 0
+    assert rows[-1].parts[0].end == pytest.approx(total, rel=1e-9)
+    assert rows[-2].parts[0].end == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_one_saves_shares_add_up_and_its_amount_is_the_tables(metric):
+    view = model.evaluate(model.on_metric(Desk(), metric))
+    at = next(i for i, head in enumerate(view.grid.heads) if head.id == "save")
+    for bar, row in zip(view.one_save.rows, view.grid.rows, strict=True):
+        assert bar.key == row.key
+        assert bar.text.startswith(row.cells[at])
+        assert bar.parts[-1].end == pytest.approx(1.0)
+        assert tuple(part.name for part in bar.parts) == view.one_save.names
+
+
+_TIERS = ["nas-hdd", "flash-shared", "generic-pfs", "local-nvme-8xgen5", "object-store"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    base=st.sampled_from(["llama31-405b-16k", "gpt4-scale-2tb", "small-8b", "micron-100k"]),
+    tiers=st.lists(st.sampled_from(_TIERS), min_size=1, max_size=2, unique=True),
+    saving=st.fixed_dictionaries(
+        {"policy.mode": st.sampled_from(["sync", "async"]), "policy.interval": st.sampled_from(["1 min", "30 min", "3 h"])},
+        optional={"policy.slowdown": st.sampled_from(["5 %", "20 %"]), "policy.keep_last": st.sampled_from(["1", "all"]),
+                  "second_tier.id": st.sampled_from(_TIERS), "policy.second_every": st.just("4")},
+    ),
+    metric=st.sampled_from(list(METRICS)),
+)  # fmt: skip
+@example(
+    base="llama31-405b-16k", tiers=["nas-hdd", "flash-shared"], saving={"policy.mode": "async", "policy.slowdown": "5 %"}, metric="time"
+)
+def test_what_a_save_is_made_of_adds_up_to_the_amount_beside_it(base, tiers, saving, metric):
+    try:
+        view = model.evaluate(Desk(base=base, tiers=tuple(tiers), edits=saving, metric=metric))
+    except InputError:
+        assume(False)
+    of = METRICS[metric]
+    for bar, run in zip(view.one_save.rows, (run for run in view.runs if run.found is not None), strict=True):
+        lines = [amount_of(of, run.case, line) for line in run.case.outcome.one_save.of()]
+        total = math.fsum(each for each in lines if not math.isnan(each))
+        if bar.text == "-" or not 0 < total < math.inf:
+            continue
+        assert bar.text == of.said(total)
+        assert math.fsum(part.end - part.begin for part in bar.parts) == pytest.approx(1.0, rel=1e-9)
+        assert bar.parts[-1].end == pytest.approx(1.0, rel=1e-9)
+
+
+def test_a_drain_that_slows_training_is_part_of_a_saves_time():
+    edits = {"policy.mode": "async", "policy.slowdown": "5 %"}
+    view = model.evaluate(Desk(base="llama31-405b-16k", tiers=("nas-hdd", "flash-shared"), edits=edits, metric="time"))
+    bar = view.one_save.rows[1]
+    assert bar.text == duration(view.runs[1].values["save_gpu_hours"] * 3600 / 16384)
+    assert [part.name for part in bar.parts] == ["GPUs waiting for saves", "training slowed by a drain"]
+
+
+@pytest.mark.parametrize(("metric", "head", "last"), [
+    ("kwh", "run adds", "added in the run"), ("usd", "run adds", "added in the run"),
+    ("gpuh", "run loses", "useful and lost"), ("time", "whole run", "useful and lost"),
+])  # fmt: skip
+def test_the_table_and_the_course_say_whether_useful_time_is_in_it(metric, head, last):
+    view = model.evaluate(Desk(metric=metric))
+    assert view.grid.heads[-1].label == head
+    assert view.course.rows[-1].label == last
+    lost = f"lost in the run: {number(view.looked.of('run_gpu_hours'))} GPU-h; the rest is useful training"
+    assert view.course.note == (lost if metric in ("gpuh", "time") else "useful training, 8.33 d, is not in it")
+
+
+# ---- what is not known, never ends, or is wrong
+
+
+def test_what_is_not_known_is_a_dash_and_named():
+    view = model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"}))
+    assert view.best is None
+    assert "cluster.gpu_train" in view.headline[0]
+    assert view.headline[1] == "warn"
+    at = next(i for i, head in enumerate(view.grid.heads) if head.id == "run")
+    assert {row.cells[at] for row in view.grid.rows} == {"-"}
+    assert {bar.text for bar in view.one_save.rows} == {"-"}
+    assert view.course.rows == ()
+    money = model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"}, metric="usd"))
+    assert money.best is not None
+
+
+def test_a_run_that_never_ends_is_not_the_best():
+    view = model.evaluate(Desk(tiers=("nas-hdd", "ddn-exascaler-40"), edits={"cluster.gpus": "200000", "policy.saves": "100"}))
+    never = next(row for row in view.grid.rows if row.key == "nas-hdd")
+    assert (never.tone, never.cells[-1]) == ("bad", "never")
+    assert view.course.rows == ()
+    alone = model.evaluate(Desk(tiers=("nas-hdd",), edits={"cluster.gpus": "200000"}))
+    assert alone.headline == ("No run ends on nas-hdd: too much is lost between two saves.", "bad")
+
+
+def test_a_tier_without_figures_stays_with_its_reason_and_out_of_the_command():
+    view = model.evaluate(Desk(tiers=("nas-hdd", "aws-s3-standard"), chosen="aws-s3-standard"))
+    assert view.looked.key == "nas-hdd"
+    assert view.grid.rows[1].tone == "muted"
+    assert any("aws-s3-standard" in said and tone == "bad" for said, tone in view.cautions)
+    assert "aws-s3-standard" not in model.command(view)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"checkpoint.size": "2 W"},
+        {"cluster.id": "no-such"},
+        {"policy.second_every": "3"},
+        {"second_tier.id": "nas-hdd", "third_tier.id": "nas-hdd"},
+    ],
+)
+def test_what_cannot_be_computed_is_refused(edits):
+    with pytest.raises(InputError):
+        model.evaluate(Desk(edits=edits))
+
+
+def test_a_change_of_the_tiers_figures_is_said_to_hold_for_all():
+    view = model.evaluate(Desk(edits={"tier.write": "5 GB/s"}))
+    assert any("every tier in the table" in said for said, _ in view.cautions)
+
+
+def test_the_sentences_below_are_the_command_lines(cli):
+    view = model.evaluate(Desk())
+    printed = " ".join(cli(*shlex.split(model.command(view).split("; ")[0])[1:]).out.split())
+    for part in view.grid.note.partition("left out because unknown: ")[2].split(" | "):
+        assert f"energy: {part.split(' [')[0]}; cost" in printed
+        assert f"[{part.split('[')[1]}" in printed
+    for said, _ in (*(each for each in view.cautions if each[0] != view.grid.note), *model.remarks(view)):
+        assert " ".join(said.split()).rstrip(".") in printed
+
+
+def test_the_subject_is_the_head_of_the_report():
+    for name in ("as it is", "two tiers"):
+        view = model.evaluate(DESKS[name])
+        assert view.subject == text.heading(plain_of(view))[1]
+
+
+# ---- what is handed on
+
+
+def test_the_export_is_the_command_lines_report(cli):
+    view = model.evaluate(DESKS["tiers of one's own"])
+    mine, theirs = json.loads(model.report(view).to_json()), report_of(view, cli)
+    for part in ("tool", "report_id"):
+        mine.pop(part), theirs.pop(part)
+    assert mine == theirs
+
+
+def test_the_command_says_no_more_than_it_must():
+    best = "ckptcost optimize --tier ddn-exascaler-40 --objective energy"
+    assert model.command(model.evaluate(Desk())) == f"ckptcost model --against ddn-exascaler-40; {best}"
+    assert model.command(model.evaluate(DESKS["one tier"])) == "ckptcost model -s micron-100k"
+
+
+TOLD = {
+    **{name: DESKS[name] for name in DESKS if name not in ("as it is", "two tiers")},
+    "the best looked at": Desk(chosen="ddn-exascaler-40", metric="usd"),
+    "the baseline best": Desk(baseline="ddn-exascaler-40", metric="gpuh"),
+    "a baseline beside": Desk(baseline="generic-pfs", metric="time"),
+    "as carbon": Desk(metric="co2e"),
+    "time every half hour": Desk(edits={"policy.interval": "30 min"}, metric="time"),
+    "slowed": Desk(base="llama31-405b-16k", edits={"policy.mode": "async", "policy.slowdown": "5 %"},
+                   tiers=("nas-hdd", "flash-shared"), metric="time"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_every_figure_of_the_tiles_and_the_table_is_printed_by_the_copied_commands(name, cli):
+    view = model.evaluate(TOLD[name])
+    printed, cases = set(), {}
+    for line in model.command(view).split("; "):
+        words = shlex.split(line)[1:]
+        ran = cli(*words)
+        assert ran.code == 0, ran.err
+        printed |= {word.strip(",.;:()-") for word in ran.out.split()}
+        if words[0] == "model":
+            for case in json.loads(cli(*words, "-f", "json").out)["cases"]:
+                values = [each for each in case["values"].values() if each is not None]
+                cases.setdefault(case["tier"], set()).update(said(each) for each in values for said in (number, duration, share, rate))
+    for stat in view.stats:
+        for told in (stat.value, stat.note):
+            for word in told.replace("~", "").split():
+                assert not word[0].isdigit() or word in printed, (line, stat)
+    for row in view.grid.rows:
+        for head, cell in zip(view.grid.heads[1:], row.cells[1:], strict=True):
+            assert cell in ("-", "never") or cell in cases[row.key], (head.id, cell)
+
+
+def test_nothing_is_asked_for_that_is_not_shown(monkeypatch):
+    """One keystroke: each tier is resolved once, and ranges are drawn for one of them."""
+    from ckptcost.views import model as shown
+    from ckptcost.views import model_runs
+
+    asked = SimpleNamespace(resolved=0, drawn=0)
+
+    def resolve(*words):
+        asked.resolved += 1
+        return scenario_on(*words)
+
+    def draw(*words):
+        asked.drawn += 1
+        return spread_of(*words)
+
+    scenario_on, spread_of = model_runs.scenario_on, shown.spread_of
+    monkeypatch.setattr(model_runs, "scenario_on", resolve)
+    monkeypatch.setattr(shown, "spread_of", draw)
+    model.evaluate(Desk())
+    assert (asked.resolved, asked.drawn) == (4, 1)

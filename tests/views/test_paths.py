@@ -1,0 +1,49 @@
+"""What somebody types as a path is a path or one line, never a crash."""
+
+import pytest
+from nobody import as_nobody
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import CkptcostError, InputError
+from ckptcost.views import audit, files, live_start, preview_page, runs
+from ckptcost.views.desk import Desk
+from ckptcost.views.paths import path_of
+
+IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
+
+
+def test_a_home_and_blanks_are_seen_through(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert path_of(" ~/a ") == tmp_path / "a"
+    assert path_of("new").as_posix() == "new"
+
+
+@pytest.mark.parametrize("text", IMPOSSIBLE, ids=repr)
+def test_what_can_be_no_path_is_one_line(text):
+    with pytest.raises(InputError) as told:
+        path_of(text)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 200
+
+
+@pytest.mark.parametrize("text", IMPOSSIBLE, ids=repr)
+def test_nowhere_does_it_crash(text):
+    assert preview_page.standing(text)[1] == "bad"
+    for call in (
+        lambda: files.write_text("a", text),
+        lambda: files.exists(text),
+        lambda: files.save_scenario(Desk(Catalog()), text),
+        lambda: runs.opened(text),
+        lambda: audit.opened(Catalog(), text if text.startswith("~") else f"{text}.toml"),
+        lambda: live_start.start_of(live_start.Typed(watch=text), "auto"),
+        lambda: live_start.start_of(live_start.Typed(record=text), "auto"),
+    ):
+        with pytest.raises((CkptcostError, OSError)):
+            call()
+
+
+def test_a_folder_that_may_not_be_looked_into(tmp_path):
+    closed = tmp_path / "closed"
+    (closed / "in").mkdir(parents=True)
+    closed.chmod(0)
+    assert as_nobody(lambda: preview_page.standing(str(closed / "in" / "x"))[0]).endswith('permission denied"')

@@ -1,0 +1,236 @@
+"""A previewed report is what its command prints, byte for byte, and what is written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from dataclasses import replace
+
+import pytest
+from small_runs import recorded
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import CkptcostError, OutputError
+from ckptcost.present.grid import Grid, sorted_by
+from ckptcost.views import files, preview, preview_page
+from ckptcost.views.desk import Desk
+
+DESK = Desk(Catalog())
+EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")
+DESKS = {
+    "plain": DESK,
+    "edited": EDITED,
+    "tiers": replace(EDITED, tiers=("nas-hdd", "generic-pfs", "ddn-exascaler-40"), baseline="generic-pfs", chosen="generic-pfs"),
+    "metric": replace(DESK, metric="time", chosen="generic-pfs"),
+    "other": Desk(Catalog(), base="small-8b").edited("cluster.gpus", "64"),
+}
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def _offered(desk):
+    return [row.key for row in preview.subjects(desk).rows]
+
+
+def _printed(cli, command):
+    words = shlex.split(command)
+    assert words[0] == "ckptcost"
+    done = cli(*words[1:])
+    assert done.code == 0, done.err
+    return done.out
+
+
+@pytest.mark.parametrize(
+    ("which", "form"),
+    [("plain", "md"), ("edited", "text"), ("edited", "csv"), ("tiers", "json"), ("metric", "text"), ("other", "json")],
+)
+def test_the_command_prints_the_very_same_text(cli, which, form):
+    desk = DESKS[which]
+    for subject in _offered(desk):
+        found = preview.answered(desk, subject)
+        seen = preview_page.page(found, form)
+        assert seen.text == _printed(cli, seen.command), subject
+        assert "".join(f"{line}\n" for line in seen.lines) == seen.text.replace("\r\n", "\n")
+
+
+def test_each_table_of_a_csv(cli):
+    found = preview.answered(EDITED, preview.CHANGES)
+    assert len(found.tables) > 2
+    for table in found.tables:
+        seen = preview_page.page(found, "csv", table)
+        assert seen.command.endswith(f"-f csv --table {table}")
+        assert seen.text == _printed(cli, seen.command)
+
+
+def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path):
+    (tmp_path / "job.toml").write_text('extends = "gpt4-scale-2tb"\nname = "job"\n[cluster]\ngpus = 256\n')
+    desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
+    for subject in (preview.MODEL, preview.RANKING):
+        seen = preview_page.page(preview.answered(desk, subject), "json")
+        assert seen.text == _printed(cli, seen.command)
+        assert str(tmp_path) in seen.command
+        assert str(tmp_path) not in seen.text
+    assert preview_page.file_name(desk, preview.MODEL, "json") == "job-model.json"
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
+def test_a_recorded_run(cli, runs, form):
+    recorded(runs / "one", seconds=20)
+    grid = preview.with_runs(Grid())
+    assert [row.key for row in grid.rows] == ["run:one"]
+    seen = preview_page.page(preview.answered(DESK, "run:one"), form)
+    assert shlex.split(seen.command)[:3] == ["ckptcost", "report", "one"]
+    assert seen.text == _printed(cli, seen.command)
+    assert preview_page.file_name(DESK, "run:one", "md") == "run-one.md"
+
+
+def test_runs_are_listed_latest_first_and_two_of_one_name_by_their_id(runs):
+    recorded(runs / "one", seconds=20)
+    assert preview.with_runs(preview.subjects(DESK)).rows[-1].key == "run:one"
+    assert preview.with_runs(Grid(), runs / "none").rows == []
+
+
+def test_what_is_offered_depends_on_the_desk():
+    usual = [preview.MODEL, preview.OPTIMUM, preview.RANKING]
+    assert _offered(DESK) == [*usual, preview.TIERS]
+    assert _offered(EDITED) == [*usual, preview.TIERS, preview.CHANGES]
+    assert _offered(Desk(DESK.catalog, base="small-8b")) == usual
+    assert _offered(DESK.edited("cluster.gpus", "many")) == [*usual, preview.CHANGES]
+
+
+def _tiers_of(words):
+    return [word.removeprefix("tier.id=") for word in words if word.startswith("tier.id=")]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "order"),
+    [
+        ("generic-pfs", ["generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40"]),
+        ("", ["ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"]),
+        ("nas-hdd", ["ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"]),
+    ],
+)
+def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that_was_removed(cli, baseline, order):
+    desk = replace(DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline)
+    found = preview.answered(desk, preview.TIERS)
+    assert _tiers_of(found.words) == order
+    assert found.note == ""
+    seen = preview_page.page(found, "text")
+    assert seen.text == _printed(cli, seen.command)
+    assert "nas-hdd" not in seen.text
+
+
+def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
+    many = ("nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40", "flash-shared", "micron-9550", "local-nvme", "node-ram")
+    found = preview.answered(replace(DESK, tiers=many), preview.TIERS)
+    assert found.note == "6 of 8 tiers: `compare` takes 6; left out: local-nvme, node-ram"
+    assert len(found.found.about) > 0
+    assert preview.answered(replace(DESK, tiers=many[:6]), preview.TIERS).note == ""
+
+
+def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
+    file = tmp_path / "bare.toml"
+    file.write_text('[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
+                    'survives = "site"\n[policy]\ninterval = "1 h"\n')  # fmt: skip
+    desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
+    assert preview.answered(desk, preview.TIERS).note == ""
+    held = preview.answered(replace(desk, baseline="nas-hdd"), preview.TIERS)
+    assert held.note == "2 of 3 tiers: `compare` takes 6 that have a name; left out: tier"
+
+
+def test_a_change_of_the_tier_alone_is_a_change():
+    assert preview.CHANGES in _offered(DESK.edited("tier.id", "flash-shared"))
+    assert preview.CHANGES not in _offered(replace(DESK.edited("tier.id", "flash-shared"), tiers=("nas-hdd", "generic-pfs")))
+
+
+def test_the_first_table_is_sorted_by_its_numbers():
+    grid = preview_page.first_table(preview.answered(DESK, preview.MODEL))
+    assert grid is not None
+    labels = [head.label for head in grid.heads]
+    for label in ("rate", "stall", "kWh", "USD", "claimed"):
+        place = labels.index(label)
+        orders = [row.order[place] for row in sorted_by(grid, str(place)).rows if row.order[place] is not None]
+        assert orders == sorted(orders)
+        assert len(orders) >= 2
+    rising = [row.key for row in sorted_by(grid, str(labels.index("stall"))).rows]
+    assert rising == ["ddn-exascaler-40", "ddn-exascaler-20", "generic-pfs", "nas-hdd"]
+
+
+def test_a_wrong_scenario_is_one_sentence():
+    for subject in (preview.MODEL, preview.OPTIMUM, preview.RANKING, preview.CHANGES):
+        with pytest.raises(CkptcostError, match=r"cluster\.gpus"):
+            preview.answered(DESK.edited("cluster.gpus", "many"), subject)
+
+
+def test_the_state_changes_with_what_the_answer_depends_on(tmp_path, runs):
+    job = tmp_path / "job.toml"
+    job.write_text('extends = "gpt4-scale-2tb"\n')
+    desk = Desk(DESK.catalog, base=str(job))
+    first = preview.state_of(desk, preview.MODEL)
+    assert preview.state_of(desk, preview.MODEL) == first
+    assert hash(first) == hash(preview.state_of(desk, preview.MODEL))
+    assert preview.state_of(replace(desk, catalog=Catalog()), preview.MODEL) != first
+    os.utime(job, ns=(1, 1))
+    others = {preview.state_of(desk, preview.MODEL), preview.state_of(desk, preview.OPTIMUM), preview.state_of(EDITED, preview.MODEL)}
+    assert len({first, *others}) == 4
+    recorded(runs / "one", seconds=20)
+    before = preview.state_of(DESK, "run:one")
+    with next((runs / "one").glob("*.jsonl")).open("a") as more:
+        more.write("\n")
+    assert preview.state_of(DESK, "run:one") != before
+
+
+def test_names_follow_the_format():
+    assert preview_page.file_name(DESK, preview.MODEL, "text") == "gpt4-scale-2tb-model.txt"
+    assert preview_page.renamed("mine.md", "json") == "mine.json"
+    assert preview_page.renamed("mine.report", "json") == "mine.report"
+    assert preview_page.renamed("mine", "json") == "mine"
+
+
+def test_what_will_happen_to_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.md").write_text("x")
+    assert preview_page.standing("there.md") == ("exists: will ask", "warn")
+    assert preview_page.standing("new.md") == ("new file", "muted")
+    assert preview_page.standing(str(tmp_path))[1] == "bad"
+    assert preview_page.standing("gone/new.md") == ("no folder gone", "bad")
+    assert preview_page.standing("  ")[1] == "bad"
+
+
+def test_it_is_written_whole_and_over_only_when_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = preview_page.page(preview.answered(DESK, preview.MODEL), "md").text
+    assert preview_page.write(text, "out.md", over=False).startswith("wrote out.md, ")
+    assert (tmp_path / "out.md").read_text("utf-8") == text
+    with pytest.raises(OutputError, match="there already"):
+        preview_page.write("other", "out.md", over=False)
+    preview_page.write("other", "out.md", over=True)
+    assert (tmp_path / "out.md").read_text() == "other"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.ENOENT])
+def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
+    def refuse(pieces, target):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files, "write_whole", refuse)
+    with pytest.raises(OutputError) as told:
+        preview_page.write("text", str(tmp_path / "out.md"), over=False)
+    assert os.strerror(number) in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_the_first_table_and_the_document_are_those_of_the_answer():
+    of_model = preview.answered(DESK, preview.MODEL)
+    grid = preview_page.first_table(of_model)
+    assert grid is not None
+    assert [row.key for row in grid.rows] == list(DESK.tiers_shown())
+    assert preview_page.exported(of_model).schema_name == "ckptcost.report"
+    of_study = preview.answered(DESK, preview.OPTIMUM)
+    assert preview_page.exported(of_study) is of_study.found
+    assert preview_page.first_table(of_study) is not None

@@ -1,0 +1,410 @@
+"""The list of runs and one run: the figures of the command line, whatever lies in the folders, and nothing deleted but ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nobody import as_nobody
+from recorded_runs import LARGE_RUN, SMALL_RUN, fill, simulated_run
+from small_runs import WALL_NS, recorded
+
+from ckptcost.core import counters
+from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, OutputError
+from ckptcost.runs import store, summary
+from ckptcost.runs.clocks import S
+from ckptcost.views import run, run_traces, runs, runs_apart, runs_reading, runs_removal
+from ckptcost.views.runs import Source
+
+
+def never():
+    return False
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    base = tmp_path_factory.mktemp("made")
+    simulated_run(base / "small", 20e9, SMALL_RUN)
+    simulated_run(base / "large", 100e9, LARGE_RUN, after_s=3600)
+    return base
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, made):
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
+    return fill(tmp_path / "runs", made)
+
+
+def listed(within=None, learn=True):
+    found = {}
+    reading = runs_reading.read(within, never, lambda entries, done, of: found.update({e.key: e for e in entries}))
+    if learn:
+        runs_reading.learn(list(found.values()), never, lambda entry: found.update({entry.key: entry}))
+    return runs.latest_first(found.values()), reading
+
+
+def at(entries, run_id):
+    return next(entry for entry in entries if entry.source.run.startswith(run_id))
+
+
+def test_every_cell_is_the_command_lines(cli, home):
+    entries, _ = listed()
+    table = {row["run"]: row for row in csv.DictReader(line for line in io.StringIO(cli("runs", "-f", "csv").out) if line[0] != "#")}
+    text = cli("runs").out
+    grid = runs.grid_of_runs(entries)
+    assert [row.order[1] for row in grid.rows] == [row["run"] for row in table.values()]
+    ids = [head.id for head in grid.heads]
+    for row, entry in zip(grid.rows, entries, strict=True):
+        cells = dict(zip(ids, row.cells, strict=True))
+        said = table[entry.source.run]
+        assert [cells["run"], cells["started"], cells["state"]] == [said["id"], said["started"], said["state"]]
+        line = next(line for line in text.splitlines() if line.startswith(cells["run"]))
+        assert all(cells[name] in line for name in ("started", "host", "state", "length", "size"))
+        shown = json.loads(cli("runs", "show", entry.source.run, "-f", "json").out)
+        assert f"{cells['saves']} checkpoint" in shown["findings"][0]
+    assert runs.study_of_runs(entries, [], None) == _study_of_list()
+    assert "3 complete, 1 cut short" in runs.heading(runs.study_of_runs(entries, [], None), None, 4, 4, 0)
+
+
+def _study_of_list():
+    from ckptcost.report.studies.runs import list_of
+
+    return list_of([summary.summary_of(kept) for kept in store.kept().runs], [], store.home())
+
+
+def test_what_readings_tell_is_the_reports(cli, home):
+    entries, _ = listed()
+    for entry in entries:
+        report = json.loads(cli("report", str(entry.kept.path), "-f", "json").out)
+        windows = report["tables"]["windows"]["rows"]
+        assert list(entry.learned.findings) == report["findings"]
+        assert entry.learned.bytes == sum(row["bytes"] for row in windows)
+        assert entry.learned.stall_s == pytest.approx(sum(row["stall"] for row in windows) / len(windows))
+        parts = [row["joules"] for row in report["tables"]["domains"]["rows"] if row["role"] == "part"]
+        assert entry.learned.joules == pytest.approx(sum(parts))
+
+
+def test_details_are_those_of_show_and_report(cli, home):
+    entries, _ = listed()
+    entry = at(entries, "c0ffee")
+    said = [text for text, _ in runs.details(entry)]
+    show = json.loads(cli("runs", "show", "c0ffee", "-f", "json").out)
+    assert [*show["about"], *show["findings"], *entry.learned.findings] == said
+    assert any("python train.py --steps 100 --config configs/llama-8b.yaml" in text for text in said)
+    unread = runs.details(entry._replace(told=None, learned=None))
+    assert not any("0 checkpoint" in text for text, _ in unread), "not counted is not none"
+
+
+def test_words_marks_and_empty_lists(home):
+    entries, _ = listed(learn=False)
+    assert [entry.source.short for entry in runs.matching(entries, "GPU-07 train")] == ["c0ffee00"]
+    assert [entry.source.short for entry in runs.matching(entries, "cut short")] == ["dead0000"]
+    assert runs.grid_of_runs(entries, words="gpu-09").rows == []
+    assert "No run has all of these words" in runs.grid_of_runs(entries, words="gpu-09").empty
+    assert "ckptcost run -- python train.py" in runs.grid_of_runs([]).empty
+    marked = runs.grid_of_runs(entries, [entries[1].key])
+    assert [row.marked for row in marked.rows] == [False, True, False, False]
+    row = dict(zip([head.id for head in marked.heads], marked.rows[0].cells, strict=True))
+    assert (row["saves"], row["stall"], row["written"], row["joules"]) == ("-", "-", "-", "-")
+
+
+def test_the_column_of_commands_gives_way_where_there_is_none(home):
+    entries, _ = listed(learn=False)
+    ranks = {head.id: head.rank for head in runs.grid_of_runs([entry for entry in entries if not entry.cells["command"]]).heads}
+    assert max(ranks, key=ranks.get) == "command"
+    ranks = {head.id: head.rank for head in runs.grid_of_runs(entries).heads}
+    assert max(ranks, key=ranks.get) != "command"
+
+
+def test_damaged_folders_are_named_and_cost_nobody_else(home):
+    (home / "foreign").mkdir()
+    (home / "foreign" / "data.jsonl").write_text('{"text": "hello"}\n')
+    broken = home / "20260103T000000Z-gpu-08-dead0000" / "gpu-08.000.jsonl"
+    broken.write_bytes(broken.read_bytes()[:-20])
+    entries, reading = listed()
+    assert len(entries) == 4
+    assert len(reading.unread) == 1
+    assert "foreign" in runs.unread_text(reading.unread)
+    assert any(tone == "warn" and "cut off" in text for text, tone in runs.details(at(entries, "dead")))
+
+
+def test_without_rights(home):
+    home.parent.chmod(0o755)
+    for folder in (home.parent, *home.parent.parents):
+        if folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    (home / "20260102T000000Z-gpu-07-c0ffee00").chmod(0o700)
+    said = as_nobody(lambda: [reading.unread for entries, reading in [listed(learn=False)] if len(entries) == 3])
+    assert "Permission denied" in said
+    home.chmod(0o700)
+    assert "cannot be listed" in as_nobody(lambda: listed(learn=False))
+
+
+def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, home):
+    source = home / "20260103T000000Z-gpu-08-dead0000"
+    many = tmp_path / "many"
+    for number in range(300):
+        shutil.copytree(source, many / f"run-{number:03d}")
+    monkeypatch.setattr(runs_reading, "FIRST_S", 0.0)
+    pieces = []
+    runs_reading.read(many, never, lambda entries, done, of: pieces.append((len(entries), done, of)))
+    assert len(pieces) > 1
+    assert sum(count for count, _, _ in pieces) == 300
+    assert pieces[-1][1:] == (300, 300)
+    seen = []
+    reading = runs_reading.read(many, lambda: len(seen) > 2, lambda entries, done, of: seen.append(done))
+    assert not reading.whole
+    assert len(seen) == 3
+    assert "R reads on" in runs.unread_text([], whole=False)
+
+
+def test_a_word_opens_what_it_stands_for(home, tmp_path):
+    for text in ("c0ffee", str(home / "20260102T000000Z-gpu-07-c0ffee00"), "20260102T"):
+        kept, folder = runs.opened(text)
+        assert ([each.run[:6] for each in kept], folder) == (["c0ffee"], None)
+    assert runs.opened("last")[0][0].run.startswith("dead")
+    assert runs.opened(str(home)) == ([], home)
+    (tmp_path / "nothing").mkdir()
+    for text in ("nowhere", str(tmp_path / "nothing"), "", "no/such/path"):
+        with pytest.raises(InputError):
+            runs.opened(text)
+
+
+def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
+    both = tmp_path / "job"
+    recorded(both, 12, run_id="a" * 32)
+    recorded(both, 12, run_id="b" * 32, wall_ns=WALL_NS + 60 * S)
+    entries, _ = listed(both)
+    assert [entry.source.run[0] for entry in entries] == ["b", "a"]
+    assert [entry.source.word for entry in entries] == ["b" * 32, "a" * 32]
+    assert run.read(entries[0].source).study.question["run"] == "b" * 32
+
+
+# deleting
+
+
+def test_a_run_is_deleted_with_its_folder(home):
+    entries, _ = listed(learn=False)
+    removal = runs_removal.removal_of(at(entries, "c0ffee"))
+    assert "1 file, 39 kB" in removal.text
+    said = runs_removal.remove(removal)
+    assert "Deleted" in said
+    assert not removal.folder.exists()
+    assert len(listed(learn=False)[0]) == 3
+
+
+def test_what_is_not_the_runs_stays(home):
+    folder = home / "20260102T000000Z-gpu-07-c0ffee00"
+    (folder / "notes.txt").write_text("mine")
+    precious = home.parent / "precious.jsonl"
+    precious.write_text("mine")
+    (folder / "gpu-09.000.jsonl").symlink_to(precious)
+    entries, _ = listed(learn=False)
+    removal = runs_removal.removal_of(at(entries, "c0ffee"))
+    assert "2 other things" in removal.text
+    assert "stays" in runs_removal.remove(removal)
+    assert sorted(path.name for path in folder.iterdir()) == ["gpu-09.000.jsonl", "notes.txt"]
+    assert precious.read_text() == "mine"
+
+
+def test_links_and_strangers_are_refused(home, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere" / "job"
+    recorded(elsewhere, 12, run_id="b" * 32)
+    (home / "link").symlink_to(elsewhere)
+    entries, _ = listed(learn=False)
+    with pytest.raises(InputError, match="is a link"):
+        runs_removal.removal_of(at(entries, "bbbb"))
+    with pytest.raises(InputError, match="not among your runs"):
+        runs_removal.removal_of(listed(elsewhere.parent, learn=False)[0][0])
+    single, _ = runs_reading.named(str(elsewhere / "node1.000.jsonl"))
+    with pytest.raises(InputError, match="single file"):
+        runs_removal.removal_of(single[0])
+    assert list(elsewhere.iterdir())
+    monkeypatch.setattr(summary, "_state", lambda lasts, now_ns: summary.RECORDING)
+    with pytest.raises(InputError, match="still being recorded"):
+        runs_removal.removal_of(listed(learn=False)[0][0])
+
+
+def test_a_folder_that_became_a_link_is_not_followed(home, tmp_path):
+    removal = runs_removal.removal_of(at(listed(learn=False)[0], "c0ffee"))
+    aside = tmp_path / "aside"
+    removal.folder.rename(aside)
+    removal.folder.symlink_to(aside)
+    with pytest.raises(OutputError, match="0 of 1 files deleted"):
+        runs_removal.remove(removal)
+    assert len(list(aside.iterdir())) == 1
+
+
+# one run
+
+
+def source_of(path, saves=3):
+    (kept,) = store.kept_at(path)
+    return Source(str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, saves)
+
+
+def test_a_run_is_what_report_prints(cli, made):
+    source = source_of(made / "small")
+    view = run.read(source)
+    document = json.loads(cli("report", str(made / "small"), "-f", "json").out)
+    assert view.study.findings == document["findings"]
+    assert [text for text, _ in view.lines if text in document["findings"]] == document["findings"]
+    for table in view.study.tables:
+        assert len(table.rows) == len(document["tables"][table.id]["rows"])
+        for row, said in zip(table.rows, document["tables"][table.id]["rows"], strict=True):
+            for column in table.columns:
+                assert said[column.id] == pytest.approx(row.get(column.id)), (table.id, column.id)
+    assert view.table_ids[0] == run.CHECKPOINTS
+    assert [row.key for row in view.tables[0].rows] == [row["window"] for row in document["tables"]["windows"]["rows"]]
+    assert run.command_of(source) == f"ckptcost report {made / 'small'}"
+    assert "3 checkpoints" in view.head
+
+
+def test_hosts_one_after_another(cli, tmp_path):
+    folder = tmp_path / "two"
+    recorded(folder, 30, run_id="e" * 32, host="node1")
+    recorded(folder, 30, run_id="e" * 32, host="node2", count=2)
+    source = source_of(folder)
+    first = run.read(source)
+    second = run.read(source, run.next_host(first))
+    assert (first.host, second.host, run.next_host(second)) == ("node1", "node2", "node1")
+    assert "(2 of 2)" in second.head
+    assert json.loads(cli("report", str(folder), "--host", "node2", "-f", "json").out)["findings"] == second.study.findings
+    assert run.command_of(source, "node2", 2).endswith("--host node2")
+
+
+def test_traces_hold_the_joules(made):
+    view = run.read(source_of(made / "large"))
+    titles = [chart.title for chart in view.traces.charts]
+    assert titles[0].startswith("GPU power, W, 2 meters")
+    assert any(title.startswith("storage, bytes written") for title in titles)
+    domains = next(table for table in view.study.tables if table.id == "domains").rows
+    gpus = sum(row["joules"] for row in domains if row["domain"].startswith("gpu:"))
+    curve = view.traces.charts[0].curves[0]
+    step_s = curve.xs[1] - curve.xs[0]
+    assert sum(curve.ys) * step_s == pytest.approx(gpus, rel=0.005)
+    written = next(chart for chart in view.traces.charts if "written" in chart.title).curves[0]
+    assert sum(written.ys) * (written.xs[1] - written.xs[0]) == pytest.approx(300e9, rel=0.01)
+    assert [band.label for band in view.traces.bands] == [row.key for row in view.tables[0].rows]
+
+
+def test_traces_are_thin_and_gaps_are_gaps(made):
+    seen = run.seen_of(source_of(made / "small"))
+    edges = np.linspace(0.0, 100.0, 11)
+    lost = seen.energies.series(seen.energies.sources["gpu:0"].place)
+    lost = lost._replace(value=np.where((lost.t_s > 40) & (lost.t_s < 60), 5.0, lost.value))  # it fell: a reset
+    from ckptcost.core import depth
+
+    rates = run_traces._rates(depth.growth(lost, None, counters.math.inf), edges)
+    assert np.isfinite(rates[0])
+    assert rates.min() >= 0, "a reset is no negative power"
+    beyond = run_traces._rates(depth.growth(lost), np.linspace(500.0, 600.0, 3))
+    assert np.isnan(beyond).all(), "nothing is known after the end"
+
+
+def test_zooming_stays_within_the_run(made):
+    whole = run.read(source_of(made / "small")).traces
+    first_s, last_s = whole.x_range
+    closer = whole
+    for _ in range(30):
+        closer = run_traces.zoomed(closer, whole, 1)
+    assert closer.x_range[1] - closer.x_range[0] == pytest.approx(3 * run_traces.LEAST_S)
+    for _ in range(60):
+        closer = run_traces.zoomed(closer, whole, -1)
+    assert closer.x_range == pytest.approx((first_s, last_s))
+    right = run_traces.panned(run_traces.zoomed(whole, whole, 3), whole, 99)
+    assert right.x_range[1] == pytest.approx(last_s)
+    name = whole.bands[1].label
+    marked = run_traces.pointed(whole, name)
+    assert [rule.at for rule in marked.rules] == [whole.bands[1].begin]
+    near = run_traces.zoomed(run_traces.zoomed(marked, whole, 5), whole, 3)
+    assert near.x_range[0] < whole.bands[1].begin < near.x_range[1]
+    assert run_traces.pointed(marked, "nothing").rules == []
+    assert len(run_traces.fitting(whole, 6).charts) == 1
+
+
+def test_what_changed_on_the_disk_is_read_anew(tmp_path):
+    recorded(tmp_path / "job", 12, run_id="a" * 32, saves=(5,))
+    source = source_of(tmp_path / "job")
+    assert len(run.seen_of(source).windows) == 1
+    assert run.seen_of(source) is run.seen_of(source), "the same files cost nothing again"
+    shutil.rmtree(tmp_path / "job")
+    recorded(tmp_path / "job", 30, run_id="a" * 32, saves=(5, 15))
+    assert len(run.seen_of(source).windows) == 2
+
+
+def test_a_run_without_a_reading_says_so(tmp_path):
+    recorded(tmp_path / "job", 12, run_id="a" * 32)
+    file = tmp_path / "job" / "node1.000.jsonl"
+    file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
+    with pytest.raises(MeterUnavailable, match="holds no readings"):
+        run.read(source_of(tmp_path / "job"))
+
+
+# in a process of its own
+
+
+@pytest.fixture
+def apart():
+    reader = runs_apart.Apart()
+    yield reader
+    reader.close()
+
+
+def test_a_heavy_run_is_read_elsewhere_with_the_same_result(made, apart):
+    source = source_of(made / "small")
+    here, there = run.read(source), apart.ask(run.read, source, weight=runs_apart.SMALL + 1)
+    assert apart._process is not None
+    assert there.study == here.study
+    assert there.traces.charts[0].curves[0].ys == pytest.approx(here.traces.charts[0].curves[0].ys)
+    process = apart._process
+    with pytest.raises(CkptcostError, match="No such file"):
+        apart.ask(run.read, source._replace(path="/nowhere"), weight=runs_apart.SMALL + 1)
+    with pytest.raises(RuntimeError, match="TypeError"):
+        apart.ask(run.read, 3, 4, 5, 6, weight=runs_apart.SMALL + 1)
+    assert apart._process is process, "an error ends nothing"
+
+
+def test_giving_up_ends_the_process_at_once(apart):
+    begun = threading.Event()
+
+    def stopped():
+        begun.set()
+        return apart._process is not None and time.monotonic() - since_s > 0.3
+
+    since_s = time.monotonic()
+    with pytest.raises(runs_apart.GivenUp):
+        apart.ask(time.sleep, 60.0, weight=runs_apart.SMALL + 1, stopped=stopped)
+    assert time.monotonic() - since_s < 10
+    assert apart._process is None
+    assert begun.is_set()
+
+
+def test_a_process_that_was_killed_is_an_error_and_a_new_one_is_started(apart):
+    assert apart.ask(os.getpid, weight=runs_apart.SMALL + 1) != os.getpid()
+    apart._process.kill()
+    apart._process.wait()
+    assert apart.ask(os.getpid, weight=runs_apart.SMALL + 1) != os.getpid()
+    with pytest.raises(CkptcostError, match="has ended"):
+        apart.ask(os._exit, 3, weight=runs_apart.SMALL + 1)
+
+
+def test_readings_of_large_runs_are_left_until_asked_for(home, monkeypatch):
+    monkeypatch.setattr(runs_reading, "READ_BYTES", 1000)
+    entries, _ = listed()
+    assert all(entry.told is not None and entry.learned is None for entry in entries)
+    assert all("Enter reads them" in entry.why for entry in entries)
+    monkeypatch.setattr(runs_reading, "MARKS_BYTES", 1000)
+    entries, _ = listed()
+    assert all(entry.told is None for entry in entries)
+    asked = []
+    runs_reading.learn([entries[0]], never, asked.append, asked=True)
+    assert asked[0].told is not None

@@ -1,0 +1,93 @@
+"""A study on a screen says what the text report says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ckptcost.answers import optimum, ranking, solution
+from ckptcost.jobs.gates import gate_of
+from ckptcost.present.grid import sorted_by
+from ckptcost.report.study import Column, Study, Table, shown_cells
+from ckptcost.report.study_views import text
+from ckptcost.views.desk import Desk
+from ckptcost.views.studies import grid_of, paragraphs, tables_of
+
+COLUMNS = (Column("name", "name"), Column("seen", "seen", "bool"), Column("took", "took", "s"), Column("raw", "raw", "1", shown=False))
+TABLE = Table(
+    "t", "Title", COLUMNS,
+    [{"name": "b", "seen": True, "took": 100.0}, {"name": "a", "seen": False, "took": 9.0}, {"name": "b", "seen": True, "took": None}],
+    "a note",
+)  # fmt: skip
+
+
+def test_cells_labels_and_sides() -> None:
+    grid = grid_of(TABLE)
+    assert [(head.id, head.left) for head in grid.heads] == [("name", True), ("seen", True), ("took", False)]
+    assert [row.cells for row in grid.rows] == [("b", "yes", "100 s"), ("a", "no", "9 s"), ("b", "yes", "-")]
+    assert (grid.title, grid.note) == ("Title", "a note")
+
+
+def test_rows_have_names_of_their_own() -> None:
+    assert [row.key for row in grid_of(TABLE).rows] == ["b / yes", "a / no", "b / yes #2"]
+    assert [row.key for row in grid_of(TABLE, ["1", "2", "3"]).rows] == ["1", "2", "3"]
+
+
+def test_numbers_sort_as_numbers_and_unknown_stands_last() -> None:
+    grid = grid_of(TABLE)
+    assert [row.cells[2] for row in sorted_by(grid, "took").rows] == ["9 s", "100 s", "-"]
+    assert [row.cells[2] for row in sorted_by(grid, "took", down=True).rows] == ["100 s", "9 s", "-"]
+
+
+def test_the_first_two_columns_stay_and_later_ones_give_way_first() -> None:
+    assert [head.rank for head in grid_of(TABLE).heads] == [0, 0, 2]
+
+
+def test_every_cell_of_a_real_study_is_the_text_reports() -> None:
+    desk = Desk()
+    study = optimum(desk.catalog, desk.layers(), desk.tiers_shown())
+    for table in study.tables:
+        grid = grid_of(table)
+        labels, cells, _ = shown_cells(table)
+        assert [head.label for head in grid.heads] == labels
+        assert [list(row.cells) for row in grid.rows] == cells
+        assert len({row.key for row in grid.rows}) == len(grid.rows)
+        for head in grid.heads:
+            sorted_by(grid, head.id)  # no column mixes what cannot be compared
+    assert [grid.title for grid in tables_of(study)] == [table.title for table in study.tables if table.shown and table.rows]
+
+
+@pytest.mark.parametrize("what", ["sensitivity", "solve", "gates"])
+def test_paragraphs_are_those_of_the_text_report_in_its_order(what: str) -> None:
+    desk = Desk()
+    study = {
+        "sensitivity": lambda: ranking(desk.catalog, desk.layers(), "kwh"),
+        "solve": lambda: solution(desk.catalog, desk.layers(), "write", "goodput>=0.8"),
+        "gates": lambda: optimum(desk.catalog, desk.layers(), gates=[gate_of("goodput>=0.99999", "--fail-on")]),
+    }[what]()
+    told = paragraphs(study)
+    whole = _flat(text(study))
+    places = [whole.index(_flat(line)) for line, _ in told]
+    assert told
+    assert places == sorted(places)
+
+
+def test_tones_say_met_and_missed() -> None:
+    desk = Desk()
+    gates = [gate_of("goodput>=0.99999", "--fail-on"), gate_of("goodput>=0.0001", "--fail-on")]
+    told = paragraphs(optimum(desk.catalog, desk.layers(), gates=gates))
+    by_start = {line.partition(":")[0]: tone for line, tone in told if tone in ("good", "bad")}
+    assert by_start == {"MISSED": "bad", "met": "good"}
+
+
+def test_a_simulation_says_so_first() -> None:
+    study = Study("k", "t", ["asked"], {}, [], ["found"], [("CODE", "Look out.")], simulated=True)
+    assert [tone for _, tone in paragraphs(study)] == ["warn", "muted", "", "warn"]
+    assert paragraphs(study)[0][0].startswith("SIMULATED")
+    assert paragraphs(study)[-1][0] == "Look out. (CODE)"
+
+
+def _flat(words: str) -> str:
+    """Without the breaks and dashes of the page."""
+    return re.sub(r"\s+", "", words.replace("\n- ", "\n"))

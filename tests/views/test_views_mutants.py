@@ -1,0 +1,685 @@
+"""Figures and sentences that a slip could turn round without another test hearing of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import replace
+from math import isnan, nan
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small_runs import WALL_NS, Real, recorded
+
+from ckptcost.core.channels import Channel, Mark
+from ckptcost.core.regret import cost_of
+from ckptcost.errors import CkptcostError
+from ckptcost.jobs.checkup import KINDS, Checkup, Tried
+from ckptcost.jobs.observe import Look
+from ckptcost.jobs.supervise import Supervisor, What
+from ckptcost.jobs.wrap import tools_of
+from ckptcost.meters.base import Absence
+from ckptcost.meters.found import Wanted
+from ckptcost.present.amounts import duration, number, share
+from ckptcost.present.chart import Traces
+from ckptcost.present.grid import Grid, Head, Row, sorted_by
+from ckptcost.report.studies.checkup import study_of as checkup_study
+from ckptcost.runs.clocks import S, VirtualClock
+from ckptcost.runs.header import Header, MeterHead
+from ckptcost.runs.lines import Second
+from ckptcost.runs.reader import load
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
+from ckptcost.savers.control import Control
+from ckptcost.views import (
+    checkpoint,
+    doctor,
+    interval,
+    interval_shown,
+    interval_words,
+    live_board,
+    live_sources,
+    model,
+    preview,
+    probe_form,
+    probe_progress,
+    probe_result,
+    run,
+    run_traces,
+    runs,
+    runs_reading,
+    runs_removal,
+    tiers,
+    tiers_table,
+)
+from ckptcost.views.about_field import about_field
+from ckptcost.views.desk import Desk
+from ckptcost.views.doctor_kinds import kinds_of
+from ckptcost.views.live_bins import Bins
+from ckptcost.views.live_board import LiveBoard
+from ckptcost.views.live_book import Book
+from ckptcost.views.live_grids import Checkpoints, gpus_grid, meters_grid, outliers_grid
+from ckptcost.views.live_numbers import stats_of
+from ckptcost.views.live_picture import Picture, Status
+from ckptcost.views.live_ring import CHUNK_NS, LATE_NS, Record, Ring
+from ckptcost.views.live_series import Probe
+from ckptcost.views.live_sofar import Sum
+from ckptcost.views.live_tape import Tape
+from ckptcost.views.probe_run import Pass, Watch
+
+TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
+
+
+# the model
+
+
+def test_a_tier_s_figure_holds_for_two_tiers_as_for_many():
+    said = [text for text, _ in about_field(TWO.edited("tier.write", "5 GB/s"), "tier.write")]
+    assert "What you write here holds for every tier in the table." in said
+
+
+def test_the_chosen_tier_is_the_one_that_is_billed():
+    view = model.evaluate(replace(TWO, chosen="flash-shared"))
+    assert view.looked.key == "flash-shared"
+    assert [row.key for row in view.grid.rows if row.marked] == ["flash-shared"]
+    assert view.bill.title.startswith(f"The bill of the run: {view.resolved.names['tier']}")
+
+
+def test_what_is_left_out_of_some_sums_only_says_of_which():
+    some = model.evaluate(Desk(tiers=("nas-hdd", "flash-shared"))).grid.note
+    assert "storage writing, network to storage [nas-hdd]" in some
+    assert "[flash-shared]" in some
+    everywhere = model.evaluate(Desk(tiers=("aws-s3-standard", "ddn-exascaler-20"))).grid.note
+    assert "network to storage" in everywhere
+    assert "[" not in everywhere
+
+
+# the interval
+
+
+def test_another_tier_is_another_study():
+    assert interval.same_study(TWO, TWO)
+    assert not interval.same_study(TWO, replace(TWO, chosen="flash-shared"))
+
+
+# meters
+
+
+def test_a_tick_that_was_only_published_stands_in_brackets():
+    channel = Channel("gpu:0", "energy_j", "NVML total energy consumption", "gpu", tick_s=0.1)
+    tried = Tried("nvml", channel, "gpu", 101, 101, nan, 640.0, 1.5, 0.0004)
+    study = checkup_study(Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03))
+    (row,) = doctor.grid(study).rows
+    assert row.cells[5] == "(0.1 s)"
+
+
+# the live screen
+
+
+def board(*gpus: str) -> LiveBoard:
+    channels = tuple(Channel(gpu, "power_w", "NVML field 186", "gpu") for gpu in gpus)
+    head = Header(
+        run="ab" * 16, host="node-1", monotonic_ns=0, wall_ns=1_767_225_600 * S, meters=(MeterHead("nvml", channels),),
+        settings={"quick_s": 0.02, "rest_s": 0.2},
+    )  # fmt: skip
+    one = LiveBoard()
+    one.price(Desk())
+    one.absorb([("p", head)])
+    return one
+
+
+def seconds(one: LiveBoard, since: int, until: int, *watts: float) -> None:
+    for at_s in range(since, until):
+        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), (list(watts),)))])
+    turned(one)
+
+
+def marked(one: LiveBoard, t_s: float, name: str, window: str, **detail: object) -> None:
+    fields = {"k": "mark", "t": round(t_s * S), "name": name, "window": window, "rank": 0, "by": "api", "detail": detail}
+    one.absorb([("p", fields)])
+    turned(one)
+
+
+def turned(one: LiveBoard) -> None:
+    one.turn()
+    while one.work():
+        pass
+
+
+def test_the_last_checkpoint_is_one_that_is_over():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    for name, at_s in (("begin", 10.0), ("returned", 13.0), ("durable", 13.0)):
+        marked(one, at_s, name, "step 1")
+    seconds(one, 10, 20, 600.0)
+    marked(one, 20.0, "begin", "step 2")
+    seconds(one, 20, 22, 300.0)
+    assert stats_of(one)[5].value == "#1  3 s"
+
+
+@pytest.mark.parametrize("most", [40, 400])
+def test_readings_that_are_still_wanted_are_let_go_where_there_are_too_many(most):
+    ring = Ring(most_values=most)
+    slot = ring.slot("nvml", (Channel("gpu:0", "power_w", "NVML field 186", "gpu"),))
+    for at_s in range(1, 401):
+        ring.add(Record(slot, (at_s - 1) * S, at_s * S, 5, 9, [600.0]))
+        ring.second_over(at_s * S)
+    late = 2 * (CHUNK_NS + LATE_NS) // S
+    assert ring.values <= most + late
+
+
+def test_amounts_of_a_checkpoint_are_in_the_units_of_their_heads():
+    """Two cards at 600 W for 3 s, at the facility, and so far from 0.4 s on."""
+    one = board("gpu:0", "gpu:1")
+    seconds(one, 0, 50, 600.0, 600.0)
+    for name, at_s in (("begin", 50.0), ("returned", 53.0), ("durable", 53.0)):
+        marked(one, at_s, name, "step 1")
+    seconds(one, 50, 60, 600.0, 600.0)
+    grid = Checkpoints().grid(one, 60.0)
+    assert prices_pue(one) == 1.15
+    wh = 2 * 600.0 * 3.0 * 1.15 / 3600.0
+    assert grid.rows[0].order[[head.label for head in grid.heads].index("GPU Wh")] == pytest.approx(wh)
+    assert stats_of(one)[0].note == f"GPU {number(wh)} Wh"
+    assert stats_of(one)[3].value == number(2 * 3.0 / 3600.0)
+    assert [row.order[2] for row in gpus_grid(one).rows] == pytest.approx([600.0 * 59.0 / 3600.0] * 2)
+    assert meters_grid(one).rows[0].cells[4] == number(2 * 600.0 * 59.0 / 3.6e6)
+
+
+def prices_pue(one: LiveBoard) -> float:
+    scenario = one.tally.prices.scenario
+    assert scenario is not None
+    return float(scenario.site.pue)
+
+
+def test_a_bin_has_the_least_and_the_most_of_all_that_fell_into_it():
+    bins = Bins(1)
+    bins.add(0.0, 0.0, [5.0], [1.0], [9.0])
+    bins.add(0.1, 0.1, [7.0], [6.0], [8.0])
+    found = bins.stretch(0.0, 1.0)
+    assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == ([[6.0]], [[1.0]], [[9.0]])
+
+
+def test_a_line_that_stands_after_a_later_one_is_read_all_the_same(tmp_path):
+    recorded(tmp_path / "run", 12)
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    first, second = [n for n, line in enumerate(lines) if line.startswith(b'{"k":"second"')][5:7]
+    lines[first], lines[second] = lines[second], lines[first]
+    file.write_bytes(b"".join(lines))
+    tape = Tape([file], "a" * 32)
+    early_ns, late_ns = sorted(json.loads(lines[n])["t"] for n in (first, second))
+    told = [t_ns for t_ns, _, fields in tape.readings(0, late_ns - 1) if fields["k"] == "second"]
+    assert early_ns in told
+
+
+# what all screens share
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_number_that_is_none_stands_last(down):
+    rows = [Row(str(n), (str(value),), (value,)) for n, value in enumerate((nan, 2.0, nan, 1.0, 3.0))]
+    found = sorted_by(Grid((Head("n", "n"),), rows), "n", down)
+    assert [row.key for row in found.rows] == (["4", "1", "3", "0", "2"] if down else ["3", "1", "4", "0", "2"])
+
+
+def test_a_rest_of_no_length_is_still_a_place_to_stop():
+    control = Control()
+    control.rest(0.0)
+    control.stop()
+    with pytest.raises(KeyboardInterrupt):
+        control.rest(0.0)
+
+
+@pytest.mark.parametrize(("metric", "units"), [("kwh", ("USD", "GPU-h")), ("usd", ("GPU-h", "kWh")), ("gpuh", ("USD", "kWh"))])
+def test_the_other_amounts_are_not_the_one_that_is_shown_already(metric, units):
+    _, _, others, _ = model.evaluate(replace(TWO, metric=metric)).stats
+    assert (others.value.split()[1], others.note.split()[1]) == units
+
+
+@pytest.mark.parametrize(("objective", "log"), [("time", False), ("energy", True)])
+def test_shares_of_time_stand_on_a_plain_axis_and_amounts_on_a_log_one(objective, log):
+    one = interval.studied(Desk(base="small-8b"), objective)
+    shown = interval_shown.view_of(one, interval.trial_of(one)).chart
+    assert (shown.x_log, shown.y_log) == (True, log)
+
+
+# a recording beside a job
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
+    return tools_of("block,process,writeback", Wanted(), least=0)
+
+
+def run_through(tools, *argv: str) -> Supervisor:
+    one = Supervisor(What(argv), tools, Look((), gap_s=0.2, settle_s=0.0))
+    one.start()
+    until_s = time.monotonic() + 20.0
+    while one.phase != "over" and time.monotonic() < until_s:
+        time.sleep(0.01)
+    return one
+
+
+def test_of_a_long_output_the_end_is_kept_and_what_was_written_is_told(tools, tmp_path):
+    """Some kernels count no bytes of a process; what they count is a number all the same."""
+    code = f"print('first' + '.' * 40_000); print('THE END'); open({str(tmp_path / 'x')!r}, 'wb').write(bytes(4096))"
+    one = run_through(tools, sys.executable, "-c", code)
+    assert one.output().endswith(b"THE END\n")
+    assert not one.output().startswith(b"first")
+    (note,) = [mark for mark in load(one.folder).marks if "exit_status" in mark.detail]
+    assert note.detail["exit_status"] == 0
+    assert note.detail["written_bytes"] >= 0
+
+
+def test_workers_that_outlive_their_launcher_are_ended_with_it(tools, tmp_path):
+    told = tmp_path / "worker"
+    worker = f"trap '' TERM; echo $$ > {told}; while :; do sleep 0.05; done"
+    one = Supervisor(
+        What(("sh", "-c", "sh -c \"$0\" & trap 'exit 0' TERM; while :; do sleep 0.05; done", worker)), tools,
+        Look((), gap_s=0.2, settle_s=0.0), patience_s=0.2,
+    )  # fmt: skip
+    one.start()
+    until_s = time.monotonic() + 20.0
+    while not (told.is_file() and told.read_text().strip()) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    one.stop()
+    with pytest.raises(ProcessLookupError):
+        _alive(int(told.read_text()))
+
+
+def test_a_recording_that_fails_says_so_and_is_over(tools, monkeypatch):
+    one = Supervisor(What(), tools, Look((), gap_s=0.2, settle_s=0.0))
+
+    def broken() -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(one.observer, "look", broken)
+    one.start()
+    one.stop()
+    assert one.phase == "over"
+    assert one.troubles()[0] == "the recording failed: ZeroDivisionError: a defect"
+
+
+def test_what_is_refused_leaves_no_process_open(tools, tmp_path):
+    (folder := tmp_path / "taken").mkdir()
+    (folder / "there.jsonl").write_text("{}")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(CkptcostError):
+        Supervisor(What(pid=os.getppid()), tools, Look((), gap_s=0.2, settle_s=0.0), folder)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def _alive(pid: int) -> None:
+    """Raises where there is none, or what is left of it waits to be reaped."""
+    os.kill(pid, 0)
+    if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] == "Z":
+        raise ProcessLookupError
+
+
+# what comes from outside
+
+
+@pytest.mark.parametrize(("by", "ready"), [("watch", False), ("api", True)])
+def test_who_looks_from_outside_says_some_things_later(by, ready):
+    book = Book()
+    for name, at_s in (("begin", 10.0), ("returned", 12.0), ("durable", 12.0)):
+        book.add(Mark(at_s, name, "step 1", by=by))
+    book.turn(14.0)
+    assert book.entry(1).ready is ready
+    book.turn(20.0)
+    assert book.entry(1).ready
+
+
+def test_two_runs_of_one_folder_are_two_reports(tmp_path):
+    for run_id in ("a" * 32, "b" * 32):
+        recorded(tmp_path / "both", 6, run_id=run_id, saves=(2,))
+    recorded(tmp_path / "alone", 6, run_id="c" * 32, saves=(2,))
+    keys = {row.key for row in preview.with_runs(Grid(), tmp_path).rows}
+    assert keys == {f"run:{'a' * 32}", f"run:{'b' * 32}", "run:alone"}
+
+
+def test_what_is_settled_still_counts_as_time_that_training_stood(tmp_path):
+    book = Book(later=True)
+    for name, at_s in (("begin", 10.0), ("returned", 13.0), ("durable", 15.0)):
+        book.add(Mark(at_s, name, "step 1", by="api"))
+    book.turn(20.0)
+    assert book.timed(20.0) == (5.0, 3.0, 0)
+    book.turn(1000.0)
+    assert book.recent == []
+    assert book.timed(1000.0) == (5.0, 3.0, 0)
+
+
+def test_joules_of_a_gauge_are_under_the_line_between_its_readings():
+    one = Sum(0, 0, Channel("gpu:0", "power_w", "NVML field 186", "gpu"))
+    for t_s, watts in ((0.0, 100.0), (1.0, 300.0), (2.0, 300.0)):
+        one.see(t_s, watts)
+    assert one.joules == 200.0 + 300.0
+
+
+def test_a_counter_that_wraps_goes_on_growing():
+    one = Probe(0, 0, Channel("disk:sda", "written_bytes", "/proc/diskstats", "disk", wraps_at=1000.0), 0.05, 2.5)
+    one.see(1.0, 900.0)
+    one.see(2.0, 100.0)
+    assert one.value(2.0) == 200.0
+    assert isnan(one.value(10.0))
+
+
+# small steps and rare words
+
+
+@pytest.mark.parametrize(("steps", "there"), [(0.1, "1020 s"), (-0.1, "999 s")])
+def test_the_smallest_step_moves_the_last_digit_that_is_shown(steps, there):
+    assert interval.moved(interval.studied(Desk(base="small-8b"), "time"), "1010 s", steps) == there
+
+
+def test_that_not_saving_is_cheaper_is_said_only_where_it_is():
+    one = interval.studied(Desk(base="small-8b"), "time")
+    assert all(more > 0 for more in one.found.never.values())
+    assert not any("Not saving at all" in text for text, _ in interval_words.notes(one))
+    cheaper = one._replace(found=one.found._replace(never={"time": -1.0, "energy": 1.0}))
+    assert [text for text, _ in interval_words.notes(cheaper) if text.startswith("Not saving at all costs less (time):")]
+
+
+def test_words_and_numbers_of_one_column_turn_round_together():
+    rows = [Row("n2", ("2",), (2.0,)), Row("b", ("b",), ("b",)), Row("n1", ("1",), (1.0,)), Row("a", ("a",), ("a",))]
+    grid = Grid((Head("n", "n"),), rows)
+    assert [row.key for row in sorted_by(grid, "n").rows] == ["n1", "n2", "a", "b"]
+    assert [row.key for row in sorted_by(grid, "n", down=True).rows] == ["b", "a", "n2", "n1"]
+
+
+def test_a_pass_is_stopped_by_whoever_else_may_stop_it():
+    wanted = [False]
+    control = Control(lambda: wanted[0])
+    control.check()
+    wanted[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        control.check()
+
+
+# tiers
+
+
+def test_how_much_worse_the_next_tier_is():
+    desk = Desk(base="small-8b", tiers=("flash-shared", "nas-hdd"))
+    weighed = tiers.weighed(desk, "usd")
+    best, other = (float(cost_of(weighed.entry(key).best, "usd")) for key in ("flash-shared", "nas-hdd"))
+    said, _ = tiers_table.sentence(weighed, desk, "best")
+    assert said.endswith(f"Next: nas-hdd, {share(other / best - 1.0)} more dollars added.")
+
+
+def test_tiers_without_figures_stand_last(tmp_path):
+    desk = Desk(base="small-8b", tiers=("no-such-tier", "flash-shared", "nas-hdd"))
+    grid = tiers_table.grid(tiers.weighed(desk, "time"), desk, "best")
+    assert [row.key for row in grid.rows] == ["flash-shared", "nas-hdd", "no-such-tier"]
+
+
+def test_other_tiers_are_other_figures():
+    desk = Desk(base="small-8b", tiers=("nas-hdd",))
+    assert tiers.same_figures(replace(desk, metric="usd"), desk)
+    assert not tiers.same_figures(replace(desk, tiers=("flash-shared",)), desk)
+
+
+def test_numbers_of_saves_to_compare_say_how_often_to_save(monkeypatch):
+    layers = [SimpleNamespace(has_cadence=False, compare_saves=()), SimpleNamespace(has_cadence=False, compare_saves=(10.0, 100.0))]
+    monkeypatch.setattr(Desk, "layers", lambda self: layers)
+    assert tiers.with_interval(Desk()) == (Desk(), True)
+    layers.pop()
+    assert not tiers.with_interval(Desk())[1]
+
+
+# the interval once more
+
+
+def test_the_interval_in_force_is_meant_exactly():
+    one = interval.studied(Desk(base="small-8b", edits={"policy.interval": "1234.56 s"}), "time")
+    assert interval.trial_of(one) == "1230 s"
+    assert interval.seconds_of(one, "1230 s") == 1234.56
+
+
+def test_one_row_is_the_best():
+    one = interval.studied(Desk(base="small-8b"), "time")
+    rows = interval_shown.points(one, one.best).rows
+    assert [row.cells[0] for row in rows if row.tone == "best"] == ["best for time"]
+
+
+# live and recorded runs once more
+
+
+def test_a_board_that_saw_a_part_of_the_run_has_no_sum_of_all_of_it():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    one.partly = True
+    assert gpus_grid(one).rows[0].cells[:3] == ("0", "600", "-")
+    assert meters_grid(one).rows[0].cells[3:5] == ("600 W", "")
+
+
+def test_cards_that_do_not_answer_come_before_those_that_differ():
+    one = board("gpu:0", "gpu:1", "gpu:2", "gpu:3")
+    for at_s in range(9):
+        silent = nan if at_s > 2 else 600.0
+        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), ([600.0, 300.0, 610.0, silent],)))])
+    turned(one)
+    assert [row.key for row in outliers_grid(one).rows][:2] == ["gpu:3", "gpu:1"]
+
+
+def test_what_has_not_come_yet_is_not_shown():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    view = Picture().view(one, Status("own", "x"), 5.0, 1e6, False)
+    assert (view.end_s, view.begin_s) == (one.last_s, one.last_s - 5.0)
+
+
+def test_a_jump_behind_the_end_goes_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
+    recorded(tmp_path / "run", 30)
+    source = live_sources.replay(str(tmp_path / "run"), Desk(), threaded=False, clock=lambda: 0.0)
+    source.start()
+    source.seek(1e9)
+    source.pump(0.0)
+    assert source.position_s == pytest.approx(source.length_s)
+    assert [row.key for row in source.view().checkpoints.rows] == ["1"]
+    assert source.view().gpus.rows[0].cells[2] != "-"
+
+
+def test_stopping_twice_ends_it_once(monkeypatch):
+    source = live_sources.demo(Desk(), gpus=1, history_s=1.0, threaded=False, clock=lambda: 0.0)
+    source.start()
+    ended: list[object] = []
+    monkeypatch.setattr(source, "_end", lambda within_s: ended.append(within_s) or "told")
+    assert (source.stop(), source.stop()) == ("told", "")
+    assert ended == [None]
+
+
+def test_of_several_disks_the_quickest_is_told():
+    queues = [SimpleNamespace(peak_write_bytes_per_s=peak, peak_over_s=1.0) for peak in (1e9, 3e9, 2e9, nan)]
+    seen = SimpleNamespace(stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues])
+    assert checkpoint._peak(seen, "step 1") == "At its peak, the quickest of 3 disks took 3 GB/s, over 1 s."
+    assert checkpoint._peak(seen, "step 2") == ""
+
+
+def test_a_run_that_was_touched_is_read_again(tmp_path):
+    recorded(tmp_path / "run", 6, saves=(2,))
+    source = runs_reading.source_at(str(tmp_path / "run"))
+    first = run.seen_of(source)
+    assert run.seen_of(source) is first
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    os.utime(file, ns=(1, 1))
+    assert run.seen_of(source) is not first
+
+
+def test_what_is_read_back_is_not_written():
+    contents = [SimpleNamespace(of="save", bytes=10.0), SimpleNamespace(of="load", bytes=99.0), SimpleNamespace(of="save", bytes=nan)]
+    seen = SimpleNamespace(contents=contents, mean_save=None, node=SimpleNamespace(parts=SimpleNamespace(known=False)))
+    assert run._learned(seen, SimpleNamespace(findings=[])).bytes == 10.0
+
+
+def test_a_picture_of_a_run_ends_where_the_run_ends():
+    whole = Traces((), (0.0, 100.0))
+    near = run_traces.zoomed(whole, whole, 2)
+    length_s = near.x_range[1] - near.x_range[0]
+    assert run_traces.panned(near, whole, 50).x_range == pytest.approx((100.0 - length_s, 100.0))
+    assert run_traces.panned(near, whole, -50).x_range == pytest.approx((0.0, length_s))
+
+
+def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
+    recorded(tmp_path / "run", 6, saves=(2,))
+    (entry,), _ = runs_reading.named(str(tmp_path / "run"))
+    knew = entry.knowing(learned=runs.Learned(1.0, 2.0, 3.0, ()))
+    assert runs.kept_facts(entry, knew).learned == knew.learned
+    assert runs.kept_facts(entry, knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))).learned is None
+
+
+def test_a_run_has_all_of_the_words_that_are_asked_for():
+    entries = [SimpleNamespace(words=words) for words in ("node1 torch", "node2 torch", "node1 jax")]
+    assert runs.matching(entries, "Torch node1") == entries[:1]
+
+
+def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
+    (folder := tmp_path / "run").mkdir()
+    (folder / "real.jsonl").write_text("x")
+    (folder / "link.jsonl").symlink_to(tmp_path / "elsewhere")
+    said = runs_removal.remove(runs_removal.Removal(folder, ("link.jsonl", "real.jsonl"), 1, 0))
+    assert [path.name for path in folder.iterdir()] == ["link.jsonl"]
+    assert said.startswith("Deleted 1 files")
+
+
+# a probe
+
+
+def test_the_rate_of_a_probe_is_that_of_the_last_second(tmp_path):
+    wish = probe_form.wish(probe_form.Draft(str(tmp_path), "20 GB"), Desk())
+    watch = Watch()
+    watch.begin_ns = 0
+    one = Pass("save", 1, 20_000_000_000, 0)
+    one.moves += [(S, 9_000_000_000), (2 * S, 10_000_000_000), (3 * S, 12_000_000_000)]
+    watch.passes, watch.moved_bytes = [one], 12_000_000_000
+    assert ", 2 GB/s" in probe_progress.progress(wish, watch, 3 * S, 60e9).line
+
+
+def test_the_worst_round_is_the_one_whose_requests_took_longest():
+    row = {
+        "of": "save", "rate": 1e9, "rate_low": 1e9, "rate_high": 1e9, "rounds": 2, "returned": None, "seconds": 1.0, "bytes": 1e9,
+        "j_per_gb": None, "spread": None,
+    }  # fmt: skip
+    rounds = [{"of": "save", "bytes": 1e9, "p99": p99} for p99 in (0.2, 0.5, 0.1)]
+    study = SimpleNamespace(tables=[SimpleNamespace(id="rates", rows=[row]), SimpleNamespace(id="rounds", rows=rounds)])
+    assert next(stat.value for stat in probe_result.stats(study) if stat.label == "P99") == duration(0.5)
+
+
+def test_a_command_has_nothing_to_read(tools):
+    """Even where this program's own input is a pipe that stays open."""
+    own, (ours, theirs) = os.dup(0), os.pipe()
+    try:
+        os.dup2(ours, 0)
+        one = run_through(tools, sys.executable, "-c", "import sys; print(repr(sys.stdin.read()))")
+    finally:
+        os.dup2(own, 0)
+        for each in (own, ours, theirs):
+            os.close(each)
+    assert one.output() == b"''\n"
+
+
+# one checkpoint
+
+
+@pytest.fixture(scope="module")
+def drained(tmp_path_factory) -> checkpoint.Checkpoint:
+    """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card that takes 100 W."""
+    folder = tmp_path_factory.mktemp("drained") / "run"
+    recorder = Recorder([Real(1)], FileSink(folder), VirtualClock(0, WALL_NS), run_id="a" * 32, host="node1")
+    recorder.begin()
+    told = {5: ("begin", 0), 6: ("begin", 1), 7: ("returned", 0), 8: ("returned", 1), 10: ("durable", 0), 11: ("durable", 1)}
+    for second in range(1, 31):
+        recorder.run_until(second * S)
+        if second in told:
+            name, rank = told[second]
+            recorder.mark(name, "step 1", by="api", rank=rank)
+    recorder.stop()
+    return checkpoint.detail(checkpoint.Recording(str(folder)), "1", Desk())
+
+
+def test_joules_watts_and_joules_of_the_stall_have_a_column_each(drained):
+    row = next(row for row in drained.energy.rows if row.key == "GPU")
+    assert [head.label for head in drained.energy.heads][1:5] == ["J", "+- J", "mean W", "J of stall"]
+    assert (row.order[1], row.order[3], row.order[4]) == pytest.approx((600.0, 100.0, 300.0), rel=1e-3)
+
+
+def test_a_save_begins_with_its_first_rank_and_is_over_with_its_last(drained):
+    assert {row.key: row.order[1] for row in drained.instants.rows} == {"begin": 0.0, "returned": 3.0, "durable": 6.0}
+
+
+def test_its_picture_counts_from_its_begin(drained):
+    assert [(rule.at, rule.label) for rule in drained.traces.rules] == [(6.0, "safe")]
+    assert [(band.begin, band.end, band.kind) for band in drained.traces.bands] == [(0.0, 3.0, "save"), (3.0, 6.0, "drain")]
+    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in drained.phases.rows] == [("stall", 0.0, 3.0), ("drain", 3.0, 6.0)]
+    (chart,) = drained.traces.charts
+    assert chart.curves[0].xs[0] == pytest.approx(-3.0, abs=0.5)
+
+
+# the board's own work
+
+
+def test_a_save_that_nobody_speaks_of_any_more_is_not_open_for_ever():
+    book = Book()
+    book.add(Mark(10.0, "begin", "step 1", by="api"))
+    book.turn(100.0)
+    assert [entry.number for entry in book.open] == [1]
+    book.turn(700.0)
+    assert book.open == []
+
+
+def test_a_checkpoint_that_cannot_be_evaluated_is_not_tried_for_ever(monkeypatch):
+    tried: list[float] = []
+
+    def broken(*_: object) -> None:
+        tried.append(1.0)
+        raise ZeroDivisionError("a defect")
+
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    monkeypatch.setattr(live_board, "evaluated", broken)
+    for name, at_s in (("begin", 5.0), ("returned", 6.0), ("durable", 6.0)):
+        one.absorb([("p", {"k": "mark", "t": round(at_s * S), "name": name, "window": "step 1", "rank": 0, "by": "api", "detail": {}})])
+    one.turn()
+    with pytest.raises(ZeroDivisionError):
+        list(iter(one.work, False))
+    one.skip()
+    assert not one.work()
+    assert tried == [1.0]
+
+
+def test_the_past_of_a_curve_stays_when_another_channel_begins_to_answer():
+    channels = (Channel("gpu:0", "power_w", "NVML field 186", "gpu"), Channel("gpu:0", "utilisation", "NVML utilisation", "gpu"))
+    one = board()
+    head = replace(one.headers[0], meters=(MeterHead("nvml", channels),))
+    one = LiveBoard()
+    one.price(Desk())
+    one.absorb([("p", head)])
+    for at_s in range(20):
+        values = [600.0, None if at_s < 10 else 0.9]
+        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), (values,)))])
+    past = one.curves.stretch(2.0, 8.0).mean[0]
+    assert past[~np.isnan(past)].tolist() == pytest.approx([600.0] * np.isfinite(past).sum())
+    assert np.isfinite(past).any()
+
+
+def test_an_interval_as_good_as_the_best_is_no_reason_to_warn():
+    best_s = interval.studied(Desk(base="small-8b"), "energy").best.interval_s
+    tones = {}
+    for said in (interval.text_of(best_s), interval.text_of(best_s * 8)):
+        one = interval.studied(Desk(base="small-8b", edits={"policy.interval": said}), "energy")
+        tones[said] = next(row.tone for row in interval_shown.points(one, one.best).rows if row.cells[0] == "now")
+    assert list(tones.values()) == ["", "warn"]
+
+
+def test_what_refuses_is_said_before_what_nobody_asked_for():
+    absences = (Absence("ipmi", "not asked for: each reading starts a process", "", "cpu"), Absence("rapl", "permission denied", "", "cpu"))
+    study = checkup_study(Checkup("host", [], absences, (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03))
+    (kind,) = [kind for kind in kinds_of(study) if kind.id == "cpu"]
+    assert (kind.state, kind.reasons[0]) == ("refuses", "permission denied")
