@@ -76,3 +76,25 @@ def test_nothing_reaches_for_the_network(path):
 
 def test_models_and_data_hold_no_python():
     assert [p for folder in ("models", "data") for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".pyc", ".so")] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "not_loaded"),
+    [
+        ("from ckptcost.cli.main import main; main(['--help'])", {"textual", "rich", "numpy", "pandas", "pydantic"}),
+        ("from ckptcost.cli.main import main; main(['model'])", {"textual", "rich", "pandas"}),
+        ("from ckptcost.cli.main import main; main(['doctor', '--meters', 'simulated'])", {"textual", "rich", "pandas"}),
+        (
+            "import ckptcost.views.model, ckptcost.views.live_sources, ckptcost.views.probe",
+            {"textual", "rich", "pandas"},
+        ),
+        ("import ckptcost.tui.draw.picture, ckptcost.tui.draw.stack", {"textual", "rich", "numpy"}),
+        ("import ckptcost.tui.app", {"pandas", "torch", "textual_serve", "aiohttp"}),
+    ],
+    ids=["--help", "model", "doctor", "views", "drawing", "the screen"],
+)
+def test_what_is_heavy_is_loaded_only_where_it_is_used(said, not_loaded):
+    """The contracts see imports at the top of modules; this sees what is really loaded."""
+    code = f"import sys, io; out, sys.stdout = sys.stdout, io.StringIO(); {said}; print(*sys.modules, file=out)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert set(done.stdout.split()) & not_loaded == set()

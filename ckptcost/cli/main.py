@@ -17,6 +17,7 @@ from ckptcost.errors import CkptcostError, OutputError, UnknownName
 from ckptcost.version import __version__
 
 COMMANDS = {
+    "screen": "all of this on one screen; what `ckptcost` alone opens",
     "model": "what a job's checkpoints cost, one save and the whole run",
     "sweep": "the same over a grid of tiers, counts and any other input",
     "simulate": "whole runs with random failures: spread, not only the mean",
@@ -42,7 +43,7 @@ EPILOG = """\
 exit codes: 0 done, 1 a check found differences, 2 wrong input,
 3 a target is missed, 4 output could not be written,
 5 not measurable here, 130 interrupted
-start with: ckptcost model            then: ckptcost model --help
+start with: ckptcost            the screen; without a terminal: ckptcost model
 """
 
 
@@ -83,6 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "-V", "--version"):
+            words = ["screen", *words]  # options without a command are the screen's
+        if not words and _is_terminal():
+            words = ["screen"]
         if not words or words[0] in ("-h", "--help", "help"):
             _say(short_help())
         elif words[0] in ("-V", "--version"):
@@ -119,6 +124,10 @@ def _no_bare_dashes(parser: Parser, options: argparse.Namespace) -> None:
         many = value if isinstance(value, list) and isinstance(action, argparse._AppendAction) else [value]
         if action.option_strings and any(isinstance(each, list) for each in many):
             parser.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
+
+
+def _is_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -1,0 +1,128 @@
+"""`ckptcost screen`, which is also what `ckptcost` alone opens on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ckptcost.tui.state import Remembered
+    from ckptcost.views.desk import Desk
+
+EPILOG = """\
+examples:
+  ckptcost                              # the same as ckptcost screen
+  ckptcost --demo                       # the live screen on a made-up machine
+  ckptcost screen -s job.toml --set cluster.gpus=4096 --go interval
+  ckptcost --serve                      # in a browser on this machine
+It goes on where it was left; -s or --fresh begins anew.
+exit code 2: the scenario is wrong; 4: no terminal; 5: --serve without its
+extra
+"""
+PORT = 8642
+MODES = ("model", "tiers", "interval", "live", "probe", "runs", "audit", "report", "doctor")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="begin with this scenario")
+    parser.add_argument("--interval", metavar="TIME", help='training time between saves, e.g. "30 min"')
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change one input; may repeat")
+    parser.add_argument("--go", choices=MODES, metavar="SCREEN", help=f"begin there: {', '.join(MODES)}")
+    parser.add_argument(
+        "--meters", default="auto", metavar="WHICH", help="what the live screen reads (default: auto; simulated: a made-up machine)"
+    )
+    parser.add_argument("--demo", action="store_true", help="the live screen on a made-up machine with 8 GPUs, running")
+    parser.add_argument("--plain", action="store_true", help="letters only: no braille, no boxes")
+    parser.add_argument("--fresh", action="store_true", help="forget where it was left")
+    parser.add_argument(
+        "--serve", nargs="?", type=int, const=PORT, metavar="PORT", help=f"show it in a browser on this machine (default port: {PORT})"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost.errors import OutputError
+    from ckptcost.tui import state
+
+    remembered = state.Remembered(welcomed=True) if options.fresh else state.load()
+    desk = _desk(options, remembered)
+    if options.serve is not None:
+        return _served(options)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not _in_browser():
+        raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
+    if os.environ.get("TERM") == "dumb":
+        raise OutputError("a terminal that calls itself dumb (TERM) shows no screen; the commands do not need one: ckptcost --help")
+    from ckptcost.tui.app import CkptcostApp
+
+    start = options.go or ("live" if options.demo else remembered.mode)
+    app = CkptcostApp(
+        desk, start=start, meters="simulated" if options.demo else options.meters, plain=options.plain or _lacks_glyphs(),
+        remembered=remembered, welcome=not remembered.welcomed and not options.demo, demo=options.demo, look=True,
+    )  # fmt: skip
+    app.run()
+    return app.return_code or 0
+
+
+def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:
+    """The scenario that was asked for, else the one that was left; one that cannot be read any more is left too."""
+    from ckptcost.errors import InputError
+    from ckptcost.views.desk import Desk
+
+    edits = dict(_split(text) for text in options.set)
+    if options.interval is not None:
+        edits["policy.interval"] = options.interval
+    if options.scenario is not None or edits or options.fresh:
+        desk = Desk(base=options.scenario) if options.scenario is not None else Desk()
+        for path, text in edits.items():
+            desk = desk.edited(path, text)
+        desk.resolved()
+        return desk
+    left = Desk(
+        base=remembered.base, edits=remembered.edits, tiers=remembered.tiers, baseline=remembered.baseline, metric=remembered.metric
+    )
+    try:
+        for tier in left.tiers_shown():
+            left.resolved(tier)
+    except (InputError, OSError):
+        return Desk()
+    return left
+
+
+def _split(text: str) -> tuple[str, str]:
+    from ckptcost.errors import InputError, brief
+
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"{brief(text)} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
+    return path.strip(), value.strip()
+
+
+def _lacks_glyphs() -> bool:
+    """The console's font has no braille, and a charset other than UTF-8 no boxes either."""
+    return os.environ.get("TERM") == "linux" or "utf" not in (sys.stdout.encoding or "").lower() or not _says_utf8()
+
+
+def _says_utf8() -> bool:
+    """The locale, as far as it says anything; Python itself writes UTF-8 whatever it says."""
+    said = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
+    return said == "" or "utf" in said.lower()
+
+
+def _in_browser() -> bool:
+    """Started by the server, which is no terminal."""
+    return bool(os.environ.get("TEXTUAL_DRIVER"))
+
+
+def _served(options: argparse.Namespace) -> int:
+    from ckptcost.errors import InputError, MeterUnavailable
+
+    if not 1024 <= options.serve <= 65535:
+        raise InputError("expected a port from 1024 to 65535", where="--serve")
+    try:
+        from ckptcost.tui.serving import serve
+    except ImportError as error:
+        raise MeterUnavailable(f"a browser's screen needs the extra `serve` ({error})", "pip install 'ckptcost[serve]'") from None
+    words = [word for word in options.command_line[1:] if not word.startswith("--serve") and word != str(options.serve)]
+    serve(words if words[:1] == ["screen"] else ["screen", *words], options.serve)
+    return 0

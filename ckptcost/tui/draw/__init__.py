@@ -1,0 +1,1 @@
+"""Pictures as characters: pure functions from numbers to glyphs. No screen toolkit here."""

@@ -1,0 +1,132 @@
+"""Charts stacked over one time axis, as lines of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckptcost.present.chart import Chart, Traces
+from ckptcost.tui.draw.area import Frame, draw_area, draw_bands, draw_rules, inks_of, mark_of
+from ckptcost.tui.draw.axes import bottom_axis, kind_of, left_axis
+from ckptcost.tui.draw.canvas import Canvas, Look, shortened
+from ckptcost.tui.draw.picture import Picture, gutter_of, now_and_peak
+from ckptcost.tui.draw.points import Points, ends_of, points_of
+from ckptcost.tui.draw.scale import Scale, y_scale
+from ckptcost.tui.draw.ticks import y_ticks
+
+_LEAST_TRACE = 3
+"""rows; a chart that would get fewer keeps only its title"""
+
+
+def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
+    """Charts over one time axis, each below a rule with its title."""
+    if width < 1 or height < 1:
+        return Picture([])
+    canvas = Canvas(width, height)
+    curves = [points_of(chart.curves) for chart in traces.charts]
+    heights = shares([_weight(chart, points) for chart, points in zip(traces.charts, curves, strict=True)], height)
+    low, high = traces.x_range
+    x = Scale(low, high if high > low else low + 1.0)
+    scales, marks = [], []
+    for chart, points, rows in zip(traces.charts, curves, heights, strict=False):
+        y = y_scale(chart, points, x) if rows else None
+        scales.append(y)
+        marks.append(y_ticks(y, rows, chart.y_text, kind_of(chart.y_text)) if y is not None else [])
+    left = min(max((len(tick.text) for ticks in marks for tick in ticks), default=0) + 1, max(width // 2, 1))
+    named = [_at_ends(chart, rows) for chart, rows in zip(traces.charts, heights, strict=False)]
+    gutter = max((gutter_of(chart, width - left, look) for chart, at_ends in zip(traces.charts, named, strict=False) if at_ends), default=0)
+    gutter = min(gutter, 12)
+    columns = width - left - gutter
+    row, first = 0, None
+    for chart, points, rows, y, ticks, at_ends in zip(traces.charts, curves, heights, scales, marks, named, strict=False):
+        _title_rule(canvas, row, chart, points, rows, at_ends, look)
+        row += 1
+        if rows and columns >= 2:
+            frame = Frame(left, row, columns, rows, x, y or Scale(0.0, 1.0), gutter if at_ends else 0)
+            first = first or frame
+            shown = chart._replace(bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules))
+            left_axis(canvas, frame, ticks, look)
+            if y is None:
+                draw_bands(canvas, shown.bands, frame, look)
+                draw_rules(canvas, shown.rules, frame, look)
+                canvas.put(row + rows // 2, left + max(columns - len(chart.empty), 0) // 2, chart.empty, "muted")
+            else:
+                draw_area(canvas, shown, points, frame, look)
+            row += rows
+    if first is not None and row < height:
+        rows = min(height - row, 2)
+        bottom_axis(canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look)
+    return Picture(canvas.lines(), first)
+
+
+def _at_ends(chart: Chart, rows: int) -> bool:
+    """A few curves are named where they end; one alone is named by its title, and many of them there too."""
+    return 2 <= len(chart.curves) <= min(rows, 4)
+
+
+def _weight(chart: Chart, points: Sequence[Points]) -> int:
+    """How much of the height a chart is worth; 0 where a line says why there is nothing."""
+    if ends_of([each.ys for each in points]) is None:
+        return 0
+    return 3 if len(chart.curves) > 4 else 2
+
+
+def shares(weights: Sequence[int], height: int) -> list[int]:
+    """Rows for each chart below its title, by weight; what is left over goes to the first ones. Where rows are few, the last ones
+    keep only their title, which says what they show now.
+
+    >>> shares([2, 2, 2], 26), shares([3, 2, 0], 26), shares([2, 2, 2], 12), shares([2, 2], 3)
+    ([7, 7, 7], [12, 8, 1], [4, 4, 0], [0, 0])
+    """
+    if height <= len(weights) + 1:
+        return [0] * min(len(weights), height)
+    free = height - len(weights) - (2 if height >= 14 else 1)
+    drawn = list(weights)
+    rows = _divided(drawn, free)
+    while any(weight > 0 and got < _LEAST_TRACE for weight, got in zip(drawn, rows, strict=True)):
+        last = max(index for index, weight in enumerate(drawn) if weight > 0)
+        drawn[last] = -1  # its title only
+        rows = _divided(drawn, free)
+    return rows
+
+
+def _divided(weights: Sequence[int], free: int) -> list[int]:
+    """Weight 0 takes one row, less than that none."""
+    free -= sum(weight == 0 for weight in weights)
+    total = sum(weight for weight in weights if weight > 0)
+    rows = [1 if weight == 0 else free * weight // total if weight > 0 else 0 for weight in weights]
+    for index, weight in enumerate(weights):
+        if weight > 0 and sum(rows) < free + sum(each == 0 for each in weights):
+            rows[index] += 1
+    return rows if free >= 0 else [0] * len(weights)
+
+
+def _title_rule(canvas: Canvas, row: int, chart: Chart, points: Sequence[Points], rows: int, at_ends: bool, look: Look) -> None:
+    """A line with the title, what the chart shows now, and between them the names of curves that are not named where they end."""
+    canvas.put(row, 0, ("-" if look.plain else "\u2500") * canvas.width, "rule")
+    title = shortened(chart.title, canvas.width - 4, look.plain)
+    column = 2
+    if title:
+        canvas.put(row, 1, f" {title} ", "title")
+        column = len(title) + 4
+    note = chart.note
+    if not note and not rows:
+        said = now_and_peak(chart, points)[:3]
+        note = "  ".join(f"{label}: {words}" if label and label != chart.title else words for label, words, _ in said)
+    room = canvas.width - column - 3
+    end = canvas.width
+    if note and room >= 8:
+        note = shortened(note, room, look.plain)
+        end = canvas.width - len(note) - 4
+        canvas.put(row, end, f" {note} ", "note")
+    if rows and not at_ends and len(chart.curves) > 1 and not look.shaded:
+        _names(canvas, row, column, end, chart, look)
+
+
+def _names(canvas: Canvas, row: int, column: int, end: int, chart: Chart, look: Look) -> None:
+    """The names of curves in their colours, all of them or none."""
+    names = [(f"{mark_of(index)} " if look.plain else "") + curve.label for index, curve in enumerate(chart.curves)]
+    if all(names) and column + sum(len(name) + 1 for name in names) + 3 <= end:
+        canvas.put(row, column, " ")
+        for name, ink in zip(names, inks_of(chart.curves), strict=True):
+            canvas.put(row, column + 1, f"{name} ", ink)
+            column += len(name) + 1

@@ -1,0 +1,114 @@
+"""The question backwards: a quantity and a target, and how much of it the target takes. Answered while one types."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+from textual.worker import Worker, WorkerState
+
+from ckptcost.errors import CkptcostError
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.views import solve
+from ckptcost.views.desk import Desk
+
+
+class Solve(ModalScreen[None]):
+    """Up and Down choose the quantity, typing changes the target."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "close"),
+        Binding("up", "move(-1)", "up", show=False),
+        Binding("down", "move(1)", "down", show=False),
+    ]
+    DEFAULT_CSS = """
+    Solve #box { padding: 0 1; max-width: 110; width: 94%; height: 92%; max-height: 34; border: round $primary; background: $surface; }
+    Solve #asked { height: auto; }
+    Solve #what { width: 2fr; height: 9; }
+    Solve #right { width: 3fr; height: auto; padding-left: 2; }
+    Solve #target { margin: 1 0; }
+    Solve #hint { color: $text-muted; height: auto; }
+    Solve #answer { margin-top: 1; }
+    Solve #table { height: auto; max-height: 10; margin-top: 1; }
+    Solve #command { height: auto; max-height: 2; color: $text-muted; }
+    Solve.-short #what { height: 5; }
+    Solve.-short #table { display: none; }
+    Solve.-short #target { margin: 0; }
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self._desk = desk
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box") as dialog:
+            dialog.border_title = "What does a target take?"
+            dialog.border_subtitle = "up and down: the quantity; Esc closes"
+            with Horizontal(id="asked"):
+                yield Rows(id="what")
+                with Vertical(id="right"):
+                    yield Static("target", markup=False)
+                    yield Input(solve.FIRST_TARGET, id="target", compact=True, select_on_focus=False)
+                    yield Static(solve.targets(), id="hint", markup=False)
+            yield Note(id="answer")
+            yield Rows(id="table")
+            yield Static(id="command", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#what", Rows).show(solve.quantities())
+        self.query_one("#target", Input).focus()
+        self._ask()
+
+    def _ask(self) -> None:
+        """A twentieth of a second: in a thread; a newer question supersedes it."""
+        desk, what, target = self._desk, self.query_one("#what", Rows).key, self.query_one("#target", Input).value
+        if what:
+            self.run_worker(lambda: solve.solved(desk, what, target), name="solve", group="solve", thread=True, exclusive=True,
+                            exit_on_error=False)  # fmt: skip
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        worker = event.worker
+        if worker.name != "solve":
+            return
+        event.stop()
+        if event.state is WorkerState.SUCCESS and isinstance(worker.result, solve.Solved):
+            self._show(worker.result)
+        elif event.state is WorkerState.ERROR:
+            if not isinstance(worker.error, CkptcostError | OSError):
+                self.app.defect(worker.error)  # type: ignore[attr-defined]
+                return
+            told: tuple[str, Tone] = (str(worker.error), "warn")
+            self.query_one("#answer", Note).show((told,))
+            self.query_one("#table", Rows).show(Grid())
+            self.query_one("#command", Static).update("")
+
+    def _show(self, found: solve.Solved) -> None:
+        self.query_one("#answer", Note).show(found.lines)
+        self.query_one("#table", Rows).show(found.tables[0] if found.tables else Grid())
+        self.query_one("#command", Static).update(Content(found.command))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._ask()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._ask()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        event.stop()
+        if event.rows.id == "what":
+            self._ask()
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        event.stop()
+
+    def action_move(self, by: int) -> None:
+        self.query_one("#what", Rows).action_move(by)

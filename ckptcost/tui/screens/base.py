@@ -1,0 +1,190 @@
+"""What all screens share: the bar of modes, the bottom lines, the desk, work in the background, and silence while nobody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Protocol, TypeVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from ckptcost.errors import CkptcostError
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.commands import Command
+from ckptcost.tui.widgets.bottom import Keys, Status
+from ckptcost.tui.widgets.mode_bar import ModeBar
+from ckptcost.views.desk import Desk
+
+LEAST_COLUMNS, LEAST_ROWS = 80, 20
+
+T = TypeVar("T")
+Stopped = Callable[[], bool]
+"""asked by work in the background between its steps"""
+
+
+class Host(Protocol):
+    """What a screen needs of the application."""
+
+    desk: Desk
+    meters: str
+    plain: bool
+    lights: str
+
+    def defect(self, error: BaseException | None) -> None: ...
+
+
+class ModeScreen(Screen[Any]):
+    """A screen of one mode, or one that lies over it. Subclasses give `body`, and `on_desk` where they show the scenario."""
+
+    MODE: ClassVar[str] = ""
+    TITLE_TEXT: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+    """a paragraph for the help: what is seen here and what the numbers mean"""
+    KEYS_HERE: ClassVar[tuple[Command, ...]] = ()
+    BINDINGS: ClassVar[list[BindingType]] = []
+    last_words = ""
+    """what is to be said on the terminal after `give_up`"""
+    AUTO_FOCUS = "Rows"
+    """never a field by itself: there the digits would be typed instead of changing the mode"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._desk_seen: Desk | None = None
+        self._afterwards: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {}
+
+    # what a screen gives
+
+    def body(self) -> Iterable[Widget]:
+        """The widgets between the bar and the bottom lines."""
+        return ()
+
+    def on_desk(self) -> None:
+        """The scenario has changed, or the screen is shown for the first time."""
+
+    def command_line(self) -> str:
+        """The command that prints the same numbers; empty where there is none."""
+        return ""
+
+    def table(self) -> Grid | None:
+        """What `Y` copies: the table under the cursor."""
+        return None
+
+    def exported(self) -> Any:
+        """What `E` writes: a Study, or None where there is nothing yet."""
+        return None
+
+    def read(self) -> tuple[str, ...]:
+        """Files of the user's own that `exported` rests on, besides the scenario."""
+        return ()
+
+    def shown(self) -> None:
+        """The screen is seen again: start timers."""
+
+    def hidden(self) -> None:
+        """Nobody looks any more: stop drawing."""
+
+    def busy(self) -> str:
+        """A sentence on what quitting would cut off; empty where nothing is under way."""
+        return ""
+
+    def give_up(self) -> None:
+        """The application ends: stop what is under way and clean up, quickly."""
+
+    # what it has
+
+    @property
+    def host(self) -> Host:
+        return cast(Host, self.app)
+
+    @property
+    def desk(self) -> Desk:
+        return self.host.desk
+
+    def change(self, desk: Desk) -> None:
+        """Another scenario for every screen; this one hears of it at once."""
+        self.host.desk = desk
+        self.refresh_desk()
+
+    def refresh_desk(self) -> None:
+        if self._desk_seen is not self.desk and self.is_mounted:
+            self._desk_seen = self.desk
+            self.on_desk()
+
+    def say(self, text: str, tone: Tone = "") -> None:
+        """The line above the keys."""
+        self.query_one(Status).show(text, tone)
+
+    def hand_over(self, what: str, given: object) -> bool:
+        """To another mode, which the application knows; False where it does not."""
+        take = getattr(self.app, what, None)
+        if callable(take):
+            take(given)
+        return callable(take)
+
+    def background(
+        self, name: str, work: Callable[[Stopped], T], done: Callable[[T], None], failed: Callable[[str], None] | None = None
+    ) -> Worker[T]:
+        """Run `work` in a thread, and `done` with its value in the screen. The same name again: the older one is told to stop, and
+        what it finds is dropped. An expected error is said in the bottom line, unless `failed` takes it; a defect opens a dialog."""
+        self._afterwards[name] = (done, failed or self._complain)
+
+        def run() -> T:
+            worker = get_current_worker()
+            return work(lambda: worker.is_cancelled)
+
+        return self.run_worker(run, name=name, group=name, thread=True, exclusive=True, exit_on_error=False)
+
+    def stop_background(self, name: str) -> None:
+        self.workers.cancel_group(self, name)
+
+    # how it works
+
+    def compose(self) -> ComposeResult:
+        yield ModeBar(self.MODE)
+        with Vertical(classes="body"):
+            yield from self.body()
+        yield Static(id="too-small")
+        yield Status()
+        yield Keys()
+
+    def on_mount(self) -> None:
+        self.set_class(self.host.plain, "-plain")
+        self.refresh_desk()
+
+    def on_resize(self, event: Resize) -> None:
+        """Below the least size there is one sentence, and what goes on is still told in the line at the bottom."""
+        width, height = event.size
+        tiny = width < LEAST_COLUMNS or height < LEAST_ROWS
+        self.set_class(tiny, "-tiny")
+        if tiny:
+            self.query_one("#too-small", Static).update(f"needs {LEAST_COLUMNS} x {LEAST_ROWS}, is {width} x {height}")
+
+    def on_screen_resume(self) -> None:
+        self.refresh_desk()
+        self.shown()
+
+    def on_screen_suspend(self) -> None:
+        self.hidden()
+
+    def _complain(self, text: str) -> None:
+        self.say(text, "bad")
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        worker = event.worker
+        if worker.node is not self or worker.name not in self._afterwards:
+            return
+        done, failed = self._afterwards[worker.name]
+        if event.state is WorkerState.SUCCESS:
+            done(worker.result)
+        elif event.state is WorkerState.ERROR:
+            error = worker.error
+            if isinstance(error, CkptcostError | OSError):
+                failed(str(error))
+            else:
+                self.host.defect(error)

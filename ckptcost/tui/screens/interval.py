@@ -1,0 +1,203 @@
+"""How often to save on one tier: the curve, an interval on trial that moves along it, and what is lost to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+
+from ckptcost.errors import CkptcostError
+from ckptcost.present.chart import Chart
+from ckptcost.present.grid import Grid
+from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.modals.solve import Solve
+from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.plot import Plot
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.views import interval, interval_shown
+from ckptcost.views.desk import Desk, Stamp
+from ckptcost.views.tiers import objective_of
+
+
+class IntervalScreen(ModeScreen):
+    """The optimum is looked for in the background, once for each objective; moving the trial is a millisecond and is not."""
+
+    MODE = "interval"
+    TITLE_TEXT = "Interval"
+    ABOUT = (
+        "How often to save on the chosen tier. The curve is the run at every interval: goodput, or with m the energy, dollars or carbon "
+        "that checkpoints and failures add. best is the exact optimum, the shade is where the cost stays within 1 % of the least, now is "
+        "the interval in force, trial is yours to move (left, right, a click, Enter on a row); a puts it into the scenario. Young's and "
+        "Daly's rules stand beside the exact answer: green means nobody will notice the difference, amber that they are off by some per "
+        "cent, red that they mislead; their rows say rough or unsound for it. kgCO2e are location-based with the embodied share of the "
+        "GPU time lost, where that is known. over best is what an interval costs over the least there is. w asks backwards: what a target "
+        "takes."
+    )
+    KEYS_HERE: ClassVar[tuple[Command, ...]] = (
+        Command("interval.shorter", "left", "shorter", "A shorter interval on trial", "move(-1)", 1),
+        Command("interval.longer", "right", "longer", "A longer interval on trial", "move(1)", 2),
+        Command("interval.best", "o", "best", "Put the best interval on trial", "best", 3),
+        Command("interval.apply", "a", "apply", "Put the trial into the scenario", "apply", 4),
+        Command("interval.objective", "m", "measure", "Time, energy, money or carbon", "objective", 5),
+        Command("interval.tier", "t", "tier", "The next tier", "tier", 6),
+        Command("interval.solve", "w", "what if", "Ask backwards: what a target takes", "solve", 7),
+        Command("interval.now", "n", "now", "Put the interval in force on trial", "now", 8),
+        Command("interval.much_shorter", "shift+left", "much shorter", "A much shorter interval on trial", "move(-10)"),
+        Command("interval.much_longer", "shift+right", "much longer", "A much longer interval on trial", "move(10)"),
+        Command("interval.sort", "s", "sort", "Sort the table by the next column", "sort"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
+    AUTO_FOCUS = "#curve"
+    DEFAULT_CSS = """
+    IntervalScreen #curve { height: 1fr; min-height: 6; }
+    IntervalScreen #tables { height: auto; max-height: 50%; }
+    IntervalScreen #points { width: 3fr; height: auto; }
+    IntervalScreen #lost { width: 2fr; height: auto; }
+    IntervalScreen.-none #tables { display: none; }
+    IntervalScreen #notes { height: auto; max-height: 5; padding: 0 1; }
+    IntervalScreen.-short #notes { max-height: 2; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objective = ""
+        self._trial = ""
+        self._kept: dict[str, interval.Studied] = {}
+        self._kept_for: Desk | None = None
+        self._stamp: Stamp = ()
+
+    def body(self) -> Iterable[Widget]:
+        yield Plot(id="curve", classes="panel")
+        with Horizontal(id="tables"):
+            yield Rows(id="points", classes="panel")
+            yield Rows(id="lost", classes="panel")
+        yield Note(id="notes")
+
+    @property
+    def _studied(self) -> interval.Studied | None:
+        return self._kept.get(self._objective)
+
+    def on_desk(self) -> None:
+        desk = self.desk
+        if not interval.same_study(desk, self._kept_for, self._stamp):
+            self._kept.clear()
+            self._kept_for, self._stamp, self._trial = desk, desk.stamp(), ""
+        self._objective = self._objective or objective_of(desk)
+        self._study()
+
+    def command_line(self) -> str:
+        one = self._studied
+        return interval.command(one, self._trial) if one is not None else self.desk.command("optimize", "--objective", self._objective)
+
+    def table(self) -> Grid | None:
+        lost = self.query_one("#lost", Rows)
+        return lost.grid if lost.has_focus else self.query_one("#points", Rows).grid
+
+    def exported(self) -> Any:
+        return interval.study(self._studied) if self._studied is not None else None
+
+    def _study(self) -> None:
+        if self._studied is not None:
+            self.stop_background("study")
+            self._draw()
+            return
+        desk, objective = self.desk, self._objective
+        self.background("study", lambda stopped: interval.studied(desk, objective), self._have, self._refused)
+
+    def _have(self, one: interval.Studied) -> None:
+        self._kept[one.objective] = one
+        if one.objective == self._objective:
+            self._draw()
+
+    def _refused(self, text: str) -> None:
+        self.query_one("#curve", Plot).show(Chart(empty=text))
+        self.query_one("#curve", Plot).border_title = Content(f"Best for {self._objective}")
+        self.add_class("-none")
+        for name in ("points", "lost"):
+            self._show_grid(name, Grid(empty="nothing to show"))
+        self.query_one("#notes", Note).show(["t takes the next tier, m another measure, 1 goes back to the inputs."])
+        self.say("No best interval here", "bad")
+
+    def _draw(self) -> None:
+        one = self._studied
+        if one is None:
+            return
+        self._trial = self._trial or interval.trial_of(one)
+        shown = interval_shown.view_of(one, self._trial)
+        self.remove_class("-none")
+        curve = self.query_one("#curve", Plot)
+        curve.show(shown.chart._replace(title="", y_label=""))
+        curve.border_title = Content(shown.chart.title)
+        self._show_grid("points", shown.points)
+        self._show_grid("lost", shown.lost)
+        self.query_one("#notes", Note).show(shown.notes)
+        self.say(*shown.trial)
+
+    def _show_grid(self, name: str, grid: Grid) -> None:
+        rows = self.query_one(f"#{name}", Rows)
+        rows.show(grid)
+        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+
+    # what can be done
+
+    def on_plot_picked(self, event: Plot.Picked) -> None:
+        if (one := self._studied) is not None:
+            self._try(interval.picked(one, self._trial, event.x))
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        if event.rows.id == "points" and self._studied is not None:
+            self._try(interval_shown.interval_in(event.key))
+
+    def _try(self, trial: str) -> None:
+        self._trial = trial
+        self._draw()
+
+    def action_move(self, steps: int) -> None:
+        if (one := self._studied) is not None:
+            before = self._trial
+            self._try(interval.moved(one, before, steps))
+            if self._trial == before:
+                self.say(interval.why_stayed(one, before, steps), "muted")
+
+    def action_best(self) -> None:
+        if (one := self._studied) is not None:
+            self._try(interval.text_of(one.best.interval_s))
+
+    def action_now(self) -> None:
+        if (one := self._studied) is not None:
+            self._try(interval.trial_of(one))
+
+    def action_apply(self) -> None:
+        if (one := self._studied) is None:
+            return
+        desk = interval.applied(one, self.desk, self._trial)
+        if desk is self.desk:
+            self.say(f"Every {self._trial} is in force already; left and right move the trial.")
+            return
+        self.change(desk)
+        self.notify(f"policy.interval = {desk.edits['policy.interval']}", timeout=3, markup=False)
+
+    def action_objective(self) -> None:
+        self._objective = interval.next_objective(self._objective)
+        self._study()
+
+    def action_tier(self) -> None:
+        try:
+            desk = interval.on_next_tier(self.desk)
+            if desk is self.desk:
+                self.say("There is only one tier; 2 adds others.")
+            else:
+                self.change(desk)
+        except CkptcostError as error:
+            self.say(str(error), "bad")
+
+    def action_solve(self) -> None:
+        self.app.push_screen(Solve(self.desk))
+
+    def action_sort(self) -> None:
+        self.query_one("#points", Rows).sort_next()

@@ -1,0 +1,271 @@
+"""Measuring a job as it runs: state, numbers and traces with checkpoints in them. Readings are taken in while nobody looks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.timer import Timer
+from textual.widget import Widget
+
+from ckptcost.present.amounts import duration, number
+from ckptcost.present.grid import Grid
+from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.screens.live_actions import Acting, shifted
+from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
+from ckptcost.tui.widgets.live_board import Board
+from ckptcost.tui.widgets.live_start import StartPage
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.traces import TraceStack
+from ckptcost.views import live_start
+from ckptcost.views.live import SPANS_S, LiveView, Source
+from ckptcost.views.live_gpu import with_gpu
+
+RATES_HZ = (1.0, 2.0, 4.0, 10.0)
+UNSEEN_S = 1.0
+"""how often readings are taken in while another screen is seen"""
+OUTAGES = 3
+"""told one by one"""
+_OF_START = frozenset(command.action.partition("(")[0] for command in START)
+_OF_BOARD = frozenset(command.action.partition("(")[0] for command in BOARD)
+
+
+class LiveScreen(Acting):
+    """`source` and `clock` are for tests; else the start page asks, or another screen hands a run over."""
+
+    ABOUT = ABOUT
+    KEYS_HERE: ClassVar[tuple[Command, ...]] = (*START, *BOARD)
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KEYS_HERE), Binding("z", "alone", show=False)]
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    LiveScreen StartPage, LiveScreen Board { display: none; }
+    LiveScreen StartPage.-on, LiveScreen Board.-on { display: block; }
+    LiveScreen.-short StartPage .head { margin-top: 0; }
+    LiveScreen.-short #below { height: 4; }
+    LiveScreen.-short #numbers { max-height: 3; }
+    LiveScreen.-short #foot { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    LiveScreen.-tall.-wide #below { height: 10; }
+    """
+
+    def __init__(self, source: Source | None = None, clock: Callable[[], float] | None = None) -> None:
+        super().__init__(source)
+        self._clock = clock
+        self._frozen = self._per_gpu = False
+        self._again = 0
+        """ticks in which to draw although no reading has come: prices are worked out in the background"""
+        self._rate_hz = 1.0 if os.environ.get("SSH_CONNECTION") else 2.0
+        self._drawn_for: tuple[object, ...] = ()
+        self._lost: frozenset[str] | None = None
+        self._unwritten = False
+        self._unseen_from_s: float | None = None
+        """what happened to meters since then was not told: nobody looked"""
+        self._drawing: Timer | None = None
+        self._unseen: Timer | None = None
+
+    def body(self) -> Iterable[Widget]:
+        yield StartPage(id="start", classes="-on")
+        yield Board()
+
+    @property
+    def board(self) -> Board:
+        return self.query_one(Board)
+
+    # what the application asks of a screen
+
+    def on_desk(self) -> None:
+        if self._source is not None:
+            self._source.price(self.desk)
+            self._again = 4
+
+    def command_line(self) -> str:
+        """What records the same; where nothing does, what reports the run."""
+        return self._command or ("" if self._source is None else live_start.report_of(self._source))
+
+    def table(self) -> Grid | None:
+        if self._source is None:
+            return None
+        return self.focused.grid if isinstance(self.focused, Rows) else self.query_one("#checkpoints", Rows).grid
+
+    def exported(self) -> Any:
+        return None if self._source is None else live_start.study_of(self._source)
+
+    def shown(self) -> None:
+        if self._unseen is not None:
+            self._unseen.pause()
+        self._keep_time()
+        self.look_around()
+        self.tick(again=1)  # what came while nobody looked was taken in
+
+    def hidden(self) -> None:
+        if self._drawing is not None:
+            self._drawing.pause()
+        if self._unseen_from_s is None and self.board.view is not None:
+            self._unseen_from_s = self.board.view.last_s
+        if self._unseen is None:
+            self._unseen = self.set_interval(UNSEEN_S, self._take_in)
+        self._unseen.resume()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the start page and of the board are never there together."""
+        if action in _OF_START:
+            return self._source is None and not self._opening
+        if action in _OF_BOARD:
+            return self._source is not None and possible(action, self._source.actions, self._over)
+        return True
+
+    # drawing
+
+    def begun(self, source: Source) -> None:
+        self._over = self._frozen = self._per_gpu = self._unwritten = False
+        self._drawn_for, self._lost, self._gpu, self._unseen_from_s = (), None, "", None
+        self.refresh_desk()
+        source.price(self.desk)
+        self.turn_to(board=True)
+        self._keep_time()
+        self.tick()
+
+    def turn_to(self, board: bool) -> None:
+        self.set_focus(None)
+        self.query_one(StartPage).set_class(not board, "-on")
+        self.board.set_class(board, "-on")
+        if board:
+            self.board.clear()
+            self.board.lay_lists()
+        self.refresh_bindings()
+
+    def _keep_time(self) -> None:
+        """A timer at the draw rate while there is something to draw and somebody sees it."""
+        if self._drawing is not None:
+            self._drawing.stop()
+            self._drawing = None
+        if self._source is not None and self.is_current and not self._over:
+            self._drawing = self.set_interval(1.0 / self._rate_hz, self.tick)
+
+    def _take_in(self) -> int:
+        """Readings since the last time, drawn or not."""
+        return 0 if self._source is None else self._source.pump(None if self._clock is None else self._clock())
+
+    def tick(self, again: int = 0) -> None:
+        """Nothing is drawn where nothing is new."""
+        source = self._source
+        if source is None or self._opening:
+            return
+        self._again = max(again, self._again)
+        fresh = self._take_in()
+        now = (source.over, source.actions, source.paused, source.speed, self._span_s, self._per_gpu, self._gpu, self._frozen)
+        if not fresh and now == self._drawn_for and not self._again:
+            return
+        self._again = max(self._again - 1, 0)
+        if now[:2] != self._drawn_for[:2]:
+            self.refresh_bindings()
+        self._drawn_for = now
+        self._draw(source)
+        if source.over and not self._over:
+            self._ended(source)
+
+    def _draw(self, source: Source) -> None:
+        view = source.view(self._span_s, None, self._per_gpu)
+        if self._per_gpu and not view.per_gpu and view.gpu_count:
+            view = view._replace(gpus=source.outliers())
+        if self._gpu:
+            view = with_gpu(view, source, self._gpu)
+        self.board.show(view, self._frozen)
+        self._tell_of_lost(view)
+        self._tell_of_unwritten(view, source)
+
+    def _tell_of_unwritten(self, view: LiveView, source: Source) -> None:
+        """The line that says where the run is written must not stand there while nothing reaches it."""
+        if bool(view.unwritten) != self._unwritten and not source.over:
+            self._unwritten = bool(view.unwritten)
+            if view.unwritten:
+                self.say(f"Not recorded {view.unwritten}. What comes is kept in memory as long as there is room.", "bad")
+            else:
+                self.say(f"Recorded to {source.folder} again; what waited was written first.")
+
+    def _tell_of_lost(self, view: LiveView) -> None:
+        """Once, when it happens or when somebody looks again; the line below the lists goes on saying so."""
+        lost = {row.key: ", ".join(cell for cell in row.cells if cell) for row in view.meters.rows if row.tone == "bad"}
+        if self._lost is not None:
+            for key in lost.keys() - self._lost:
+                self.app.notify(lost[key], title="A meter was lost", severity="warning", timeout=8, markup=False)
+        self._lost = frozenset(lost)
+        if self._unseen_from_s is not None and self.is_current:
+            told = [text for at_s, text in view.outages if at_s > self._unseen_from_s]
+            self._unseen_from_s = None
+            if told:
+                more = [f"So it was {len(told) - OUTAGES} times more."] if len(told) > OUTAGES else []
+                text = "\n".join([*told[-OUTAGES:], *more])
+                self.app.notify(text, title="While nobody looked", severity="warning", timeout=8, markup=False)
+
+    def _ended(self, source: Source) -> None:
+        self._over = True
+        self._keep_time()
+        self.refresh_bindings()
+        opens = "r opens the run, n begins another." if source.folder is not None else "n begins another."
+
+        def done(text: str) -> None:
+            lost = source is self._source and source.view().unwritten
+            self.say(f"{text} {opens}".strip(), "bad" if lost else "")
+            if source is self._source:
+                self._draw(source)  # with what was evaluated last
+
+        self.background("end", lambda stopped: source.stop(), done)
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.board.lay_lists)
+
+    # keys of the board
+
+    def action_pause(self) -> None:
+        self._frozen = not self._frozen
+        self.say("Drawing is paused; the recording goes on. Space goes on drawing." if self._frozen else "")
+        self.tick()
+
+    def action_span(self, by: int) -> None:
+        view = self.board.view
+        shown_s = self._span_s if view is None else min(self._span_s, view.end_s - view.begin_s)
+        if by < 0 and shown_s < self._span_s:  # closer than what is seen, which is not as much as was chosen
+            self._span_s = next((span_s for span_s in reversed(SPANS_S) if span_s < shown_s), SPANS_S[0])
+        else:
+            self._span_s = shifted(SPANS_S, self._span_s, by)
+        self.say(f"Shown: the last {duration(self._span_s)}, of what there is.")
+        self.tick()
+
+    def on_trace_stack_zoomed(self, event: TraceStack.Zoomed) -> None:
+        event.stop()
+        self.action_span(-event.steps)
+
+    def action_rate(self, by: int) -> None:
+        self._rate_hz = shifted(RATES_HZ, self._rate_hz, by)
+        self._keep_time()
+        self.say(f"Drawn {number(self._rate_hz)} times a second; measured as before.")
+
+    def action_gpus(self) -> None:
+        self._per_gpu = not self._per_gpu
+        self.tick()
+        view = self.board.view
+        if view is not None and self._per_gpu and not view.per_gpu and view.gpu_count:
+            self.board.choose("gpus")
+            self.say("Too many GPUs for a curve each: the list has those that differ most.")
+
+    def action_lists(self) -> None:
+        self.board.choose_next()
+
+    def action_turn(self) -> None:
+        self.board.turn()
+
+    def action_alone(self) -> None:
+        """What has the focus fills the screen, and goes back; on the board, where nothing has it, the traces do."""
+        if self.maximized is None and self.focused is None:
+            if self._source is None:
+                self.say("Nothing to show alone here: once something is measured, the traces and the lists can be.", "warn")
+                return
+            self.set_focus(self.board.query_one("#traces"))
+        self.app.action_zoom()  # type: ignore[attr-defined]
+
+    def action_output(self) -> None:
+        self.board.choose("checkpoints" if self.board.list == "output" else "output")

@@ -1,0 +1,275 @@
+"""A report before it is written: what of, in which format, the text itself, and the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple
+
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from ckptcost.errors import CkptcostError
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.clipboard import copy
+from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.widgets.listing import Listing
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.views import preview, preview_page
+from ckptcost.views.preview import Answered
+from ckptcost.views.preview_page import FORMATS, Page
+
+MOST_KEPT = 12
+"""answers; each format of one is kept with it"""
+
+
+class Kept(NamedTuple):
+    found: Answered
+    pages: dict[tuple[str, str], Page]
+
+
+class ReportScreen(ModeScreen):
+    """Mode 8."""
+
+    MODE = "report"
+    ABOUT = (
+        "The text on the right is what the command at the left prints, byte for byte; a JSON document differs in the moment it was made. "
+        "Nothing is written before w. A file that is there already is replaced only after a question, and appears whole or not at all."
+    )
+    KEYS_HERE: ClassVar[tuple[Command, ...]] = (
+        Command("report.format", "f", "format", "Next format: text, Markdown, JSON, CSV", "format", 1),
+        Command("report.write", "w", "write", "Write the file", "write", 2),
+        Command("report.copy", "c", "copy text", "Copy the whole text", "copy_text", 3),
+        Command("report.name", "n", "file name", "Change the name of the file", "name", 4),
+        Command("report.table", "t", "table", "CSV: the next table of the answer", "next_table", 5),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
+    DEFAULT_CSS = """
+    ReportScreen #report-all { layout: horizontal; }
+    ReportScreen #report-left { width: 34; }
+    ReportScreen #report-what-panel { height: 1fr; }
+    ReportScreen #report-file { height: auto; }
+    ReportScreen #report-form { height: 1; }
+    ReportScreen #report-name { background: $boost; scrollbar-size: 0 0; margin-top: 1; }
+    ReportScreen #report-standing { height: 1; color: $text-muted; }
+    ReportScreen #report-command { height: auto; max-height: 8; color: $text-muted; margin-top: 1; }
+    ReportScreen.-narrow #report-all { layout: vertical; }
+    ReportScreen.-narrow #report-left { width: 1fr; height: 7; layout: horizontal; }
+    ReportScreen.-narrow #report-what-panel { width: 2fr; height: 7; }
+    ReportScreen.-narrow #report-file { width: 3fr; height: 7; }
+    ReportScreen.-narrow #report-name { margin-top: 0; }
+    ReportScreen.-narrow #report-command { height: auto; max-height: 3; margin-top: 0; }
+    ReportScreen.-narrow #report-preview { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[tuple[Any, ...], Kept] = {}
+        self._now: Kept | None = None
+        self._page: Page | None = None
+        self._subject, self._form, self._table = preview.MODEL, "text", ""
+        self._runs: Grid | None = None
+        self._suggested = ""
+
+    def body(self) -> Iterable[Widget]:
+        what = Vertical(Rows(id="report-what"), id="report-what-panel", classes="panel")
+        file = Vertical(
+            Static(id="report-form"),
+            Input(id="report-name", compact=True, select_on_focus=False),
+            Static(id="report-standing", markup=False),
+            Static(id="report-command", markup=False),
+            id="report-file", classes="panel",
+        )  # fmt: skip
+        shown = Vertical(Listing(id="report-text"), id="report-preview", classes="panel")
+        what.border_title, file.border_title, shown.border_title = "Report", "File", "Preview"
+        yield Horizontal(Vertical(what, file, id="report-left"), shown, id="report-all")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._what.focus()
+
+    def shown(self) -> None:
+        self.background("runs", lambda stopped: preview.with_runs(Grid()), self._runs_found)
+
+    def on_desk(self) -> None:
+        self._list()
+        self._work_out()
+
+    def command_line(self) -> str:
+        return self._page.command if self._page is not None else ""
+
+    def table(self) -> Grid | None:
+        return preview_page.first_table(self._now.found) if self._now is not None else None
+
+    def exported(self) -> Any:
+        return preview_page.exported(self._now.found) if self._now is not None else None
+
+    # what
+
+    @property
+    def _what(self) -> Rows:
+        return self.query_one("#report-what", Rows)
+
+    @property
+    def _file(self) -> Input:
+        return self.query_one("#report-name", Input)
+
+    def _list(self) -> None:
+        grid = preview.subjects(self.desk)
+        self._what.show(grid._replace(rows=[*grid.rows, *(self._runs.rows if self._runs is not None else ())]))
+        if self._what.key and self._what.key != self._subject:
+            self._subject = self._what.key
+
+    def _runs_found(self, grid: Grid) -> None:
+        self._runs = grid
+        self._list()
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.key and event.key != self._subject:
+            self._subject, self._table = event.key, ""
+            self._work_out()
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        self.query_one(Listing).focus()
+
+    # the text
+
+    def _work_out(self) -> None:
+        """At once where it is known, else when the background has it."""
+        self._forms_shown()
+        self._named()
+        desk, subject, form, table, kept = self.desk, self._subject, self._form, self._table, self._kept
+        if not subject.startswith(preview.RUN):  # looking a run up is for the background
+            one = kept.get(state := preview.state_of(desk, subject))
+            if one is not None and (form, table if table in one.found.tables else "") in one.pages:
+                self.stop_background("report")
+                self._found((state, one))
+                return
+        self.query_one("#report-preview").border_subtitle = "working .."
+
+        def work(stopped: Stopped) -> tuple[tuple[Any, ...], Kept]:
+            state = preview.state_of(desk, subject)
+            one = kept.get(state) or Kept(preview.answered(desk, subject), {})
+            chosen = table if table in one.found.tables else ""
+            if (form, chosen) not in one.pages and not stopped():
+                one.pages[form, chosen] = preview_page.page(one.found, form, chosen)
+            return state, one
+
+        self.background("report", work, self._found, self._failed)
+
+    def _found(self, result: tuple[tuple[Any, ...], Kept]) -> None:
+        state, one = result
+        self._kept.pop(state, None)
+        self._kept[state] = one
+        while len(self._kept) > MOST_KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        before, self._now = self._now, one
+        page = one.pages.get((self._form, self._table if self._table in one.found.tables else ""))
+        if page is None:
+            return
+        stay = before is not None and self._page is not None and (before.found.subject, self._page.form) == (one.found.subject, page.form)
+        self._page = page
+        self.query_one(Listing).show(page.lines, stay=stay)
+        panel = self.query_one("#report-preview")
+        title = f"Preview: {one.found.note.partition(':')[0]}" if one.found.note else "Preview"
+        panel.border_title, panel.border_subtitle = Content(title), Content(page.about)
+        self.query_one("#report-command", Static).update(f"prints the same:\n{page.command}")
+        self.say(one.found.note, "warn" if one.found.note else "")
+
+    def _failed(self, text: str) -> None:
+        self._now = self._page = None
+        self.query_one(Listing).show(["There is nothing to report:", "", text], "bad")
+        panel = self.query_one("#report-preview")
+        panel.border_title, panel.border_subtitle = "Preview", ""
+        self.query_one("#report-command", Static).update("")
+        self.say(text, "bad")
+
+    def _forms_shown(self) -> None:
+        parts = [
+            (
+                f"[{name}]" if form == self._form else f" {name} ",
+                f"{'bold reverse ' if form == self._form else ''}@click=screen.form('{form}')",
+            )
+            for form, name, _ in FORMATS
+        ]
+        self.query_one("#report-form", Static).update(Content.assemble(*parts))
+
+    def action_form(self, form: str) -> None:
+        before, self._form = self._form, form
+        if form != before:
+            self._work_out()
+
+    def action_format(self) -> None:
+        forms = [form for form, _, _ in FORMATS]
+        self.action_form(forms[(forms.index(self._form) + 1) % len(forms)])
+
+    def action_next_table(self) -> None:
+        tables = self._now.found.tables if self._now is not None else ()
+        if not tables:
+            self.say("this answer is one table", "muted")
+            return
+        at = tables.index(self._table) if self._table in tables else 0
+        self._form, self._table = "csv", tables[(at + 1) % len(tables)]
+        self._work_out()
+
+    def action_copy_text(self) -> None:
+        copy(self.app, self._page.text if self._page is not None else "", "the report")
+
+    # the file
+
+    def _named(self) -> None:
+        """A name that nobody chose follows what is shown; a chosen one keeps all but its ending."""
+        name = self._file
+        if name.value in ("", self._suggested):
+            self._suggested = preview_page.file_name(self.desk, self._subject, self._form)
+            name.value = self._suggested
+        else:
+            name.value = preview_page.renamed(name.value, self._form)
+        self._standing_shown()
+
+    def _standing_shown(self) -> None:
+        text, tone = preview_page.standing(self._file.value)
+        standing = self.query_one("#report-standing", Static)
+        standing.set_classes(tone)
+        standing.update(text)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._standing_shown()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_write()
+
+    def action_name(self) -> None:
+        self._file.focus()
+
+    def action_write(self) -> None:
+        if self._page is None:
+            self.say("there is nothing to write yet", "warn")
+            return
+        text, _ = preview_page.standing(self._file.value)
+        if not text.startswith("exists"):
+            self._write(over=False)
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._write(over=True)
+
+        self.app.push_screen(Confirm("Replace it?", f"{self._file.value} is there already.", "replace"), answered)
+
+    def _write(self, over: bool) -> None:
+        if self._page is None:
+            return
+        tone: Tone = "good"
+        try:
+            said = preview_page.write(self._page.text, self._file.value, over)
+        except (CkptcostError, OSError) as error:
+            said, tone = str(error), "bad"
+        self.say(said, tone)
+        self._standing_shown()

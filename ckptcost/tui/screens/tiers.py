@@ -1,0 +1,230 @@
+"""Storage tiers side by side: what a run on each loses and costs, the front, one save in bars, and the tier under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ckptcost.present.chart import Bars, Chart
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.widgets.bars import BarRows
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.plot import Plot
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.views import tiers, tiers_pictures, tiers_table
+from ckptcost.views.desk import Desk, Stamp
+from ckptcost.views.interval import next_objective
+
+
+class TiersScreen(ModeScreen):
+    """Everything is weighed once for each objective, in the background; what is seen of it is made from that at once."""
+
+    MODE = "tiers"
+    TITLE_TEXT = "Tiers"
+    ABOUT = (
+        "Storage tiers for the same job, side by side. A run on each is judged at that tier's own best interval (o: at the interval in "
+        "force, or one save alone): goodput is the share of time that goes into training, the amounts are what checkpoints and failures "
+        "add. vs base is the ratio to the baseline (b), of what the title says. kgCO2e of a run are location-based with the embodied "
+        "share of the GPU time lost, where that is known, as carbon is minimised; of one save, location-based alone. GB/s is the "
+        "narrowest place between GPU memory and the medium; evidence says who vouches for the tier's own rate. In the picture down and to "
+        "the left is better, and a filled diamond is a tier that no other beats in time, energy, money and carbon at once. A tier without "
+        "figures stays in the list, and says why below."
+    )
+    KEYS_HERE: ClassVar[tuple[Command, ...]] = (
+        Command("tiers.choose", "enter", "interval", "Take this tier to the interval screen", "choose", 1),
+        Command("tiers.add", "t", "tiers", "Choose the tiers side by side", "tiers", 2),
+        Command("tiers.shown", "o", "run/save", "The run at each tier's best interval, at the interval in force, or one save", "shown", 3),
+        Command("tiers.objective", "m", "measure", "Judge by time, energy, money or carbon", "objective", 4),
+        Command("tiers.baseline", "b", "base", "Hold the others against this tier", "baseline", 5),
+        Command("tiers.claims", "v", "claims", "What vendors claim, beside the model", "claims", 6),
+        Command("tiers.sort", "s", "sort", "Sort by the next column", "sort", 7),
+        Command("tiers.remove", "x", "remove", "Take this tier out of the list", "remove", 8),
+        Command("tiers.picture", "p", "picture", "The front, or one save in bars", "picture", 9),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
+    AUTO_FOCUS = "#tiers"
+    DEFAULT_CSS = """
+    TiersScreen #tiers { height: auto; max-height: 45%; min-height: 4; }
+    TiersScreen #below { height: 1fr; }
+    TiersScreen #pictures, TiersScreen #details { width: 1fr; height: 1fr; }
+    TiersScreen.-short #details { padding-left: 1; }
+    TiersScreen #saves { height: auto; max-height: 40%; }
+    TiersScreen.-short #saves, TiersScreen.-bars #front, TiersScreen #claims { display: none; }
+    TiersScreen.-bars #saves { display: block; height: 1fr; max-height: 100%; }
+    TiersScreen.-claims #claims { display: block; }
+    TiersScreen.-claims #front, TiersScreen.-claims #saves { display: none; }
+    TiersScreen.-claims #pictures { width: 2fr; }
+    TiersScreen #verdict { height: auto; max-height: 2; padding: 0 1; }
+    TiersScreen #verdict.-best { color: $text-success; }
+    TiersScreen #verdict.-warn { color: $text-warning; }
+    TiersScreen #verdict.-bad { color: $text-error; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objective = ""
+        self._shown: tiers.Shown = "best"
+        self._kept: dict[str, tiers.Weighed] = {}
+        self._kept_for: Desk | None = None
+        self._stamp: Stamp = ()
+
+    def body(self) -> Iterable[Widget]:
+        yield Rows(id="tiers", classes="panel")
+        with Horizontal(id="below"):
+            with Vertical(id="pictures"):
+                yield Plot(id="front", classes="panel")
+                yield BarRows(id="saves", classes="panel")
+                yield Rows(id="claims", classes="panel")
+            yield Note(id="details", classes="panel")
+        yield Static(id="verdict")
+
+    @property
+    def _weighed(self) -> tiers.Weighed | None:
+        return self._kept.get(self._objective)
+
+    def on_desk(self) -> None:
+        desk = self.desk
+        if not tiers.same_figures(desk, self._kept_for, self._stamp):
+            self._kept.clear()
+            self._kept_for, self._stamp = desk, desk.stamp()
+        self._objective = self._objective or tiers.objective_of(desk)
+        self._weigh()
+
+    def command_line(self) -> str:
+        weighed = self._weighed
+        return tiers.command(weighed, self._shown) if weighed is not None else self.desk.command("optimize", "--objective", self._objective)
+
+    def table(self) -> Grid | None:
+        claims = self.query_one("#claims", Rows)
+        return claims.grid if claims.has_focus else self.query_one("#tiers", Rows).grid
+
+    def exported(self) -> Any:
+        return tiers.exported(self._weighed, self._shown) if self._weighed is not None else None
+
+    def _weigh(self) -> None:
+        """Some milliseconds a tier: not in the loop, and not twice."""
+        if self._weighed is not None:
+            self.stop_background("weigh")
+            self._draw()
+            return
+        desk, objective = self.desk, self._objective
+        self.background("weigh", lambda stopped: tiers.weighed(desk, objective, stopped), self._have, self._refused)
+
+    def _have(self, weighed: tiers.Weighed) -> None:
+        self._kept[weighed.objective] = weighed
+        if weighed.objective == self._objective:
+            self._draw()
+
+    def _refused(self, text: str) -> None:
+        self._show_grid(Grid(title="Storage tiers", empty=text))
+        self.query_one("#front", Plot).show(Chart(empty="nothing to show"))
+        self.query_one("#saves", BarRows).show(Bars(empty="nothing to show"))
+        self.query_one("#claims", Rows).show(Grid())
+        told: tuple[str, Tone] = (text, "bad")
+        self.query_one("#details", Note).show((told,))
+        self._say_verdict("The scenario cannot be computed; 1 goes back to its inputs, ^o opens another.", "bad")
+
+    def _draw(self) -> None:
+        weighed, desk = self._weighed, self.desk
+        if weighed is None:
+            return
+        self._show_grid(tiers_table.grid(weighed, desk, self._shown))
+        self._draw_cursor()
+        bars = tiers_pictures.save_bars(weighed, desk)
+        saves = self.query_one("#saves", BarRows)
+        saves.show(bars._replace(title=""))
+        saves.border_title = Content(bars.title)
+        claims, grid = self.query_one("#claims", Rows), tiers_pictures.claims(weighed)
+        claims.show(grid)
+        claims.border_title, claims.border_subtitle = Content(grid.title), Content(grid.note)
+        self._say_verdict(*tiers_table.sentence(weighed, desk, self._shown))
+
+    def _draw_cursor(self) -> None:
+        """What follows the cursor: the details, and whose name stands in the picture."""
+        weighed = self._weighed
+        if weighed is None:
+            return
+        key = self.query_one("#tiers", Rows).key
+        chart = tiers_pictures.front_chart(weighed, self.desk, key)
+        front = self.query_one("#front", Plot)
+        front.show(chart._replace(title="", note="", y_label=""))
+        front.border_title, front.border_subtitle = Content(chart.title), Content(f"at each tier's best for {self._objective}")
+        details = self.query_one("#details", Note)
+        details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
+        details.border_title = Content(tiers_table.short(key, 40))
+
+    def _show_grid(self, grid: Grid) -> None:
+        rows = self.query_one("#tiers", Rows)
+        rows.show(grid)
+        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+
+    def _say_verdict(self, text: str, tone: str) -> None:
+        verdict = self.query_one("#verdict", Static)
+        verdict.set_classes(f"-{tone}" if tone else "")
+        verdict.update(Content(text))
+
+    # what can be done
+
+    def on_rows_moved(self, event: Rows.Moved) -> None:
+        if event.rows.id == "tiers":
+            self._draw_cursor()
+
+    def on_rows_chosen(self, event: Rows.Chosen) -> None:
+        if event.rows.id == "tiers":
+            self.action_choose()
+
+    def _key(self) -> str:
+        return self.query_one("#tiers", Rows).key if self._weighed is not None else ""
+
+    def action_choose(self) -> None:
+        if key := self._key():
+            self.change(tiers.on_tier(self.desk, key))
+            self.app.action_go("interval")  # type: ignore[attr-defined]
+
+    def action_tiers(self) -> None:
+        if self._weighed is not None:
+            ticked = [entry.key for entry in self._weighed.entries]
+            self.app.push_screen(Ticks("Tiers side by side", tiers_pictures.choices(self.desk), ticked, self._key()), self._take)
+
+    def _take(self, keys: tuple[str, ...] | None) -> None:
+        if keys is not None:
+            self.change(tiers.with_tiers(self.desk, keys))
+            self.say("" if keys else "At least one tier stays.", "" if keys else "warn")
+
+    def action_remove(self) -> None:
+        weighed = self._weighed
+        if weighed is not None and len(weighed.entries) > 1:
+            self.change(tiers.without(self.desk, self._key()))
+        elif weighed is not None:
+            self.say("The last tier stays; t chooses others.", "warn")
+
+    def action_baseline(self) -> None:
+        if key := self._key():
+            self.change(tiers.on_baseline(self.desk, key))
+
+    def action_shown(self) -> None:
+        self._shown = tiers.next_of(self._shown)
+        self._draw()
+
+    def action_objective(self) -> None:
+        self._objective = next_objective(self._objective or "carbon")
+        self._weigh()
+
+    def action_claims(self) -> None:
+        self.toggle_class("-claims")
+
+    def action_picture(self) -> None:
+        self.remove_class("-claims")
+        self.toggle_class("-bars")
+
+    def action_sort(self) -> None:
+        self.query_one("#tiers", Rows).sort_next()

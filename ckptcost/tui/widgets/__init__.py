@@ -1,0 +1,1 @@
+"""Widgets: each takes finished data by `show` and speaks by messages."""

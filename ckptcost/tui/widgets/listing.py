@@ -1,0 +1,64 @@
+"""A text of many lines, scrolled both ways and drawn line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ckptcost.present.grid import Tone
+from ckptcost.tui.widgets.columns import clean, text_width
+
+
+class Listing(ScrollView, can_focus=True):
+    """Shows lines as they are; one that goes on to the right says so at the edge."""
+
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "page_down", "page down", show=False),
+        Binding("home", "scroll_home", "first line", show=False),
+        Binding("end", "scroll_end", "last line", show=False),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"listing--bad", "listing--muted", "listing--more"}
+    DEFAULT_CSS = """
+    Listing { height: 1fr; width: 1fr; }
+    Listing > .listing--bad { color: $text-error; }
+    Listing > .listing--muted { color: $text-muted; }
+    Listing > .listing--more { color: $text-warning; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._lines: list[str] = []
+        self._tone: Tone = ""
+
+    def on_mount(self) -> None:
+        self.styles.scrollbar_size_horizontal = 0  # the mark at the edge says that there is more, and costs no line
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(self._lines)
+
+    def show(self, lines: Sequence[str], tone: Tone = "", stay: bool = False) -> None:
+        """Other lines; `stay`: they are of the same thing, so the place is kept."""
+        self._lines, self._tone = list(lines), tone
+        self.virtual_size = Size(max(map(text_width, self._lines), default=0), len(self._lines))
+        if not stay:
+            self.scroll_to(0, 0, animate=False)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width, base = self.scrollable_content_region.width, self.rich_style
+        left, top = self.scroll_offset
+        style = self.get_component_rich_style(f"listing--{self._tone}") if self._tone in ("bad", "muted") else base
+        text = clean(self._lines[top + y]) if top + y < len(self._lines) else ""
+        strip = Strip([Segment(text, style)])
+        if strip.cell_length - left <= width:
+            return strip.crop(left).adjust_cell_length(width, base)
+        more = Segment(">" if getattr(self.app, "plain", False) else "\u203a", self.get_component_rich_style("listing--more"))
+        return Strip([*strip.crop(left, left + width - 1).adjust_cell_length(width - 1, style), more], width)

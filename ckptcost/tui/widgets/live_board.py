@@ -1,0 +1,188 @@
+"""The live screen while it measures: state, numbers, traces over one time axis, and lists below. Only what has changed is drawn again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.widgets import Static
+
+from ckptcost.present.chart import Traces
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.stats import Stats
+from ckptcost.tui.widgets.traces import TraceStack
+from ckptcost.views.live import Headline, LiveView, State
+
+MARKS: Final[dict[State, tuple[str, str]]] = {
+    "starting": ("\u25cb", "o"), "armed": ("\u25cb", "o"), "recording": ("\u25cf", "*"), "measuring": ("\u25cf", "*"),
+    "stopping": ("\u25cf", "*"), "settling": ("\u25cf", "*"), "playing": ("\u25b6", ">"), "paused": ("\u2016", "||"),
+    "ended": ("\u25a0", "#"), "failed": ("\u2717", "x"),
+}  # fmt: skip
+_STYLES = {"best": "$text-success bold", "good": "$text-success bold", "warn": "$text-warning bold", "bad": "$text-error bold"}
+LEAST_ROWS: Final = 4
+"""of a trace, with its title: below that nothing can be read off it"""
+LISTS: Final = ("checkpoints", "gpus", "meters", "output")
+
+
+class Traced(TraceStack):
+    """As many traces as have room, the most telling first."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._all = Traces((), (0.0, 1.0))
+        self._turned = 0
+
+    def show_all(self, traces: Traces) -> None:
+        self._all = traces
+        self._choose()
+
+    def turn(self) -> None:
+        self._turned += 1
+        self._choose()
+
+    def on_resize(self, event: Resize) -> None:
+        self._choose()
+
+    def _choose(self) -> None:
+        charts = self._all.charts
+        room = max((self.size.height - 2) // LEAST_ROWS, 1)
+        if not self.size.height or room >= len(charts):
+            self.show(self._all)
+            return
+        first = [next((n for n, chart in enumerate(charts) if chart.y_label == unit), 0) for unit in ("W", "B/s")]
+        order = list(dict.fromkeys([*first, *range(len(charts))]))
+        at = self._turned * room % len(order)
+        self.show(self._all._replace(charts=[charts[n] for n in sorted([*order[at:], *order[:at]][:room])]))
+
+
+class Board(Vertical):
+    """`show` takes a picture; `lists` chooses what stands below the traces."""
+
+    DEFAULT_CSS = """
+    Board #headline { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    Board #numbers { padding: 0 1; }
+    Board #traces { height: 1fr; min-height: 6; }
+    Board #below { height: 9; }
+    Board #below > * { width: 2fr; height: 1fr; display: none; }
+    Board #below > .-on { display: block; }
+    Board #checkpoints { width: 3fr; }
+    Board #below > Rows, Board #below > Note { min-width: 40; }
+    Board #foot { height: auto; max-height: 2; padding: 0 1; color: $text-warning; display: none; }
+    Board #foot.-on { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="board")
+        self._view: LiveView | None = None
+        self._list = "checkpoints"
+        self._shown: dict[str, object] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="headline")
+        yield Stats(id="numbers")
+        yield Traced(id="traces")
+        with Horizontal(id="below"):
+            yield Rows(id="checkpoints", classes="panel -on")
+            yield Rows(id="gpus", classes="panel")
+            yield Rows(id="meters", classes="panel")
+            yield Note(id="output", classes="panel")
+        yield Static(id="foot", markup=False)
+
+    @property
+    def view(self) -> LiveView | None:
+        return self._view
+
+    @property
+    def list(self) -> str:
+        return self._list
+
+    def clear(self) -> None:
+        """Before another source."""
+        self._view = None
+        self._shown = {}
+
+    def show(self, view: LiveView, frozen: bool = False) -> int:
+        """How many widgets were told to draw. While frozen, only the line of the state is."""
+        before, drawn = self._view, 0
+        if before is None or view.headline != before.headline or frozen != self.has_class("-frozen"):
+            self.set_class(frozen, "-frozen")
+            self._headline(view.headline, frozen)
+            drawn += 1
+        if frozen and before is not None:
+            self._view = before._replace(headline=view.headline)
+            return drawn
+        self._view = view
+        if before is None or view.stats != before.stats:
+            self.query_one("#numbers", Stats).show(view.stats)
+            drawn += 1
+        if before is None or view.traces is not before.traces:
+            self.query_one(Traced).show_all(view.traces)
+            drawn += 1
+        drawn += self._lists()
+        if before is None or view.notes != before.notes:
+            foot = self.query_one("#foot", Static)
+            foot.update("; ".join(note.rstrip(".") for note in view.notes))
+            foot.set_class(bool(view.notes), "-on")
+        return drawn
+
+    def _headline(self, head: Headline, frozen: bool) -> None:
+        plain = bool(getattr(self.app, "plain", False))
+        mark = MARKS["paused" if frozen else head.state][plain]
+        word = "DRAWING PAUSED" if frozen else head.word
+        goes_on = "readings go on" if frozen and head.state not in ("ended", "failed") else ""
+        rest = head.detail if self.screen.has_class("-wide") else head.short
+        style = "$text-warning bold" if frozen else _STYLES.get(head.tone, "bold")
+        self.query_one("#headline", Static).update(
+            Content.assemble((f"{mark} {word}", style), "  ", f"{goes_on}  " if goes_on else "", (rest, "$text-muted"))
+        )
+
+    def turn(self) -> None:
+        """Other traces, where not all have room."""
+        self.query_one(Traced).turn()
+
+    def _lists(self) -> int:
+        """Those that are seen, where they are not what they were."""
+        view, drawn = self._view, 0
+        if view is None:
+            return 0
+        for name, grid in (("checkpoints", view.checkpoints), ("gpus", view.gpus), ("meters", view.meters)):
+            rows = self.query_one(f"#{name}", Rows)
+            if rows.has_class("-on") and self._shown.get(name) != grid:
+                self._shown[name] = grid
+                rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+                rows.show(grid)
+                drawn += 1
+        note = self.query_one("#output", Note)
+        output = view.output or (view.no_output,)
+        if note.has_class("-on") and self._shown.get("output") != output:
+            self._shown["output"] = output
+            note.border_title = "Output of the job, last lines"
+            note.show(output)
+            note.call_after_refresh(note.scroll_end, animate=False)
+            drawn += 1
+        return drawn
+
+    def choose(self, name: str) -> None:
+        """One list where there is little room; beside the checkpoints where there is more."""
+        self._list = name
+        self.lay_lists()
+
+    def choose_next(self) -> None:
+        """After the one that is seen: where two stand side by side, after the right one."""
+        among = LISTS[1:] if self.screen.has_class("-wide") else LISTS
+        now = "gpus" if self.screen.has_class("-wide") and self._list == "checkpoints" else self._list
+        self.choose(among[(among.index(now) + 1) % len(among)])
+
+    def lay_lists(self) -> None:
+        wide = self.screen.has_class("-wide")
+        beside = "gpus" if self._list == "checkpoints" else self._list
+        on = {"checkpoints", beside} if wide else {self._list}
+        for each in LISTS:
+            self.query_one(f"#{each}").set_class(each in on, "-on")
+        if self._view is not None:
+            self._headline(self._view.headline, self.has_class("-frozen"))
+            self._lists()

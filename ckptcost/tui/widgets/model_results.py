@@ -1,0 +1,154 @@
+"""The right side of the model: the job in a line, the answer in tiles, the tiers, and below them what there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ckptcost.present.chart import Bars
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.widgets.bars import BarRows
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.stats import Stats
+from ckptcost.views.model import ModelView
+
+PAGES = ("bill", "course", "notes", "save")
+"""where there is no room for all of them; a tall screen always has the last one and turns over the others"""
+METRIC_KEYS = "k kWh  g GPU-h  $ USD  c CO2e  w time"
+
+
+class ModelResults(Container):
+    """Shows a view; classes of the screen (-short, -broad, -drawer) decide what of it is seen."""
+
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    ModelResults { width: 1fr; height: 1fr; }
+    ModelResults #first { width: 1fr; height: auto; }
+    ModelResults #second { width: 1fr; height: 1fr; }
+    ModelResults #subject { height: 1; width: 1fr; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    ModelResults #answer { padding: 0 1; }
+    ModelResults #left-out { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
+    ModelResults #left-out.-nothing, .-short ModelResults #left-out { display: none; }
+    ModelResults #tiers { height: auto; max-height: 15; }
+    ModelResults #about-side, ModelResults #notes-broad, ModelResults .page { display: none; height: 1fr; }
+    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes { display: block; }
+    .-short ModelResults #tiers { max-height: 9; }
+    .-short ModelResults #save { display: none; }
+    .-short ModelResults.-on-save #save { display: block; }
+    .-broad ModelResults { layout: horizontal; }
+    .-broad ModelResults #first { height: 1fr; }
+    .-broad ModelResults #bill, .-broad ModelResults #course { display: block; height: auto; }
+    .-broad ModelResults #notes { display: none; }
+    .-broad ModelResults #notes-broad { display: block; }
+    .-drawer ModelResults #save, .-drawer ModelResults #answer { display: none; }
+    .-drawer ModelResults #bill, .-drawer ModelResults #course, .-drawer ModelResults #notes { display: none; }
+    .-drawer ModelResults #about-side { display: block; }
+    ModelResults.-broken #first, ModelResults.-broken #second > .panel { display: none; }
+    ModelResults.-broken #second > #notes { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="results")
+        self._page = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="first"):
+            yield Static(id="subject", markup=False)
+            yield Stats(id="answer")
+            yield Rows(id="tiers", classes="panel")
+            yield Static(id="left-out", markup=False)
+            yield BarRows(id="save", classes="panel")
+            yield Note(id="notes-broad", classes="panel")
+        with Vertical(id="second"):
+            yield Rows(id="bill", classes="panel page")
+            yield BarRows(id="course", classes="panel page")
+            yield Note(id="notes", classes="panel page")
+            yield Note(id="about-side", classes="panel")
+
+    def on_mount(self) -> None:
+        for table in self.query(Rows):
+            table.styles.padding = 0  # a table has a gutter of its own, and needs every column of the usual size
+
+    # what the screen asks
+
+    @property
+    def page(self) -> str:
+        return self._page if self._page in self._pages else self._pages[0]
+
+    def next_page(self) -> None:
+        self._page = self._pages[(self._pages.index(self.page) + 1) % len(self._pages)]
+        self.turn()
+
+    def turn(self) -> None:
+        """To the page in force, which another size of the screen may have changed."""
+        for each in PAGES:
+            self.set_class(each == self.page, f"-on-{each}")
+        for panel in ("#bill", "#course", "#notes"):
+            titled(self.query_one(panel), below="" if self.screen.has_class("-broad") else "v next view")
+
+    def show(self, view: ModelView) -> None:
+        self.remove_class("-broken")
+        self.query_one("#subject", Static).update(f"{view.desk.title}: {view.subject}", layout=False)
+        self.query_one("#answer", Stats).show(view.stats)
+        self._rows("#tiers", view.grid, METRIC_KEYS)
+        left_out = self.query_one("#left-out", Static)
+        left_out.set_class(not view.grid.note, "-nothing")
+        left_out.update(view.grid.note)
+        self._bars("#save", view.one_save)
+        self._rows("#bill", view.bill)
+        self._bars("#course", view.course)
+        for notes in ("#notes", "#notes-broad"):
+            titled(self.query_one(notes), f"Notes on {view.looked.key}")
+
+    def broken(self, why: str) -> None:
+        """A scenario that cannot be computed: the reason, and nothing else."""
+        self.add_class("-broken")
+        for notes in ("#notes", "#notes-broad"):
+            titled(self.query_one(notes), "No figures")
+        self.notes(((why, "bad"), ("Open another scenario with ^o, or take all changes back with R.", "")))
+
+    def notes(self, lines: Sequence[tuple[str, Tone]]) -> None:
+        for notes in ("#notes", "#notes-broad"):
+            self.query_one(notes, Note).show(lines)
+
+    def about(self, lines: Sequence[tuple[str, Tone]] | Sequence[str], title: str) -> None:
+        """The field that is looked at, beside the drawer."""
+        side = self.query_one("#about-side", Note)
+        side.show(lines)
+        titled(side, title)
+
+    @property
+    def table(self) -> Rows:
+        """The one that has the focus, else that of the tiers."""
+        bill = self.query_one("#bill", Rows)
+        return bill if bill.has_focus else self.query_one("#tiers", Rows)
+
+    # how it works
+
+    @property
+    def _pages(self) -> tuple[str, ...]:
+        return PAGES if self.screen.has_class("-short") else PAGES[:-1]
+
+    def _rows(self, panel: str, grid: Grid, below: str | None = None) -> None:
+        rows = self.query_one(panel, Rows)
+        rows.show(grid)
+        titled(rows, grid.title, below)
+
+    def _bars(self, panel: str, bars: Bars) -> None:
+        shown = self.query_one(panel, BarRows)
+        shown.show(bars._replace(title=""))
+        titled(shown, bars.title)
+
+
+def titled(panel: Widget, title: str | None = None, below: str | None = None) -> None:
+    """A title that stays what it was need not be drawn again."""
+    if title is not None and panel.border_title != title:
+        panel.border_title = Content(title)
+    if below is not None and panel.border_subtitle != below:
+        panel.border_subtitle = Content(below)

@@ -1,0 +1,84 @@
+"""What a probe shows beside its form: numbers, the curve of rates, the rounds, the tiers to compare with, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widget import Widget
+
+from ckptcost.present.chart import Bars, Chart, Stat
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.widgets.bars import BarRows
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.plot import Plot
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.stats import Stats
+
+STATES = ("form", "running", "result")
+PICTURES = ("passes", "tiers", "chart")
+
+
+class ProbePanels(Vertical):
+    """A tall screen has room for the rounds and one picture, a short one for one of the three."""
+
+    SCOPED_CSS: ClassVar[bool] = False  # how tall the screen is decides
+    DEFAULT_CSS = """
+    ProbePanels { width: 1fr; height: 1fr; }
+    ProbePanels > * { display: none; height: 1fr; }
+    ProbePanels.-form #tiers { display: block; }
+    ProbePanels.-running #stats, ProbePanels.-result #stats { display: block; height: auto; padding: 0 1; }
+    ProbePanels.-running #chart, ProbePanels.-running #passes, ProbePanels.-result #words { display: block; }
+    ProbePanels.-result.-passes #passes, ProbePanels.-result.-tiers #tiers, ProbePanels.-result.-chart #chart { display: block; }
+    ProbePanels.-result #passes, ProbePanels.-result #tiers { height: auto; max-height: 12; }
+    ProbePanels.-result #chart { height: 12; }
+    .-short ProbePanels.-result #chart { height: 9; }
+    .-short ProbePanels.-result #passes, .-short ProbePanels.-result #tiers { max-height: 10; }
+    .-tall ProbePanels.-result #passes { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="right")
+        self._turned = 0
+
+    def compose(self) -> Iterable[Widget]:
+        yield Stats(id="stats")
+        yield Plot(id="chart", classes="panel")
+        yield Rows(id="passes", classes="panel")
+        yield BarRows(id="tiers", classes="panel")
+        yield Note(id="words", classes="panel")
+
+    def on_mount(self) -> None:
+        self.query_one("#words").border_title = "What follows"
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one("#passes", Rows)
+
+    def turn(self, state: str, by: int = 0) -> None:
+        """Which panels are seen, and the next picture."""
+        self._turned += by
+        pictures = [name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")]
+        now = pictures[self._turned % len(pictures)]
+        for name in STATES:
+            self.set_class(name == state, f"-{name}")
+        for name in PICTURES:
+            self.set_class(name == now, f"-{name}")
+
+    def show(self, stats: Sequence[Stat], chart: Chart, rows: Grid) -> None:
+        self.query_one("#stats", Stats).show(stats)
+        plot = self.query_one("#chart", Plot)
+        plot.border_title, plot.border_subtitle = Content(chart.title), Content(chart.note)
+        plot.show(chart._replace(title="", note=""))
+        self.rows.border_title, self.rows.border_subtitle = Content(rows.title), Content(rows.note)
+        self.rows.show(rows)
+
+    def compare(self, bars: Bars) -> None:
+        tiers = self.query_one("#tiers", BarRows)
+        tiers.border_title = Content(bars.title)
+        tiers.show(bars._replace(title=""))
+
+    def follow(self, words: Sequence[tuple[str, Tone]]) -> None:
+        self.query_one("#words", Note).show(words)

@@ -1,0 +1,293 @@
+"""The one table of all screens: a head that stays, a cursor, sorting, and as many columns as fit. Rows may be many thousand."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click, Focus, Key, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ckptcost.present.grid import Grid, Row, sorted_by
+from ckptcost.tui.widgets.columns import GUTTER, Fit, fit, head_line, natural_widths, padded, row_line, text_width, wanted
+
+
+class Rows(ScrollView, can_focus=True):
+    """Shows a grid. Enter and a click on the cursor's row choose; the head sorts; Left and Right reach columns that do not fit.
+
+    Enter, Left and Right are not bindings: a screen may declare a command on the same key for its bottom line.
+    """
+
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "up", show=False),
+        Binding("down", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown", "page(1)", "page down", show=False),
+        Binding("home", "edge(False)", "first", show=False),
+        Binding("end", "edge(True)", "last", show=False),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "rows--head", "rows--cursor", "rows--best", "rows--base", "rows--good", "rows--warn", "rows--bad", "rows--muted",
+    }  # fmt: skip
+    DEFAULT_CSS = """
+    Rows { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; }
+    Rows > .rows--head { color: $text-muted; text-style: bold; }
+    Rows > .rows--cursor { background: $panel-lighten-1; }
+    Rows:focus > .rows--cursor { background: $primary 35%; }
+    Rows > .rows--best { color: $text-success; text-style: bold; }
+    Rows > .rows--base { text-style: bold; }
+    Rows > .rows--good { color: $text-success; }
+    Rows > .rows--warn { color: $text-warning; }
+    Rows > .rows--bad { color: $text-error; text-style: bold; }
+    Rows > .rows--muted { color: $text-muted; }
+    """
+
+    class Told(Message):
+        """Of one row."""
+
+        def __init__(self, rows: Rows, key: str) -> None:
+            super().__init__()
+            self.rows, self.key = rows, key
+
+        @property
+        def control(self) -> Rows:
+            return self.rows
+
+    class Moved(Told):
+        """Another row is under the cursor, by a key, a click, or because other rows are shown."""
+
+    class Chosen(Told):
+        """Enter, or a click on the row under the cursor."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._given = Grid()
+        self._shown = Grid()
+        self._natural: list[int] = []
+        self._fit = Fit((), 2, 0)
+        self._fitted_for = 0
+        self._shift = 0
+        self._cursor = 0
+        self._sort: tuple[str, bool] = ("", False)
+        self._just_focused = False
+
+    # what a screen asks
+
+    @property
+    def grid(self) -> Grid:
+        """As it stands on the screen, in the order of its sorting."""
+        return self._shown
+
+    @property
+    def key(self) -> str:
+        """The row under the cursor; empty where there is none."""
+        return self._shown.rows[self._cursor].key if self._shown.rows else ""
+
+    @property
+    def sorting(self) -> tuple[str, bool]:
+        """Column and whether it falls; no column: as it was given."""
+        return self._sort
+
+    def show(self, grid: Grid) -> None:
+        """Another table, or the same with other values: cursor, sorting and place stay where they can."""
+        key, at = self.key, self._cursor
+        self._given = grid
+        if grid.heads != self._shown.heads:
+            self._shift = 0
+        self._natural = natural_widths(grid)
+        self._order()
+        self._cursor = self._place_of(key, at)
+        self.virtual_size = Size(0, len(self._shown.rows) + 1 if self._shown.rows else 1)
+        self._refit()
+        if self.key != key:
+            self.post_message(self.Moved(self, self.key))
+
+    def select(self, key: str) -> None:
+        """Put the cursor on a row."""
+        if self._shown.rows:
+            self._move_to(self._place_of(key, self._cursor))
+
+    def sort(self, head_id: str, down: bool = False) -> None:
+        """By a column; empty: as it was given. The cursor stays on its row."""
+        key = self.key
+        self._sort = (head_id, down)
+        self._order()
+        self._cursor = self._place_of(key, self._cursor)
+        self._reveal()
+        self.refresh()
+
+    def sort_next(self) -> None:
+        """By the next column that is seen, rising and then falling; after the last as it was given."""
+        heads = self._shown.heads
+        seen = [heads[column].id for column, _ in self._fit.places if column < len(heads)]
+        turns = [("", False), *((head_id, down) for head_id in seen for down in (False, True))]
+        at = turns.index(self._sort) if self._sort in turns else 0
+        self.sort(*turns[(at + 1) % len(turns)])
+
+    # keys and mouse
+
+    def action_move(self, by: int) -> None:
+        self._move_to(self._cursor + by)
+
+    def action_page(self, by: int) -> None:
+        self._move_to(self._cursor + by * max(self._lines - 1, 1))
+
+    def action_edge(self, last: bool) -> None:
+        self._move_to(len(self._shown.rows) - 1 if last else 0)
+
+    def on_key(self, event: Key) -> None:
+        if event.key == "enter" and self.key:
+            self.post_message(self.Chosen(self, self.key))
+            event.stop()
+        elif event.key in ("left", "right") and self._slide(1 if event.key == "right" else -1):
+            event.stop()
+
+    def on_focus(self, event: Focus) -> None:
+        self._just_focused = True
+
+    def on_click(self, event: Click) -> None:
+        fresh, self._just_focused = self._just_focused, False
+        at = event.get_content_offset(self)
+        if at is None or not self._shown.rows:
+            return
+        if at.y == 0:
+            self._sort_by_click(at.x)
+            return
+        row = self._top + at.y - 1
+        if row >= len(self._shown.rows):
+            return
+        if row == self._cursor and not fresh:
+            self.post_message(self.Chosen(self, self.key))
+        else:
+            self._move_to(row)
+
+    def _sort_by_click(self, x: int) -> None:
+        edge = GUTTER
+        for column, width in self._fit.places:
+            edge += width + self._fit.gap
+            if x < edge:
+                head_id = self._shown.heads[column].id
+                turn = {(head_id, False): (head_id, True), (head_id, True): ("", False)}
+                self.sort(*turn.get(self._sort, (head_id, False)))
+                return
+
+    def _slide(self, by: int) -> bool:
+        """Show other columns; False where there are none to show."""
+        seen = [column for column, _ in self._fit.places]
+        shift = self._shift
+        while True:
+            if by > 0 and (not self._fit.hidden or (shift > 0 and len(self._shown.heads) - 1 in seen)):
+                return False
+            shift += by
+            if shift < 0 or shift > len(self._shown.heads) - 2:
+                return False
+            found = self._fitted(shift)
+            if [column for column, _ in found.places] != seen or (shift == 0 and by < 0):
+                break
+        self._shift, self._fit = shift, found
+        self.refresh()
+        return True
+
+    # how it works
+
+    @property
+    def _top(self) -> int:
+        return self.scroll_offset.y
+
+    @property
+    def _lines(self) -> int:
+        """Rows that are seen at once."""
+        return max(self.scrollable_content_region.height - 1, 0)
+
+    def _order(self) -> None:
+        head_id, down = self._sort
+        self._shown = sorted_by(self._given, head_id, down) if head_id else self._given
+
+    def _place_of(self, key: str, otherwise: int) -> int:
+        rows = self._shown.rows
+        if not rows:
+            return 0
+        otherwise = min(max(otherwise, 0), len(rows) - 1)
+        if rows[otherwise].key == key:
+            return otherwise
+        return next((at for at, row in enumerate(rows) if row.key == key), otherwise)
+
+    def _move_to(self, place: int) -> None:
+        before, place = self._cursor, min(max(place, 0), max(len(self._shown.rows) - 1, 0))
+        if place == before or not self._shown.rows:
+            return
+        self._cursor = place
+        self._reveal()
+        self.refresh_lines(before + 1)
+        self.refresh_lines(place + 1)
+        self.post_message(self.Moved(self, self.key))
+
+    def _reveal(self) -> None:
+        """Scroll no further than it takes."""
+        if self._lines and not self._top <= self._cursor < self._top + self._lines:
+            self.scroll_to(y=self._cursor if self._cursor < self._top else self._cursor - self._lines + 1, animate=False)
+
+    def _fitted(self, shift: int) -> Fit:
+        return fit(self._shown.heads, self._natural, self.scrollable_content_region.width - GUTTER, shift)
+
+    def _refit(self) -> None:
+        self._fitted_for = self.scrollable_content_region.width
+        if self._shown.heads and self._fitted_for:
+            self._fit = self._fitted(self._shift)
+        self.refresh()
+
+    def on_resize(self, event: Resize) -> None:
+        self._refit()
+        self._reveal()
+
+    def render_line(self, y: int) -> Strip:
+        width, style = self.scrollable_content_region.width, self.rich_style
+        if width != self._fitted_for:  # the scroll bar has come or gone
+            self._refit()
+        if not self._shown.rows:
+            lines = textwrap.wrap(self._shown.empty, max(width - 2, 1))
+            text = f" {lines[y]}" if y < len(lines) else ""
+            return _strip(text, width, self._style("muted"))
+        if y == 0:
+            return _strip(head_line(self._shown.heads, self._fit, width, self._sort, self._plain), width, self._style("head"))
+        at = self._top + y - 1
+        if at >= len(self._shown.rows):
+            return _strip("", width, style)
+        row = self._shown.rows[at]
+        own = self._style(row.tone) if row.tone else style
+        if at == self._cursor:
+            own += Style(bgcolor=self._style("cursor").bgcolor, bold=True if self.has_focus else None)
+        return _strip(self._line(row), width, own)
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"rows--{name}")
+
+    @property
+    def _plain(self) -> bool:
+        return bool(getattr(self.app, "plain", False))
+
+    def _line(self, row: Row) -> str:
+        if any(len(row.cells[column]) > width and not self._shown.heads[column].left for column, width in self._fit.places):
+            self._grow(row)
+        return row_line(row, self._shown.heads, self._fit, self._plain)
+
+    def _grow(self, row: Row) -> None:
+        """A number that was not looked at and is wider than those that were."""
+        heads = self._shown.heads
+        widths = [max(old, wanted(head, text_width(cell))) for head, old, cell in zip(heads, self._natural, row.cells, strict=False)]
+        if widths != self._natural:
+            self._natural = widths
+            self._refit()
+
+
+def _strip(text: str, width: int, style: Style) -> Strip:
+    """One line in one style, exactly as wide as the widget."""
+    text = padded(text, width, left=True) if text.isascii() else text
+    return Strip([Segment(text, style)]).adjust_cell_length(width, style)

@@ -1,0 +1,45 @@
+"""A row of numbers, each with its label and a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.geometry import Size
+
+from ckptcost.present.chart import Stat
+from ckptcost.tui.draw.canvas import Line, Look
+from ckptcost.tui.draw.tiles import draw_tiles, lines_needed
+from ckptcost.tui.widgets.drawn import Drawn
+
+
+class Stats(Drawn):
+    """Tiles that wrap; on a short screen each is one line."""
+
+    DEFAULT_CSS = """
+    Stats { width: 1fr; height: auto; }
+    """
+
+    _stats: tuple[Stat, ...] = ()
+
+    @property
+    def stats(self) -> tuple[Stat, ...]:
+        return self._stats
+
+    def show(self, stats: Sequence[Stat]) -> None:
+        if (new := tuple(stats)) != self._stats:
+            width = self.content_size.width
+            other_height = not self.is_attached or lines_needed(new, width, self._short) != lines_needed(self._stats, width, self._short)
+            self._stats = new
+            self.changed(layout=other_height)
+
+    @property
+    def _short(self) -> bool:
+        """As the class `-short` of the screen, which is set only after the first layout."""
+        tall = next((rows for rows, name in self.app.VERTICAL_BREAKPOINTS or () if name == "-tall"), 0)
+        return self.app.size.height < tall
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return lines_needed(self._stats, width, self._short)
+
+    def drawing(self, width: int, height: int, look: Look) -> list[Line]:
+        return draw_tiles(self._stats, width, height, self._short, look.plain)

@@ -1,0 +1,75 @@
+"""Sources for the live screen whose time a test turns by hand: from live_told import Turned, live_app, small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ckptcost.meters.simulated_plan import Plan
+from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens.live import LiveScreen
+from ckptcost.views.desk import Desk
+from ckptcost.views.live import Actions
+from ckptcost.views.live_machine import Simulated
+from ckptcost.views.live_picture import Status
+
+DESK = Desk(base="small-8b")
+PLAN = Plan(gpus=4, disks=1, first_s=8.0, interval_s=20.0)
+
+
+class Turned(Simulated):
+    """A simulated machine; `now_s` is its clock, and what a real recording would say besides can be put into its mouth."""
+
+    def __init__(self, plan: Plan = PLAN, history_s: float = 45.0, **said: Any) -> None:
+        self.now_s = 0.0
+        super().__init__(DESK, plan, history_s=history_s, threaded=False, clock=lambda: self.now_s)
+        self.said = said
+        self.folder: Path | None = said.get("folder")
+        self.stopped: list[float | None] = []
+        self.marked: list[str] = []
+        self.pumps = 0
+
+    @property
+    def title(self) -> str:
+        return str(self.said.get("title", super().title))
+
+    @property
+    def actions(self) -> Actions:
+        return super().actions._replace(**self.said.get("actions", {}))
+
+    def pump(self, now_s: float | None = None) -> int:
+        self.pumps += 1
+        return super().pump(self.now_s)
+
+    def mark(self, name: str = "") -> str:
+        self.marked.append(name)
+        return "checkpoint by hand 1 begins; mark again when it is over"
+
+    def stop(self, within_s: float | None = None) -> str:
+        self.stopped.append(within_s)
+        return super().stop(within_s) or str(self.said.get("left", ""))
+
+    def busy(self) -> str:
+        return str(self.said.get("busy", ""))
+
+    def _status(self) -> Status:
+        status = super()._status()
+        return status._replace(
+            output=tuple(self.said.get("output", ())), troubles=tuple(self.said.get("troubles", ())), about=str(self.said.get("about", "")),
+            state=self.said.get("state", status.state), kind=self.said.get("kind", status.kind),
+            unwritten=str(self.said.get("unwritten", "")), kill_in_s=float(self.said.get("kill_in_s", "nan")),
+        )  # fmt: skip
+
+
+def small(**more: Any) -> Plan:
+    return replace(PLAN, **more)
+
+
+def live_app(source: Any = None, **more: Any) -> CkptcostApp:
+    """The application on the live screen, which shows `source`."""
+
+    class App(CkptcostApp):
+        MODES = {**CkptcostApp.MODES, "live": lambda: LiveScreen(source)}  # noqa: RUF012
+
+    return App(DESK, start="live", **more)

@@ -1,0 +1,163 @@
+"""The screen of one checkpoint: laid over another, left and right to its neighbours, Escape back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from live_told import DESK
+from screening import SMALL, USUAL, WIDE, screen_text, settled
+from textual.screen import Screen
+from told_meters import Told, at, energy, recorded, said
+
+from ckptcost.jobs.instruments import Instruments
+from ckptcost.jobs.recording import record
+from ckptcost.meters import simulated
+from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.runs import recorder
+from ckptcost.runs.clocks import VirtualClock
+from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens.checkpoint import CheckpointOverLive, CheckpointScreen
+from ckptcost.tui.widgets.bottom import Status
+from ckptcost.tui.widgets.note import Note
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.views.checkpoint import Recording
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> str:
+    """Two asynchronous saves, always under the same name and on the same host."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(recorder, "new_run_id", lambda: "3f9a1b2c00000000")
+    patch.setattr(recorder, "host_name", lambda: "gpu-07")
+    plan = Plan(gpus=2, disks=2, first_s=10.0, interval_s=20.0, asynchronous=True)
+    seen = simulated.find(plan, origin_ns=0)
+    folder = tmp_path_factory.mktemp("kept") / "run"
+    record(Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 42.0))), 42.0, folder)
+    patch.undo()
+    return str(folder)
+
+
+class Under(Screen[None]):
+    """What the screen is laid over."""
+
+
+class App(CkptcostApp):
+    MODES = {**CkptcostApp.MODES, "live": Under}  # noqa: RUF012
+
+
+def app_on(desk=DESK) -> App:
+    return App(desk, start="live")
+
+
+async def opened(pilot, run_: str, which: str, kind=CheckpointScreen) -> CheckpointScreen:
+    screen = kind(run_, which)
+    pilot.app.push_screen(screen)
+    await settled(pilot)
+    return screen
+
+
+def status(app) -> str:
+    return str(app.screen.query_one(Status).content)
+
+
+def test_one_checkpoint_in_three_sizes(drive, snapshot, run):
+    app = app_on()
+
+    async def script(pilot):
+        screen = await opened(pilot, run, "save-1")
+        for size in (WIDE, USUAL, SMALL):
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+            snapshot(app, f"checkpoint_{size[0]}x{size[1]}_normal")
+        text = screen_text(app)
+        assert "save-1, save 1 of 2" in text
+        assert "stall" in text
+        assert "drain" in text
+        assert screen.command_line() == f"ckptcost report {run} && ckptcost compare run:{run} small-8b"
+        assert screen.exported().kind == "measurement"
+
+    drive(app, script, WIDE)
+
+
+def test_neighbours_domains_and_the_way_back(drive, run):
+    app = app_on()
+
+    async def script(pilot):
+        screen = await opened(pilot, run, "2", CheckpointOverLive)
+        assert "[4 Live]" in screen_text(app)
+        assert "save-2, save 2 of 2" in screen_text(app)
+        await pilot.press("right")
+        assert status(app) == "There is none after this one."
+        await pilot.press("left")
+        await settled(pilot)
+        assert "save-1, save 1 of 2" in screen_text(app)
+        await pilot.press("p")
+        assert status(app) == "There is none before this one."
+        energy_rows = screen.query_one("#energy", Rows)
+        assert "GPU, 2 meters" in [row.key for row in energy_rows.grid.rows]
+        await pilot.press("g")
+        await settled(pilot)
+        assert [row.key for row in energy_rows.grid.rows][:2] == ["gpu:0", "gpu:1"]
+        assert screen.table().title == "Measured beside modelled"
+        energy_rows.focus()
+        await pilot.pause()
+        assert screen.table().title == "Energy, measured"
+        screen.change(DESK.edited("cluster.gpu_price", "100 USD/GPU-h"))
+        await settled(pilot)
+        assert any("100 USD/GPU-h" in line for line in screen.query_one("#notes", Note).lines)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert isinstance(app.screen, Under)
+
+    drive(app, script)
+
+
+def test_what_is_small_scrolls(drive, run):
+    app = app_on()
+
+    async def script(pilot):
+        screen = await opened(pilot, run, "1")
+        assert "Instants" not in screen_text(app)
+        for _ in range(20):
+            await pilot.press("down")
+        await settled(pilot)
+        assert "Instants" in screen_text(app)
+        assert screen.query_one("#instants", Rows).grid.rows[0].cells[0] == "begin"
+
+    drive(app, script, SMALL)
+
+
+def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
+    app, recording = app_on(), Recording(run)
+    monkeypatch.setattr("ckptcost.tui.screens.checkpoint.Recording", lambda *_: pytest.fail("it was read already"))
+
+    async def script(pilot):
+        app.push_screen(CheckpointScreen(run, "save-2", recording))
+        await settled(pilot)
+        assert "save-2, save 2 of 2" in screen_text(app)
+
+    drive(app, script)
+
+
+def test_what_is_not_known_and_what_is_not_there(drive, snapshot, run, tmp_path: Path):
+    bare = tmp_path / "bare"
+    recorded(Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=said("begin 5, returned 7", "step_9"), directory=bare)
+    app = app_on()
+
+    async def script(pilot):
+        await opened(pilot, run, "save-9")
+        snapshot(app, "checkpoint_120x36_error")
+        assert "save-9" in status(app)
+        await pilot.press("escape")
+        await settled(pilot)
+        await opened(pilot, str(tmp_path / "none"), "1")
+        assert "none" in status(app)
+        await pilot.press("left", "g", "escape")
+        await settled(pilot)
+        await opened(pilot, str(bare), "step_9")
+        text = screen_text(app)
+        assert "When it was safe is not known: no mark says so." in text
+        assert "safe after" in text
+
+    drive(app, script, USUAL)

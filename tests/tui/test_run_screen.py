@@ -1,0 +1,254 @@
+"""One run on a screen, and the run beside the model."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_runs import LARGE_RUN, SMALL_RUN, simulated_run
+from screening import SMALL, USUAL, screen_text, settled
+from small_runs import recorded
+from textual.widgets import Input
+
+from ckptcost.runs import store
+from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens.against import AgainstScreen
+from ckptcost.tui.screens.calibrate import CalibrateScreen
+from ckptcost.tui.screens.checkpoint import CheckpointScreen
+from ckptcost.tui.screens.run import RunScreen
+from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.traces import TraceStack
+from ckptcost.views import runs_apart
+from ckptcost.views.desk import Desk
+from ckptcost.views.runs import Source
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    base = tmp_path_factory.mktemp("made")
+    simulated_run(base / "large", 100e9, LARGE_RUN)
+    simulated_run(base / "small", 20e9, SMALL_RUN)
+    for number, host in enumerate(("node1", "node2"), start=1):
+        recorded(base / "two", 30, run_id="e" * 32, host=host, count=number)
+    recorded(base / "idle", 20, run_id="a" * 32, saves=())
+    return base
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch, made):
+    monkeypatch.setenv("HOME", str(made))
+
+
+def source_of(path):
+    (kept,) = store.kept_at(path)
+    return Source(str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, 3)
+
+
+def opened(drive, screen, script, size=USUAL, desk=None):
+    async def first(pilot):
+        pilot.app.push_screen(screen)
+        await settled(pilot)
+        return await script(pilot)
+
+    return drive(CkptcostApp(desk or Desk(base="small-8b"), start="runs"), first, size)
+
+
+def rows_of(pilot):
+    return pilot.app.screen.query_one("#table", Rows)
+
+
+@pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36")])
+def test_a_run(made, drive, snapshot, size, name):
+    async def script(pilot):
+        snapshot(pilot.app, f"run_{name}_normal")
+
+    opened(drive, RunScreen(source_of(made / "large")), script, size)
+
+
+@pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36")])
+def test_a_run_without_checkpoints(made, drive, snapshot, size, name):
+    async def script(pilot):
+        snapshot(pilot.app, f"run_{name}_empty")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, RunScreen)
+
+    opened(drive, RunScreen(source_of(made / "idle")), script, size)
+
+
+@pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36")])
+def test_a_run_that_cannot_be_read(drive, snapshot, tmp_path, monkeypatch, size, name):
+    recorded(tmp_path / "job", 12, run_id="a" * 32)
+    file = tmp_path / "job" / "node1.000.jsonl"
+    file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
+
+    async def script(pilot):
+        snapshot(pilot.app, f"run_{name}_error")
+        for key in ("t", "plus", "h", "enter", "E"):
+            await pilot.press(key)
+        await settled(pilot)
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    opened(drive, RunScreen(source_of(tmp_path / "job")), script, size)
+
+
+def test_tables_one_after_another_and_back(made, drive):
+    async def script(pilot):
+        titles = []
+        for _ in range(8):
+            titles.append(rows_of(pilot).grid.title)
+            await pilot.press("t")
+        assert titles[0] == "Checkpoints"
+        assert "What was used" in titles
+        assert len(set(titles)) > 4
+        first = rows_of(pilot).grid.title
+        await pilot.press("t", "B")
+        assert rows_of(pilot).grid.title == first
+
+    opened(drive, RunScreen(source_of(made / "large")), script)
+
+
+def test_zoom_follows_the_checkpoint_under_the_cursor(made, drive):
+    async def script(pilot):
+        stack = pilot.app.screen.query_one(TraceStack)
+        whole = stack.traces.x_range
+        await pilot.press("down")
+        await pilot.pause()
+        assert [rule.label for rule in stack.traces.rules] == [rows_of(pilot).key]
+        await pilot.press("plus", "plus", "plus")
+        begin_s, end_s = stack.traces.x_range
+        assert begin_s < stack.traces.rules[0].at < end_s
+        assert end_s - begin_s < (whole[1] - whole[0]) / 3
+        await pilot.press("right_square_bracket")
+        assert stack.traces.x_range[0] > begin_s
+        await pilot.press("0")
+        assert stack.traces.x_range == whole
+
+    opened(drive, RunScreen(source_of(made / "large")), script)
+
+
+def test_a_checkpoint_opens(made, drive):
+    async def script(pilot):
+        await pilot.press("down", "enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, CheckpointScreen)
+        assert "save-2" in screen_text(pilot.app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, RunScreen)
+        assert rows_of(pilot).key == "save-2"
+
+    opened(drive, RunScreen(source_of(made / "large")), script)
+
+
+def test_hosts_and_where_else_it_leads(made, drive):
+    learned = []
+
+    async def script(pilot):
+        assert "(1 of 2)" in screen_text(pilot.app)
+        await pilot.press("h")
+        await settled(pilot)
+        assert "(2 of 2)" in screen_text(pilot.app)
+        assert pilot.app.screen.command_line().endswith("--host node2")
+        assert len(learned) == 1, "the list is of the first host, as the report is"
+        await pilot.press("m")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, AgainstScreen)
+        assert "(2 of 2)" in screen_text(pilot.app)
+        await pilot.press("h")
+        await settled(pilot)
+        assert "(1 of 2)" in screen_text(pilot.app)
+        await pilot.press("escape", "c")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, CalibrateScreen)
+
+    opened(drive, RunScreen(source_of(made / "two"), learned=learned.append), script)
+
+
+def test_one_host_has_no_next(made, drive):
+    async def script(pilot):
+        assert "next host" not in screen_text(pilot.app)
+        await pilot.press("h")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, RunScreen)
+
+    opened(drive, RunScreen(source_of(made / "large")), script)
+
+
+def test_leaving_a_heavy_run_ends_its_reading(made, drive, monkeypatch):
+    stops = []
+
+    class Endless(runs_apart.Apart):
+        def ask(self, task, *words, weight, stopped=lambda: False):
+            assert weight > runs_apart.SMALL
+            import time
+
+            while not stopped():
+                time.sleep(0.005)
+            stops.append(task)
+            raise runs_apart.GivenUp("given up")
+
+    monkeypatch.setattr("ckptcost.tui.screens.run.READER", Endless())
+    heavy = source_of(made / "large")._replace(bytes=10_000_000)
+
+    async def script(pilot):
+        pilot.app.push_screen(RunScreen(heavy))
+        await pilot.pause(0.05)
+        assert "Reading run 1a49e000, 10 MB" in screen_text(pilot.app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert len(stops) == 1
+        assert "given up" not in screen_text(pilot.app)
+
+    drive(CkptcostApp(Desk(base="small-8b"), start="runs"), script)
+
+
+# beside the model
+
+
+@pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36")])
+def test_against(made, drive, snapshot, size, name):
+    async def script(pilot):
+        snapshot(pilot.app, f"against_{name}_normal")
+
+    opened(drive, AgainstScreen(source_of(made / "large")), script, size)
+
+
+@pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36")])
+def test_against_without_a_checkpoint(made, drive, snapshot, size, name):
+    async def script(pilot):
+        snapshot(pilot.app, f"against_{name}_empty")
+
+    opened(drive, AgainstScreen(source_of(made / "idle")), script, size)
+
+
+def test_another_scenario_is_held_anew(made, drive):
+    async def script(pilot):
+        before = rows_of(pilot).grid.rows[0].cells
+        screen = pilot.app.screen
+        screen.change(screen.desk.edited("checkpoint.size", "50 GB"))
+        await settled(pilot)
+        assert rows_of(pilot).grid.rows[0].cells != before
+        assert "checkpoint.size=50 GB" in screen.command_line()
+        screen.change(screen.desk.edited("checkpoint.size", "nonsense"))
+        await settled(pilot)
+        assert rows_of(pilot).grid.rows == ()
+        assert "nonsense" in screen_text(pilot.app)
+        await pilot.press("t", "h", "s", "R")
+        await settled(pilot)
+        screen.change(screen.desk.without("checkpoint.size"))
+        await settled(pilot)
+        assert rows_of(pilot).grid.rows[0].cells == before
+
+    opened(drive, AgainstScreen(source_of(made / "large")), script)
+
+
+# calibrating, as far as screens lead to it; the rest is in test_calibrate_screen
+
+
+def test_calibrating_from_the_comparison(made, drive):
+    async def script(pilot):
+        await pilot.press("c")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, CalibrateScreen)
+        assert pilot.app.screen.query_one("#id", Input).value == "simulated-storage"
+
+    opened(drive, AgainstScreen(source_of(made / "large")), script)
