@@ -8,11 +8,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 
-.PHONY: demo test check lint types contracts tests torch fmt golden bench schema clean
+.PHONY: demo test check lint types contracts tests torch fmt golden bench schema screenshots clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
-	@if [ -t 1 ]; then printf '\nNext: %s model --help, and docs/quickstart.md. The full-screen view is not part of this version.\n' '$(BIN)/ckptcost'; fi
+	@if [ -t 1 ]; then printf '\nNext: %s opens the screen; docs/quickstart.md\n' '$(BIN)/ckptcost'; fi
 
 test: $(VENV)/.tested
 	@$(MAKE) --no-print-directory tests
@@ -45,6 +45,10 @@ golden: $(VENV)/.tested
 
 schema: $(VENV)/.tested
 	$(BIN)/python -m ckptcost.report.schema_file
+
+# needs Chromium, which turns what the screen draws into pictures
+screenshots: $(VENV)/.tested
+	$(BIN)/python docs/screenshots/take.py
 
 # other energy meters are measured beside this one where they can be installed; without them the tables say why
 bench: $(VENV)/.tested

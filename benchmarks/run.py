@@ -13,6 +13,7 @@ import million
 import one_bill
 import sampler
 import saver_fio
+import screen
 import simulation
 import whole_report
 import window_energy
@@ -25,7 +26,7 @@ BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of resu
 SECTIONS = {
     "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
     "What measuring costs": sampler, "Joules of a window": window_energy, "Writing and reading checkpoints": saver_fio,
-    "What `ckptcost run` costs a job": wrapping,
+    "What `ckptcost run` costs a job": wrapping, "The screen": screen,
 }  # fmt: skip
 QUICK_ROUNDS = 4
 
