@@ -14,6 +14,8 @@ from textual.widgets import Input
 
 from ckptcost.tui.app import CkptcostApp
 
+TURN_S = 0.004
+"""Pilot looks so often whether the application has come to rest; its 0.02 s, twice a key, would be half the time of all these tests"""
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 Script = Callable[[Pilot[None]], Awaitable[Any]]
 
@@ -24,6 +26,8 @@ def still(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(Input, "cursor_blink", False)
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", TURN_S)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", TURN_S / 20)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ async def _open(pilot, name: str) -> None:
 
 
 def _status(pilot) -> str:
-    return str(pilot.app.screen.query_one(Status).render())
+    return pilot.app.screen.query_one(Status).said
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from recorded_runs import LARGE_RUN, SMALL_RUN, simulated_run
-from screening import SMALL, USUAL, screen_text, settled
+from screening import SMALL, USUAL, screen_text, settled, shown
 from small_runs import recorded
 from textual.widgets import Input
 
@@ -190,10 +190,6 @@ def test_a_disk_that_refuses(made, mine, drive):
         await pilot.press("w")
         await settled(pilot)
         assert isinstance(pilot.app.screen, CalibrateScreen)
-        for _ in range(200):  # what is said is drawn a moment later
-            if any(words in screen_text(pilot.app) for words in ("could not be written", "cannot be looked into")):
-                return
-            await pilot.pause(0.02)
-        raise AssertionError(screen_text(pilot.app))
+        await shown(pilot, "could not be written")  # however long the path before it
 
     opened(drive, made, script)

@@ -58,7 +58,7 @@ async def opened(pilot, run_: str, which: str, kind=CheckpointScreen) -> Checkpo
 
 
 def status(app) -> str:
-    return str(app.screen.query_one(Status).content)
+    return app.screen.query_one(Status).said
 
 
 def test_one_checkpoint_in_three_sizes(drive, snapshot, run):

@@ -69,7 +69,7 @@ class Plains(CkptcostApp):
 
 
 def said(app: CkptcostApp) -> str:
-    return str(app.screen.query_one(Status).render())
+    return app.screen.query_one(Status).said
 
 
 def test_every_mode_has_its_key_and_its_place_in_the_bar(drive):

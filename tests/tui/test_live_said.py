@@ -22,7 +22,7 @@ def told_lights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def status(app) -> str:
-    return str(app.screen.query_one(Status).content)
+    return app.screen.query_one(Status).said
 
 
 def test_enter_alone_begins_nothing_and_m_says_where_it_writes(drive, monkeypatch):

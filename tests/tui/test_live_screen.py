@@ -45,7 +45,7 @@ def told_lights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def status(app) -> str:
-    return str(app.screen.query_one(Status).content)
+    return app.screen.query_one(Status).said
 
 
 async def turned(pilot, source: Turned, by_s: float) -> None:

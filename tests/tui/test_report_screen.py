@@ -48,7 +48,7 @@ def _text(pilot) -> str:
 
 
 def _status(pilot) -> str:
-    return str(_screen(pilot).query_one(Status).render())
+    return _screen(pilot).query_one(Status).said
 
 
 def _name(pilot) -> Input:

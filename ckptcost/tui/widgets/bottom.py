@@ -6,6 +6,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
+from ckptcost.present.fit import fit
 from ckptcost.present.grid import Tone
 from ckptcost.tui.commands import EVERYWHERE
 
@@ -42,10 +43,21 @@ class Status(Static):
     Status.-bad { color: $text-error; text-style: bold; }
     """
 
+    said = ""
+    """the whole of it; on the screen folders of paths give way to the reason"""
+
     def show(self, text: str, tone: Tone = "") -> None:
         self.set_classes(f"-{tone}" if tone else "")
-        mark = {"bad": "\u2717 ", "warn": "! "}.get(tone, "")
-        self.update(Content(mark + text), layout=False)  # one line whatever it says
+        self.said = {"bad": "\u2717 ", "warn": "! "}.get(tone, "") + text
+        self.draw()
+
+    def on_resize(self, event: Resize) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        shown = fit(self.said, self.content_size.width) if self.content_size.width else self.said
+        self.tooltip = self.said if shown != self.said else None
+        self.update(Content(shown), layout=False)  # one line whatever it says
 
 
 class Keys(Static):

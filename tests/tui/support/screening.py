@@ -1,11 +1,14 @@
-"""Looking at a screen under test. Tests say: from screening import settled, screen_text."""
+"""Looking at a screen under test. Tests say: from screening import settled, screen_text, shown."""
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 from textual.app import App
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled, WorkerFailed
 
 SMALL, USUAL, WIDE = (80, 24), (120, 36), (200, 50)
 
@@ -21,13 +24,22 @@ def styles_of(app: App[Any], text: str) -> set[str]:
     return {str(segment.style) for strip in app.screen._compositor.render_strips() for segment in strip if text in segment.text}
 
 
+async def shown(pilot: Pilot[Any], text: str, within_s: float = 10.0) -> None:
+    """A text stands on the screen, however long a thread or a timer takes to bring it there."""
+    ends_s = time.monotonic() + within_s
+    while text not in (seen := screen_text(pilot.app)):
+        assert time.monotonic() < ends_s, f"no {text!r} on the screen:\n{seen}"
+        await pilot.pause(0.02)
+
+
 async def settled(pilot: Pilot[Any]) -> None:
     """Everything in the background has ended and is drawn."""
     await pilot.pause()
     for _ in range(20):
-        await pilot.app.workers.wait_for_complete(
-            [worker for worker in pilot.app.workers if not worker.is_finished and worker.name != "_forever"]
-        )
+        with contextlib.suppress(WorkerFailed, WorkerCancelled):  # what failed, the screen says
+            await pilot.app.workers.wait_for_complete(
+                [worker for worker in pilot.app.workers if not worker.is_finished and worker.name != "_forever"]
+            )
         await pilot.pause()
         if all(worker.is_finished for worker in pilot.app.workers):
             break
