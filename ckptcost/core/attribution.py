@@ -236,9 +236,10 @@ def attributed(
     baselines: Mapping[str, Baseline] | None = None,
     places: Mapping[str, Place] | None = None,
     curve: Curve | None = None,
+    only: int | None = None,
 ) -> list[Cost]:
     """Every window in every domain, by window; `since_s` is when recording began. Without a `curve` the range of `extra` has no room for
-    the training step that a drain meets."""
+    the training step that a drain meets. `only`: of one window, by its place; the others are what it overlaps with."""
     known = [[extent(window)] if window.length_s is not None else [] for window in windows]
     pieces = of_each(timeline(known), len(windows))
     drains = [[_stretch(window.phase("drain"))] for window in windows]
@@ -252,6 +253,7 @@ def attributed(
     return [
         _cost(window, name, joules, curve, pieces[n], drained[n], quiet[n], (baselines or {}).get(name), (places or {}).get(name))
         for n, window in enumerate(windows)
+        if only is None or n == only
         for name in names
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import isfinite, nan
@@ -60,8 +61,13 @@ def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mar
     for mark in marks:
         starts = uses.get(mark.window, [])
         if starts:
-            mine[next((place for from_s, place in reversed(starts) if from_s <= mark.t_s), starts[0][1])].append(mark)
+            last = bisect_right(starts, mark.t_s, key=_since_s) - 1  # a name may be used for every save of a run
+            mine[starts[max(last, 0)][1]].append(mark)
     return mine
+
+
+def _since_s(use: tuple[float, int]) -> float:
+    return use[0]
 
 
 def first_s(window: Window) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ TINY: Final = 1e-9
 BEFORE, AFTER, NOT_YET, EMPTY = "before-first-tick", "after-last-tick", "not-yet", "no-readings"
 RESET, WRAPS, IMPLAUSIBLE, STANDS = "reset", "maybe-more-than-one-wrap", "implausible", "stuck"
 """why a number is missing, or less than it seems"""
+_REASONS: Final = ("", RESET, IMPLAUSIBLE, WRAPS)
 
 
 class Gap(NamedTuple):
@@ -125,9 +127,11 @@ class Counter:
             value = low = high = 0.0 * value
         elif coverage <= 0 or value != value:
             value = coverage = math.nan
-        first, stop = np.searchsorted(self.t_s, [begin_s, end_s])
-        count = int(stop - first) if self.tick_s == 0 else int(np.diff(np.searchsorted(self.moves, [first, stop]))[0])
-        resolved_s = float(np.fmax(begin.resolved_s, end.resolved_s))
+        first, stop = self.t_s.searchsorted((begin_s, end_s)).tolist()
+        if self.tick_s != 0:
+            first, stop = self.moves.searchsorted((first, stop)).tolist()
+        count = stop - first
+        resolved_s = max(begin.resolved_s, end.resolved_s) if begin.resolved_s == begin.resolved_s else end.resolved_s
         return Amount(value, low, high, coverage, count, gaps, count < FEW, resolved_s, tuple(reasons))
 
     def edge(self, t_s: float, points: ticks.Ticks | None = None) -> Edge:
@@ -157,18 +161,22 @@ class Counter:
 
     def _near(self, begin_s: float, end_s: float) -> ticks.Ticks:
         """The ticks around both, without those beyond a gap."""
-        first, last, low, high = np.searchsorted(self.t_s, [begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S]).tolist()
+        first, last, low, high = self.t_s.searchsorted((begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S)).tolist()
         start, stop = min(low, first - NEAR), max(high, last + NEAR)
         if len(self.moves):
             # a counter that moves once in minutes: as many moves as an edge is judged by
-            at, until = np.searchsorted(self.moves, [first, last]).tolist()
+            at, until = self.moves.searchsorted((first, last)).tolist()
             start = min(start, int(self.moves[max(at - BESIDE, 0)]) - 1)
             stop = max(stop, int(self.moves[min(until + BESIDE, len(self.moves) - 1)]) + 1)
         piece = bisect.bisect_right(self.gaps, begin_s, key=_begin)
         start = max(start, self.breaks[piece - 1] if piece else 0)
         stop = min(stop, self.breaks[piece]) if piece < len(self.breaks) else stop
-        cut = slice(start, stop)
-        return ticks.found(self.t_s[cut], self.took_s[cut], self.total[cut], tick_s=self.tick_s, near_s=(begin_s + end_s) / 2.0)
+        stop = min(stop, len(self.t_s))
+        return ticks.found_in(self._polls, self.took_s, start, stop, tick_s=self.tick_s, near_s=(begin_s + end_s) / 2.0)
+
+    @cached_property
+    def _polls(self) -> ticks.Polls:
+        return ticks.polls(self.t_s, self.took_s, self.total)
 
 
 def _begin(gap: Gap) -> float:
@@ -193,7 +201,7 @@ def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
 def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
     """The total at `t_s` between two ticks; outside them no number, only the side that the counter itself bounds."""
     count = len(points.t_s)
-    spacing_s = points.period_s if points.kind == "lattice" or count < 2 else float(np.median(np.diff(points.t_s)))
+    spacing_s = points.period_s if points.kind == "lattice" or count < 2 else ticks.median(points.t_s[1:] - points.t_s[:-1])
     if t_s < points.high_s[0]:
         first = float(points.total[0])
         return Edge(math.nan, first - counter.most_per_s * (float(points.high_s[0]) - t_s), first, spacing_s, BEFORE)
@@ -203,7 +211,7 @@ def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
         stands = asked_s > STUCK * spacing_s or (count < 2 and asked_s > 0)
         reason = STANDS if stands else NOT_YET if since_s <= spacing_s else AFTER
         return Edge(math.nan, last, last + counter.most_per_s * since_s, spacing_s, reason)
-    after = int(np.searchsorted(points.t_s, t_s, side="right"))
+    after = int(points.t_s.searchsorted(t_s, side="right"))
     cut = slice(max(after - 4, 0), after + 4)
     near = _Near(*(part[cut].tolist() for part in points[:4]))
     here = min(max(after - 1 - cut.start, 0), len(near.at) - 2)
@@ -275,12 +283,12 @@ def _roughness(points: ticks.Ticks) -> float:
     """How much power scatters from tick to tick: where the means of ticks do, power within a tick does so too, and a walk with
     independent steps strays from the line by this times the square root of f*(1-f). What the ticks' own times add is taken off.
     """
-    span_s = np.maximum(np.diff(points.t_s), TINY)
-    power = np.diff(points.total) / span_s
+    span_s = np.maximum(points.t_s[1:] - points.t_s[:-1], TINY)
+    power = (points.total[1:] - points.total[:-1]) / span_s
     if len(power) < FEW:
         return 0.0
-    seen = float(np.median(np.abs(power[2:] - 2.0 * power[1:-1] + power[:-2]))) / ticks.MEDIAN_OF_SECOND
-    timing = float(np.median(power) / np.median(span_s) * np.median(points.high_s - points.low_s)) / math.sqrt(12.0)
+    seen = ticks.median(np.abs(power[2:] - 2.0 * power[1:-1] + power[:-2])) / ticks.MEDIAN_OF_SECOND
+    timing = ticks.median(power) / ticks.median(span_s) * ticks.median(points.high_s - points.low_s) / math.sqrt(12.0)
     return math.sqrt(max(seen * seen - 10.0 / 3.0 * timing * timing, 0.0))
 
 
@@ -308,7 +316,7 @@ def unwrapped(
         more = np.where(fell, more + wraps_at, more)
     bad = more < 0
     moved = more != 0
-    reasons = np.where(bad, RESET, "")
+    codes = np.where(bad, 1, 0)  # places in _REASONS: texts take numpy ten times as long
     count = np.arange(len(t_s))
     # the tick before the one that is seen now came after the reading before the one that first saw it
     earlier = np.maximum.accumulate(np.where(moved, count, 0))[np.maximum(count - 1, 0)]
@@ -316,13 +324,14 @@ def unwrapped(
         first_s = 0.0 if tick_s == 0 else 1.5 * tick_s if tick_s else 1.0
         since_s = np.where(earlier > 0, t_s[np.maximum(earlier - 1, 0)], t_s[:1] - first_s)
         room = most_per_s * (t_s + took_s - since_s)
-        reasons = np.where(~bad & (more > room), np.where(fell, RESET, IMPLAUSIBLE), reasons)
+        codes = np.where(~bad & (more > room), np.where(fell, 1, 2), codes)
         if wraps_at:
-            reasons = np.where((reasons == "") & (more + wraps_at <= room) & (count > 0), WRAPS, reasons)
-        bad = reasons != ""
+            codes = np.where((codes == 0) & (more + wraps_at <= room) & (count > 0), 3, codes)
+        bad = codes != 0
     breaks = np.flatnonzero(bad)
     since = breaks - 1 if tick_s == 0 else earlier[breaks]
-    gaps = tuple(Gap(*gap) for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons[breaks].tolist(), strict=True))
+    reasons = [_REASONS[code] for code in codes[breaks].tolist()]
+    gaps = tuple(Gap(*gap) for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons, strict=True))
     moves = np.flatnonzero(moved)
     return Counter(
         t_s, took_s, np.cumsum(np.where(bad, 0.0, more)), moves, gaps, tuple(breaks.tolist()), *_stuck(t_s, moves, more, tick_s),
@@ -334,13 +343,16 @@ def _stuck(t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | N
     """Where a counter stood still for much longer than it does between its moves: without catching up in the move after, and with."""
     if tick_s == 0 or len(moves) < FEW:
         return (), ()
-    usual_s = float(np.median(np.diff(t_s[moves])[:: 1 + len(moves) // 4096]))
-    since, until = t_s[moves], t_s[np.append(moves[1:], len(t_s)) - 1]
-    counted = np.append(more[moves[1:]], 0.0)
-    usual_per_s = float(np.median(more[moves])) / max(usual_s, TINY)
+    since, counted = t_s[moves], np.zeros(len(moves))
+    usual_s = ticks.median((since[1:] - since[:-1])[:: 1 + len(moves) // 4096])
+    until = np.empty(len(moves))
+    until[:-1], until[-1] = t_s[moves[1:] - 1], t_s[-1]
+    grown = more[moves]
+    counted[:-1] = grown[1:]
+    usual_per_s = ticks.median(grown) / max(usual_s, TINY)
     still, lost = until - since > STUCK * usual_s, counted < CAUGHT_UP * usual_per_s * (until - since)
     never, later = (
-        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in np.flatnonzero(which)) for which in (still & lost, still & ~lost)
+        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in which.nonzero()[0]) for which in (still & lost, still & ~lost)
     )
     return never, later
 

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 MOST_PER_S: Final[Mapping[Quantity, float]] = {"busy_s": 2.0, "queue_s": 65_536.0}
 """A wrapped counter is believed up to here: one disk is busy once, and one NVMe queue holds so many. Beyond it was a reset."""
 MOST_BINS: Final = 1_000_000
+_ROUNDED_S: Final = 1e-3
+"""more than sums of times are ever rounded by"""
 _SHOWN: Final[tuple[Quantity, ...]] = ("queue_s", "busy_s", "written_bytes", "read_bytes", "writes")
 
 
@@ -138,9 +140,14 @@ def _per_s(of: Growth | None, begins: Floats, ends: Floats) -> Floats:
     return np.where(whole & (known_s > 0), grown / np.where(known_s > 0, known_s, 1.0), nan)
 
 
+def _between(t_s: Floats, begin_s: float, end_s: float) -> slice:
+    """Which of these times, which are in order, lie there: a window looks at its own readings, not at those of the whole run."""
+    return slice(int(t_s.searchsorted(begin_s)), int(t_s.searchsorted(end_s, side="right")))
+
+
 def _step_s(grown: Mapping[Quantity, Growth], begin_s: float, end_s: float) -> float:
     """How far readings lie apart in the window, typically: a peak over less would be invented."""
-    inside = [of.t_s[(of.t_s >= begin_s) & (of.t_s <= end_s)] for of in grown.values()]
+    inside = [of.t_s[_between(of.t_s, begin_s, end_s)] for of in grown.values()]
     return max((float(np.median(np.diff(t_s))) for t_s in inside if len(t_s) > 1), default=end_s - begin_s)
 
 
@@ -150,24 +157,38 @@ def _peak(of: Growth | None, begin_s: float, end_s: float, width_s: float) -> fl
     if of is None or width_s <= 0:
         return nan
     last_s = max(end_s - width_s, begin_s)  # a stretch as wide as the window, which rounding may put before its begin
-    begins = np.concatenate([[begin_s, last_s], of.t_s, of.t_s - width_s])
+    until = of.t_s[_between(of.t_s, begin_s + width_s - _ROUNDED_S, last_s + width_s + _ROUNDED_S)]
+    begins = np.concatenate([[begin_s, last_s], of.t_s[_between(of.t_s, begin_s, last_s)], until - width_s])
     begins = begins[(begins >= begin_s) & (begins <= last_s)]
     rates = _per_s(of, begins, np.minimum(begins + width_s, end_s))
     known = rates[np.isfinite(rates)]
     return float(np.max(known)) if len(known) else nan
 
 
-def _most(of: Series | None, begin_s: float, end_s: float) -> float:
-    """The largest reading of a gauge."""
-    if of is None:
-        return nan
-    inside = of.value[(of.t_s >= begin_s) & (of.t_s <= end_s) & np.isfinite(of.value)]
-    return float(np.max(inside)) if len(inside) else nan
+class Counted(NamedTuple):
+    """A disk's readings, looked over once: for `over`, of as many windows as there are."""
+
+    grown: Mapping[Quantity, Growth]
+    asked_s: Floats
+    """when the requests under way were known ..."""
+    in_flight: Floats
+    """... and how many they were"""
+
+
+def counted(readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float] | None = None) -> Counted:
+    """From series to what they count."""
+    asked_s, in_flight = np.empty(0), np.empty(0)
+    if (of := readings.get("in_flight")) is not None:
+        known = np.isfinite(of.value)
+        order = np.argsort(of.t_s[known], kind="stable")
+        asked_s, in_flight = of.t_s[known][order], of.value[known][order]
+    return Counted(_grown(readings, wraps_at or {}), asked_s, in_flight)
 
 
 def over(
-    readings: Mapping[Quantity, Series], begin_s: float, end_s: float, bin_s: float = 1.0, wraps_at: Mapping[Quantity, float] | None = None
-) -> Queue:
+    readings: Mapping[Quantity, Series] | Counted, begin_s: float, end_s: float, bin_s: float = 1.0,
+    wraps_at: Mapping[Quantity, float] | None = None,
+) -> Queue:  # fmt: skip
     """A disk's counters over a window; peaks over `bin_s`, or over the readings' own distance where that is longer.
 
     >>> from ckptcost.core.channels import series
@@ -176,7 +197,8 @@ def over(
     >>> seen.mean_depth, seen.writes, seen.wait_s, seen.peak_depth, seen.peak_over_s
     (20.0, 2000.0, 0.02, 20.0, 2.0)
     """
-    grown = _grown(readings, wraps_at or {})
+    disk = readings if isinstance(readings, Counted) else counted(readings, wraps_at)
+    grown, in_flight = disk.grown, disk.in_flight[_between(disk.asked_s, begin_s, end_s)]
     length_s = max(end_s - begin_s, 0.0)
     width_s = min(max(bin_s, _step_s(grown, begin_s, end_s)), length_s)
     known_s = [float(of.over(begin_s, end_s)[1]) for of in grown.values()] if length_s > 0 else []
@@ -198,7 +220,7 @@ def over(
         peak_over_s=width_s,
         mean_depth=rate("queue_s"),
         peak_depth=peak("queue_s"),
-        most_in_flight=_most(readings.get("in_flight"), begin_s, end_s),
+        most_in_flight=float(np.max(in_flight)) if len(in_flight) else nan,
         busy=rate("busy_s"),
         written_bytes=total("written_bytes"),
         write_bytes_per_s=rate("written_bytes"),

@@ -188,13 +188,17 @@ def chosen(channels: Sequence[Channel], has_value: Sequence[bool], boundary: Bou
             left[place] = LeftOut(place, "INSIDE", inside)
     answer = {(channel.kind_of_domain, _number(channel)) for channel in kept.values()}
     silent = {(channels[place].kind_of_domain, _number(channels[place])) for place, out in left.items() if out.why == "NO_VALUE"} - answer
+    by_kinds: dict[str, list[int]] = {}
+    for place, channel in kept.items():
+        by_kinds.setdefault(channel.kind_of_domain, []).append(place)
     # the widest covering first, so that of two which cover each other one stays
     for place in sorted(kept, key=lambda place: (-len(_covers(kept[place])), place)):
-        covers = _covers(kept[place])
-        for other, channel in kept.items():
+        if place in left:
+            continue
+        for other in (other for kind in _covers(kept[place]) for other in by_kinds.get(kind, ())):
             # a processor whose own module is silent is not in another one; GPUs are not numbered like modules
-            alone = channel.kind_of_domain != "gpu" and (kept[place].kind_of_domain, _number(channel)) in silent
-            if place not in left and other not in left and other != place and channel.kind_of_domain in covers and not alone:
+            kind, number = kept[other].kind_of_domain, _number(kept[other])
+            if other not in left and other != place and not (kind != "gpu" and (kept[place].kind_of_domain, number) in silent):
                 left[other] = LeftOut(other, "COVERED", place)
     return Chosen(tuple(place for place in kept if place not in left), tuple(wholes), tuple(left[place] for place in sorted(left)))
 

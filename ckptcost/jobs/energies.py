@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,6 +26,10 @@ SEEN = 2.5
 Floats = NDArray[np.float64]
 
 
+def at_once() -> None:
+    """Nobody waits meanwhile."""
+
+
 class Source(NamedTuple):
     """A domain and the channel whose joules stand for it."""
 
@@ -47,8 +51,9 @@ class Doubts(NamedTuple):
 class Energies:
     """The domains of one node: `parts` add up, `wholes` contain them, `details` lie inside."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, node: Node, breathe: Callable[[], None] = at_once) -> None:
+        """`breathe` is called between amounts, each of which takes up to 2 ms: for a thread that others wait for."""
+        self.node, self._breathe = node, breathe
         self.channels: Sequence[Channel] = node.channels
         self._series: dict[int, Series] = {}
         self._counters: dict[int, Counter] = {}
@@ -63,7 +68,7 @@ class Energies:
 
     @cached_property
     def chosen(self) -> Chosen:
-        return chosen(self.channels, [bool(np.isfinite(self.series(n).value).any()) for n in range(len(self.channels))])
+        return chosen(self.channels, [self.node.answered(channel) for channel in self.channels])
 
     @cached_property
     def silent(self) -> list[int]:
@@ -104,6 +109,7 @@ class Energies:
 
     def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
         """What it took from one instant to another."""
+        self._breathe()
         return self.of(self.sources[domain].place, begin_s, end_s)
 
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:

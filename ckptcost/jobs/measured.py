@@ -177,7 +177,8 @@ def _stored(energies: Energies, windows: Sequence[Window], begin_s: float, end_s
     """Every disk in the whole time and in every window; partitions and mapped devices lie inside others and are left out."""
     disks = [d for kind in ("disk", "mount") for d in energies.domains(kind, "written_bytes") if _adds_up(energies, d)]
     spans = [("", begin_s, end_s)] + [(w.name, w.begin_s, w.end_s) for w in windows if w.begin_s is not None and w.end_s is not None]
-    return [Stored(name, disk, depth.over(energies.readings(disk), since_s, until_s)) for disk in disks for name, since_s, until_s in spans]
+    counted = [(disk, depth.counted(energies.readings(disk))) for disk in disks]
+    return [Stored(name, disk, depth.over(seen, since_s, until_s)) for disk, seen in counted for name, since_s, until_s in spans]
 
 
 def _adds_up(energies: Energies, domain: str) -> bool:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ckptcost.core.channels import Channel, Mark, Series
 from ckptcost.errors import InputError, UnknownName
+from ckptcost.runs.columns import Columns
 from ckptcost.runs.header import Header
-from ckptcost.runs.tables import Key, Table, joined, key_of
+from ckptcost.runs.tables import Key, Table, key_of
 
 
 class RunEvent(NamedTuple):
@@ -59,14 +60,25 @@ class Node:
     channels: tuple[Channel, ...]
     """as the newest header has them"""
     periods_s: Mapping[Key, float] = field(default_factory=dict)
+    _columns: Columns | None = field(default=None, init=False, repr=False, compare=False)
+    """of the tables as they are; other tables, or another origin, have others"""
+
+    def columns(self, channel: Channel) -> Columns:
+        """Where its readings are."""
+        columns = self._columns
+        if columns is None or columns.tables is not self.tables or columns.origin_ns != self.origin_ns:
+            columns = self._columns = Columns(self.tables, self.origin_ns)
+        if not columns.has(channel):
+            raise UnknownName("channel", channel.name, [c.name for c in self.channels], where=self.host)
+        return columns
 
     def series(self, channel: Channel) -> Series:
         """All readings of it, by time, in seconds since the run began."""
-        key = key_of(channel)
-        found = [(table, i, ahead_ns) for table, ahead_ns in self.tables for i, other in enumerate(table.channels) if key_of(other) == key]
-        if not found:
-            raise UnknownName("channel", channel.name, [c.name for c in self.channels], where=self.host)
-        return joined(found, self.origin_ns)
+        return self.columns(channel).series(channel)
+
+    def answered(self, channel: Channel) -> bool:
+        """Whether there is a number among them: quicker than to look at all of them."""
+        return self.columns(channel).answered(channel)
 
     def period_s(self, channel: Channel) -> float | None:
         """How often its source renewed it, as measured; else as published; None if neither is known."""

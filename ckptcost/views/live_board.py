@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from math import nan
 from typing import NamedTuple
 
-from ckptcost.core.channels import Channel
+from ckptcost.core.channels import Mark
 from ckptcost.core.contents import first_s
 from ckptcost.core.windows import Window
+from ckptcost.jobs.energies import at_once
 from ckptcost.jobs.recording import MARGIN_S
 from ckptcost.meters.base import Absence
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S
 from ckptcost.runs.run import Run
-from ckptcost.runs.tables import Key, Table, key_of
+from ckptcost.runs.tables import Table
 from ckptcost.views.desk import Desk
 from ckptcost.views.live_book import BEFORE_S
 from ckptcost.views.live_intake import Intake
-from ckptcost.views.live_ring import Frame, run_of
+from ckptcost.views.live_ring import Frame, Record, run_of
 from ckptcost.views.live_tally import Seen, Tally, evaluated
 
 Tables = Callable[[int, int], "list[tuple[Table, int]]"]
@@ -35,7 +36,12 @@ class Task(NamedTuple):
 
     number: int
     window: Window
-    run: Run
+    frame: Frame
+    marks: Sequence[Mark]
+    closed: list[tuple[Table, int]]
+    fresh: Sequence[Record]
+    """what has come last, in no table yet"""
+    duration_s: float
     since_s: float
     from_ns: int
     to_ns: int
@@ -67,8 +73,8 @@ class LiveBoard(Intake):
         """The scenario that counts from now on; `work` does it."""
         self._desk = desk
 
-    def work(self) -> bool:
-        """One piece of what takes its time; False: there was nothing to do. From one thread."""
+    def work(self, breathe: Callable[[], None] = at_once) -> bool:
+        """One piece of what takes its time; False: there was nothing to do. From one thread, which may rest when `breathe` is called."""
         if self._reprice():
             return True
         task = self._next()
@@ -77,11 +83,7 @@ class LiveBoard(Intake):
         key = (task.window.label, round(first_s(task.window), 3))
         seen = self._known.get(key)
         if seen is None or seen.told != task.window:
-            run = task.run
-            if self._tables is not None:
-                node = run.node()
-                node.tables = tuple(self._tables(task.from_ns, task.to_ns))
-            seen = evaluated(run, task.window, self.idle, task.since_s)
+            seen = evaluated(self._run(task), task.window, self.idle, task.since_s, breathe)
             if seen is not None and self._tables is not None:
                 self._known[key] = seen
         with self.lock:
@@ -124,19 +126,25 @@ class LiveBoard(Intake):
             to_s = entry.last_s + _AFTER_S
             marks = self.book.of_slice(from_s, to_s)
             from_ns, to_ns = (self._origin_ns + round(at_s * S) for at_s in (from_s, to_s))
-            tables = [] if self._tables is not None else self.ring.taken(from_ns, to_ns)  # a tape is read without the lock
-            run = run_of(self._frame(), tables or [(Table(channels), 0) for channels in self.ring.slots], marks, self.last_s)
-            return Task(entry.number, entry.window, run, max(self.first_s, 0.0), from_ns, to_ns)
+            closed, fresh = ([], []) if self._tables is not None else self.ring.held(from_ns, to_ns)
+            since_s = max(self.first_s, 0.0)
+            return Task(entry.number, entry.window, self._frame(), marks, closed, fresh, self.last_s, since_s, from_ns, to_ns)
+
+    def _run(self, task: Task) -> Run:
+        """Without the lock: a tape is read, and of hundreds of GPUs tables take a while."""
+        if self._tables is None:
+            tables = self.ring.tables_of(task.closed, task.fresh) or [(Table(channels), 0) for channels in self.ring.slots]
+        else:
+            tables = self._tables(task.from_ns, task.to_ns)
+        return run_of(task.frame, tables, task.marks, task.duration_s)
 
     def _frame(self) -> Frame:
-        newest: dict[Key, Channel] = {}
-        for header in self.headers:
-            newest |= {key_of(channel): channel for meter in header.meters for channel in meter.channels}
         run_id = self.headers[-1].run if self.headers else ""
         assert self._origin_ns is not None
         headers = tuple(self.headers[-1:])
         return Frame(
-            run_id, self.host, headers, self._origin_ns, tuple(newest.values()), dict(self._periods), self.simulated, tuple(self._pairs)
+            run_id, self.host, headers, self._origin_ns, tuple(self.newest.values()), dict(self._periods), self.simulated,
+            tuple(self._pairs),
         )  # fmt: skip
 
     def readings(self, begin_s: float, end_s: float) -> list[tuple[Table, int]]:

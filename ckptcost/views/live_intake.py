@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ckptcost.core.channels import Mark
+from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import chosen
 from ckptcost.jobs.recording import ASKED
 from ckptcost.runs.clocks import S
@@ -58,6 +58,8 @@ class Intake:
         self.events: deque[Happened] = deque(maxlen=_EVENTS_KEPT)
         self.lost: dict[str, Happened] = {}
         self.headers: list[Header] = []
+        self.newest: dict[Key, Channel] = {}
+        """channels as the newest header has them"""
         self.records = 0
         self.first_s = self.last_s = self._tick_s = -1.0
         self._asked_s: list[float] = []
@@ -111,6 +113,7 @@ class Intake:
         self._parts[name] = _Part(header, slots, ahead_ns)
         if header.meters:
             self.headers.append(header)
+            self.newest |= {key_of(channel): channel for meter in header.meters for channel in meter.channels}
             known = {place for place, _ in self._unsaid} | {place for place, _ in self._said}
             self._unsaid += [(s, n) for s in dict.fromkeys(slots) if s not in known for n in range(len(self.ring.slots[s]))]
         self._learn(header, header.periods_s)

@@ -94,9 +94,15 @@ class Ring:
 
     def taken(self, begin_ns: int, end_ns: int) -> list[tuple[Table, int]]:
         """Tables of all that lies in there and a little around; nothing of them changes any more."""
+        return self.tables_of(*self.held(begin_ns, end_ns))
+
+    def held(self, begin_ns: int, end_ns: int) -> tuple[list[tuple[Table, int]], list[Record]]:
+        """The same at once, for who holds the lock: `tables_of` makes tables of it without."""
         found = [chunk for chunk in self._closed if chunk.end_ns >= begin_ns and chunk.begin_ns <= end_ns]
-        tables = [(table, 0) for chunk in found for table in chunk.tables.values()]
-        return tables + [(table, 0) for table in _chunk(self._open, self.slots).tables.values()]
+        return [(table, 0) for chunk in found for table in chunk.tables.values()], self._open.copy()
+
+    def tables_of(self, closed: list[tuple[Table, int]], fresh: Sequence[Record]) -> list[tuple[Table, int]]:
+        return closed + [(table, 0) for table in _chunk(fresh, self.slots).tables.values()]
 
 
 def _chunk(records: Sequence[Record], slots: Sequence[tuple[Channel, ...]]) -> _Chunk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan, nan
 from types import SimpleNamespace
 from typing import NamedTuple, cast
@@ -16,7 +16,7 @@ from ckptcost.core.reconcile import Energy, total, unknown
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.drains import saves_of
-from ckptcost.jobs.energies import Energies, Source
+from ckptcost.jobs.energies import Energies, Source, at_once
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import MeasuredBill, bill_of_load, bill_of_save, load_end_s
 from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
@@ -55,10 +55,12 @@ class Seen(NamedTuple):
     idle: Idle | None
 
 
-def evaluated(run: Run, window: Window, idle: Idle | None, since_s: float) -> Seen | None:
-    """One checkpoint from a piece of its run that reaches from some time before it to some time after."""
+def evaluated(
+    run: Run, window: Window, idle: Idle | None, since_s: float, breathe: Callable[[], None] = at_once
+) -> Seen | None:  # fmt: skip
+    """One checkpoint from a piece of its run that reaches from some time before it to some time after. `breathe`: between channels."""
     node = run.node()
-    energies = Energies(node)
+    energies = Energies(node, breathe)
     told = saves_of(run, energies)
     found = next(
         (n for n, w in enumerate(told.windows) if w.label == window.label and abs(first_s(w) - first_s(window)) < 1e-3), None
@@ -71,9 +73,9 @@ def evaluated(run: Run, window: Window, idle: Idle | None, since_s: float) -> Se
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
     names = [*energies.parts, *wholes]
     costs = attributed(
-        told.windows, names, energies.joules, since_s, None if idle is None else idle.domains, places, energies.curve
+        told.windows, names, energies.joules, since_s, None if idle is None else idle.domains, places, energies.curve, found
     )  # fmt: skip
-    mine = {cost.domain: cost for cost in costs if cost.window == one.name}
+    mine = {cost.domain: cost for cost in costs}
     absolute = total(mine[domain].absolute for domain in energies.parts) if energies.parts else unknown("NO_PARTS")
     return _reduced(window, one, told.contents[found], absolute, energies, mine, wholes, idle)
 
