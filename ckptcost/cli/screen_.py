@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -42,6 +43,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """What is made on the way to the first frame, a hundred thousand objects, stays to the end: looking through them for garbage costs a
+    twentieth of that way. The application takes the collector up again after the frame, and spares it those objects for good."""
+    gc.disable()
+    try:
+        _numpy_alone()
+        return _run(options)
+    finally:
+        gc.enable()
+
+
+def _numpy_alone() -> None:
+    """Numpy's linear algebra starts a thread for every core, and each of them spins for a while, beside the start or in its way. The
+    screen multiplies no large matrices. What it starts itself may: for them nothing is said."""
+    name = "OPENBLAS_NUM_THREADS"
+    if name not in os.environ:
+        os.environ[name] = "1"
+        import numpy  # noqa: F401
+
+        del os.environ[name]
+
+
+def _run(options: argparse.Namespace) -> int:
     from ckptcost.errors import OutputError
     from ckptcost.tui import state
 
@@ -117,6 +140,7 @@ def _in_browser() -> bool:
 def _served(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError, MeterUnavailable
 
+    gc.enable()  # the server goes on for hours, and is no screen itself
     if not 1024 <= options.serve <= 65535:
         raise InputError("expected a port from 1024 to 65535", where="--serve")
     try:

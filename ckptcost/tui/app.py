@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -66,8 +67,23 @@ class CkptcostApp(Modes):
             self.notify(self.remembered.problem, severity="warning", markup=False)
         if self._welcome:
             self._greet()
+        self.call_after_refresh(self._painted)
+
+    def _painted(self) -> None:
+        """After the first frame, which nothing else holds up: see `cli.screen_` for the collector."""
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         if self._look:
             self._look_at_the_machine()
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Before there is a screen, a theme is colours and nothing else: the first widgets bring the style sheets to be read with them, and
+        now they would be read twice."""
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:
+            self.stylesheet.set_variables(self.get_css_variables())
 
     def _greet(self) -> None:
         from ckptcost.tui.modals.welcome import Welcome

@@ -29,6 +29,8 @@ SCREENS = {
 
 def built(module: str, name: str) -> Screen[Any]:
     screen: Screen[Any] = getattr(import_module(f"ckptcost.tui.screens.{module}"), name)()
+    # its style sheets are still to be read, with the colours of now; or else everybody's would be read anew, as after a change of theme
+    screen._css_update_count = screen.app._css_update_count
     return screen
 
 

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ckptcost import answers
 from ckptcost.api import answer, files_of
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
-from ckptcost.jobs.pareto import Front, Option, option_of, pareto
 from ckptcost.report.build import build
-from ckptcost.report.study import Study
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
 from ckptcost.views.tiers_amounts import amounts_of
 
 if TYPE_CHECKING:
+    from ckptcost.jobs.pareto import Front, Option
     from ckptcost.report.document import Report
+    from ckptcost.report.study import Study
 
 Shown = Literal["best", "asked", "save"]
 """the run at each tier's best interval, the run at the interval in force, or one save"""
@@ -115,6 +114,8 @@ def objective_of(desk: Desk) -> str:
 
 def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
     """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
+    from ckptcost.jobs.pareto import pareto
+
     desk, own_interval = with_interval(scenario_of(desk), objective)
     layers, entries = desk.layers(), []
     for tier in desk.tiers_shown():
@@ -128,6 +129,8 @@ def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: Fa
 
 @np.errstate(over="ignore")
 def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
+    from ckptcost.jobs.pareto import option_of
+
     try:
         resolved = one_of(desk.catalog, layers, tier or None)
         two_tiers_at_most(resolved.scenario)
@@ -188,6 +191,8 @@ def command(weighed: Weighed, shown: Shown) -> str:
 
 def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
     """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in force; None where there is none."""
+    from ckptcost import answers
+
     desk, layers = weighed.desk, weighed.desk.layers()
     if shown != "best":
         able = [entry.tier for entry in weighed.entries if entry.asked is not None]

@@ -9,7 +9,6 @@ from ckptcost.core.regret import cost_of
 from ckptcost.present.amounts import DASH, count, duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of
-from ckptcost.report.studies.run_columns import COSTS
 from ckptcost.scenario import Input
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends
@@ -221,6 +220,8 @@ def _why_none(weighed: Weighed) -> str:
 
 def _runner_up(weighed: Weighed, best: Entry, run: Shown) -> str:
     """How much worse the next one is."""
+    from ckptcost.report.studies.run_columns import COSTS
+
     outcomes = {entry.key: outcome for entry in weighed.entries if (outcome := entry.run(run)) is not None}
     least = float(cost_of(outcomes.pop(best.key), weighed.objective))
     others = [(float(cost_of(outcome, weighed.objective)) / least - 1.0, key) for key, outcome in outcomes.items()] if least > 0 else []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.events import Resize
+from textual.events import Resize, ScreenResume
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -146,6 +146,7 @@ class ModeScreen(Screen[Any]):
     # how it works
 
     def compose(self) -> ComposeResult:
+        self._dress()
         yield ModeBar(self.MODE)
         with Vertical(classes="body"):
             yield from self.body()
@@ -153,8 +154,22 @@ class ModeScreen(Screen[Any]):
         yield Status()
         yield Keys()
 
+    def _dress(self) -> None:
+        """The classes that the size decides, while there is nothing in the screen yet: those that come with the first Resize style
+        every widget a second time, a fiftieth of the way to the first frame."""
+        classes = {"-plain": self.host.plain}
+        for cells, breakpoints in zip(self.app.size, (self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS), strict=True):
+            reached = max((least for least, _ in breakpoints or () if least <= cells), default=None)
+            classes.update({name: least == reached for least, name in breakpoints or ()})
+        self.update_classes(classes, animate=False)
+
+    def _compositor_refresh(self) -> None:
+        """Not while the application holds all updates back, as it does until it has started: what is drawn then is thrown away, and
+        everything is drawn again afterwards. What is dirty stays so."""
+        if not self.app._batch_count:
+            super()._compositor_refresh()
+
     def on_mount(self) -> None:
-        self.set_class(self.host.plain, "-plain")
         self.refresh_desk()
 
     def on_resize(self, event: Resize) -> None:
@@ -165,7 +180,9 @@ class ModeScreen(Screen[Any]):
         if tiny:
             self.query_one("#too-small", Static).update(f"needs {LEAST_COLUMNS} x {LEAST_ROWS}, is {width} x {height}")
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume | None = None) -> None:
+        if event is not None and self._desk_seen is None:
+            event.refresh_styles = False  # its widgets have just been styled, one by one as they came in
         self.refresh_desk()
         self.shown()
 

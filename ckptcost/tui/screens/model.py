@@ -16,7 +16,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens.editing import EditingScreen
 from ckptcost.tui.widgets.form import Form
-from ckptcost.tui.widgets.model_results import ModelResults, titled
+from ckptcost.tui.widgets.model_results import PAGES, ModelResults, titled
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import fields, model, tiers
@@ -79,7 +79,7 @@ class ModelScreen(EditingScreen):
             with Vertical(id="inputs", classes="panel"):
                 yield Form(id="form")
                 yield Note(id="about")
-            yield ModelResults()
+            yield ModelResults().add_class(f"-on-{PAGES[0]}", update=False)
 
     @property
     def results(self) -> ModelResults:
@@ -99,6 +99,9 @@ class ModelScreen(EditingScreen):
         self.form.show([one._replace(error=self.refused.get(one.path, "")) for one in shown])
         self.results.show(view)
         self.say_result()
+        self._settle_later()
+
+    def _settle_later(self) -> None:
         if self._idle is not None:
             self._idle.stop()
         self._idle = self.set_timer(IDLE_S, self._settle)
@@ -207,4 +210,6 @@ class ModelScreen(EditingScreen):
             self._idle.stop()
 
     def shown(self) -> None:
-        self._settle()
+        """The sentences take longer than the figures, so the frame does not wait for them."""
+        self.about()
+        self._settle_later()
