@@ -7,6 +7,7 @@ The order is models/defaults.toml, the presets and files a scenario extends, the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,10 @@ class Layer(NamedTuple):
 
 def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
     """A validated document as a layer."""
+    return _layer(raw, where, label, basis, source)
+
+
+def _layer(raw: dict[str, Any], where: str, label: str, basis: str, source: str) -> Layer:
     document = schema.read_scenario(raw, where)
     basis, source = document.basis or basis, document.source or source
     sections: dict[str, dict[str, Any]] = {}
@@ -51,6 +56,16 @@ def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "
             schema.exclusive_cadence(set(values), where)
         sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
     return Layer(label or where, sections, document.name, "", document.compare_tiers, document.compare_saves)
+
+
+@lru_cache(maxsize=16)
+def _written(text: str, where: str, label: str, basis: str, source: str) -> tuple[Layer, str]:
+    """What a scenario's text says, and what it extends. A screen reads the file anew at every keystroke, since somebody may have
+    rewritten it; as long as it says the same it is not parsed again, which takes ten times as long. Nobody changes a layer that was
+    read, so it can be handed out again."""
+    raw = files.toml_in(text, where)
+    extends = raw.get("extends")
+    return _layer(raw, where, label, basis, source), extends if isinstance(extends, str) else ""
 
 
 def layers_of(catalog: Catalog, name: str) -> list[Layer]:
@@ -75,13 +90,11 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
         if len(chain) >= _DEEPEST:
             raise InputError(f"extends more than {_DEEPEST} others in a row", where=shown, key="extends", remedy="join some of them")
         chain.append(identity)
-        raw = files.toml_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
+        text = files.text_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
         owner = ("user", "") if is_file else ("assumed", "house")
-        layer = read_layer(catalog, raw, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner)
+        layer, wanted = _written(text, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner)
         layers.append(layer._replace(file=str(path) if is_file else ""))
         here = path.parent if is_file else Path()
-        extends = raw.get("extends")
-        wanted = extends if isinstance(extends, str) else ""
     return layers[::-1]
 
 

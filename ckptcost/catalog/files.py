@@ -80,8 +80,12 @@ _DEEPEST = 30
 
 
 def toml_of(file: Traversable, shown: str, start: str = "") -> dict[str, Any]:
-    """A TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
-    text = text_of(file, shown, start=start)
+    """A TOML file."""
+    return toml_in(text_of(file, shown, start=start), shown)
+
+
+def toml_in(text: str, shown: str) -> dict[str, Any]:
+    """The text of a TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
     if any(line.partition("=")[0].count(".") > _DEEPEST for line in text.splitlines()):
         raise InputError("is not valid TOML here: a key is nested too deep", where=shown, remedy="a key here is section.key")
     try:

@@ -75,19 +75,24 @@ class Desk:
 
     def tiers_shown(self) -> tuple[str, ...]:
         """The tiers side by side: chosen here, or compared by the scenario, or its only one."""
-        if self.tiers:
-            return self.tiers
-        layers = self.layers()
+        return self.tiers or self._compared(self.layers())
+
+    def _compared(self, layers: list[Layer]) -> tuple[str, ...]:
         named = tuple(dict.fromkeys(compared(layers)[0]))
         return named or (str(one_of(self.catalog, layers).words.get("tier.id", "")),)
 
     def tier_chosen(self) -> str:
-        shown = self.tiers_shown()
+        return self._chosen(self.tiers_shown())
+
+    def _chosen(self, shown: tuple[str, ...]) -> str:
         return self.chosen if self.chosen in shown else shown[0]
 
     def resolved(self, tier: str | None = None) -> Resolved:
         """The scenario on one tier; the chosen one where none is named."""
-        return one_of(self.catalog, self.layers(), (tier if tier is not None else self.tier_chosen()) or None)
+        layers = self.layers()
+        if tier is None:
+            tier = self._chosen(self.tiers or self._compared(layers))
+        return one_of(self.catalog, layers, tier or None)
 
     def words(self) -> list[str]:
         """The scenario as flags."""

@@ -67,8 +67,8 @@ class TierRuns(NamedTuple):
     found: Case | None
     values: dict[str, float] = {}  # noqa: RUF012  a named tuple's default is never written to
     """columns of report.rows"""
-    others: dict[float, dict[str, float]] = {}  # noqa: RUF012
-    """the same at the other numbers of saves that the scenario compares"""
+    others: dict[float, float] = {}  # noqa: RUF012
+    """what one save takes at the other numbers of saves that the scenario compares, in the quantity that is shown"""
     reason: str = ""
 
     @property
@@ -109,8 +109,15 @@ def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[flo
         case = case_of(scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False)
     except InputError as error:
         return TierRuns(tier or OWN, None, reason=str(error))
-    others = {count: values_of(evaluate(at_saves(case.scenario, count))) for count in counts[1:]}
+    metric = metric_of(desk)
+    others = {count: _one_save(metric, evaluate(at_saves(case.scenario, count))) for count in counts[1:]}
     return TierRuns(tier or OWN, case, values_of(case.outcome), others)
+
+
+@np.errstate(over="ignore")
+def _one_save(metric: Metric, outcome: Outcome) -> float:
+    """As `one_of`, without the other twenty columns: they are two fifths of what it takes to look at another number of saves."""
+    return float(outcome.mean_stall_s if metric.id == "time" else metric.people(outcome.one_save.total(metric.attribute)))
 
 
 def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:

@@ -75,8 +75,8 @@ def _pair(value: float, text: str) -> tuple[str, Order]:
 
 def _so_many(metric: Metric, run: TierRuns, saves: float) -> float:
     """Saves alone, without failures: as the run with that many makes them, where the scenario compares it."""
-    values = next((found for count, found in run.others.items() if math.isclose(count, saves)), run.values)
-    return one_of(metric, values) * saves
+    one = next((found for count, found in run.others.items() if math.isclose(count, saves)), None)
+    return (one_of(metric, run.values) if one is None else one) * saves
 
 
 def _note(metric: Metric, runs: Sequence[TierRuns], base: TierRuns) -> str:

@@ -104,12 +104,14 @@ class EditingScreen(ModeScreen):
         self.field, self._typing = event.path, (event.path, self.desk)
         self.about()
 
-    def on_form_edited(self, event: Form.Edited) -> None:
-        event.stop()
-        if self._typing is None or self._typing[0] != event.path:
-            self._typing = (event.path, self.desk)
+    def on_mount(self) -> None:
+        self.form.listener = self._edited
+
+    def _edited(self, path: str, text: str) -> None:
+        if self._typing is None or self._typing[0] != path:
+            self._typing = (path, self.desk)
         before = self._typing[1]
-        if self._put(before, event.path, event.text) and (not self._before or self._before[-1] is not before):
+        if self._put(before, path, text) and (not self._before or self._before[-1] is not before):
             self._before.append(before)
 
     def _put(self, before: Desk, path: str, text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -20,6 +21,8 @@ class Drawn(Widget):
     _strips: Sequence[Strip] = ()
     _drawn_for: tuple[object, ...] = ()
     _version = 0
+    _looked_at = False
+    """whether what it is drawn with was compared since `render_lines`"""
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
         """The lines of its data at this size; none without data."""
@@ -28,6 +31,7 @@ class Drawn(Widget):
     def changed(self, layout: bool = False) -> None:
         """New data: draw again, and where the height follows from them, lay out again."""
         self._version += 1
+        self._looked_at = False
         if self.is_attached:
             self.refresh(layout=layout)
 
@@ -39,6 +43,11 @@ class Drawn(Widget):
             self._drawn_for = drawn_for
         return self._strips
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._looked_at = False
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
-        strips = self._current()
+        strips = self._strips if self._looked_at else self._current()
+        self._looked_at = True
         return strips[y] if y < len(strips) else Strip.blank(self.content_size.width, self.rich_style)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.events import Blur, Focus
+from textual.events import Blur, Focus, Idle
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import Reactive
@@ -97,6 +98,28 @@ class FieldInput(Input):
 
     class Left(Message):
         """The focus is elsewhere."""
+
+    def __init__(self, changed: Callable[[str], None]) -> None:
+        """`changed` is told of another text by a call, not by a message that goes on from here."""
+        super().__init__(compact=True)
+        self._changed = changed
+        self._untold = False
+
+    def watch_value(self, value: str) -> None:
+        self._untold = True
+
+    def on_idle(self, event: Idle) -> None:
+        """A letter is drawn together with what follows from it. Drawn alone it is seen 10 ms sooner and all the rest 25 ms later, since
+        Textual begins the next frame no sooner than that. One turn is waited, in which the change is told, and never a second one."""
+        if self._untold:
+            self._untold = False
+            event.prevent_default()
+            self.check_idle()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if event.value == self.value:  # else more was typed since, and that is what counts
+            self._changed(event.value)
 
     def on_mount(self) -> None:
         self.styles.scrollbar_size_horizontal = 0  # an application's rule for all that scrolls would cover the text

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Click, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -68,6 +68,8 @@ class FieldLines(ScrollView, can_focus=False):
         self._lines: list[Line] = []
         self._label, self._unit = 12, 0
         self._here, self._focused = "", False
+        self._drawn: tuple[object, ...] = ()
+        self._base: Style | None = None
 
     def show(self, states: Sequence[FieldState], here: str, focused: bool) -> None:
         """All fields; the one that the input stands in, and whether that has the focus."""
@@ -95,7 +97,29 @@ class FieldLines(ScrollView, can_focus=False):
             lines += [Line("reason", path, text) for text in state.reason_lines(self.room, "x" if self._plain else "\u2717")]
         self._lines = lines
         self.virtual_size = Size(0, len(lines))
-        self.refresh()
+        self._refresh_changed()
+
+    def _refresh_changed(self) -> None:
+        """Draw again only the lines that look different: of sixty fields a keystroke changes two or three. Colours are none of this
+        widget's business: where a theme, a class or the focus changes them, Textual draws the whole widget again."""
+        before, common = self._drawn, (self.room, self._label, self._unit, self._plain, len(self._lines))
+        self._drawn = (common, *(self._look(line) for line in self._lines))
+        if not before or before[0] != common:
+            self.refresh()
+            return
+        top = self.scroll_offset.y
+        seen = range(top, min(top + self.scrollable_content_region.height, len(self._lines)))
+        if changed := [at for at in seen if before[at + 1] != self._drawn[at + 1]]:
+            self.refresh(*(Region(0, at - top, self.room, 1) for at in changed))
+
+    def _look(self, line: Line) -> tuple[object, ...]:
+        """All that a line is drawn from, besides what all lines share."""
+        if line.kind != "field":
+            return line
+        state = self._states[line.path]
+        spec = state.spec
+        here = self._focused and line.path == self._here
+        return (here, state.text, bool(state.reason), spec.label, spec.placeholder, spec.unit, spec.mark, bool(spec.choices))
 
     def entry_place(self) -> tuple[int, int, int]:
         """Column, row and width of the field that the input stands in, as seen now."""
@@ -144,8 +168,14 @@ class FieldLines(ScrollView, can_focus=False):
         behind = at.x > self._label + self._middle
         self.post_message(self.Clicked(path, behind and self._lines[row].kind == "field" and bool(self._states[path].spec.choices)))
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = None
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
-        at, base, width = y + self.scroll_offset.y, self.rich_style, self.room
+        if self._base is None:  # what lies below all lines is found out once for each time it is drawn
+            self._base = self.rich_style
+        at, base, width = y + self.scroll_offset.y, self._base, self.room
         if at >= len(self._lines):
             return Strip([Segment("", base)]).adjust_cell_length(width, base)
         line = self._lines[at]

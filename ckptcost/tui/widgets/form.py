@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.app import ComposeResult
 from textual.message import Message
@@ -53,7 +53,9 @@ class Form(Widget):
         super().__init__(id=id, classes=classes)
         self._states: dict[str, FieldState] = {}
         self._here = ""
-        self._lines, self._entry = FieldLines(), FieldInput(compact=True)
+        self._lines, self._entry = FieldLines(), FieldInput(self._changed)
+        self.listener: Callable[[str, str], None] | None = None
+        """is told of an edit, path and text, instead of by a message: what follows from a keystroke is then drawn together with it"""
 
     def compose(self) -> ComposeResult:
         yield self._lines
@@ -126,6 +128,8 @@ class Form(Widget):
             if self._entry.value != old.text:  # a keystroke that has not been told yet
                 self._edited(self._entry.value)
             old.settle()
+            if path not in self._states:  # what was told has taken that field away
+                return
         self._here = path
         self._stand()
         self._draw()
@@ -157,15 +161,17 @@ class Form(Widget):
 
     def _edited(self, text: str) -> None:
         self._states[self._here].edit(text)
-        self.post_message(self.Edited(self, self._here, text))
+        if self.listener is not None:
+            self.listener(self._here, text)
+        else:
+            self.post_message(self.Edited(self, self._here, text))
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
+    def _changed(self, text: str) -> None:
         state = self._states.get(self._here)
-        if state is None or event.value != self._entry.value or event.value == state.text:
+        if state is None or text == state.text:
             return  # of a field that was left since, or told already
         had_reason = bool(state.refused)
-        self._edited(event.value)
+        self._edited(text)
         if had_reason:
             self._draw()
 

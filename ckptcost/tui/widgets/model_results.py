@@ -94,12 +94,12 @@ class ModelResults(Container):
 
     def show(self, view: ModelView) -> None:
         self.remove_class("-broken")
-        self.query_one("#subject", Static).update(f"{view.desk.title}: {view.subject}", layout=False)
+        _say(self.query_one("#subject", Static), f"{view.desk.title}: {view.subject}", layout=False)
         self.query_one("#answer", Stats).show(view.stats)
         self._rows("#tiers", view.grid, METRIC_KEYS)
         left_out = self.query_one("#left-out", Static)
         left_out.set_class(not view.grid.note, "-nothing")
-        left_out.update(view.grid.note)
+        _say(left_out, view.grid.note)
         self._bars("#save", view.one_save)
         self._rows("#bill", view.bill)
         self._bars("#course", view.course)
@@ -144,6 +144,12 @@ class ModelResults(Container):
         shown = self.query_one(panel, BarRows)
         shown.show(bars._replace(title=""))
         titled(shown, bars.title)
+
+
+def _say(line: Static, text: str, layout: bool = True) -> None:
+    """A text that stays what it was is not drawn again, and above all not laid out: that takes longer than all the sums of a keystroke."""
+    if line.content != text:
+        line.update(text, layout=layout)
 
 
 def titled(panel: Widget, title: str | None = None, below: str | None = None) -> None:

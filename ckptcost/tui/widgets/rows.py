@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Click, Focus, Key, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -77,6 +77,8 @@ class Rows(ScrollView, can_focus=True):
         self._cursor = 0
         self._sort: tuple[str, bool] = ("", False)
         self._just_focused = False
+        self._base: Style | None = None
+        self._drawn: dict[int, object] = {}
 
     # what a screen asks
 
@@ -99,13 +101,13 @@ class Rows(ScrollView, can_focus=True):
         """Another table, or the same with other values: cursor, sorting and place stay where they can."""
         key, at = self.key, self._cursor
         self._given = grid
-        if grid.heads != self._shown.heads:
+        if others := grid.heads != self._shown.heads:
             self._shift = 0
         self._natural = natural_widths(grid)
         self._order()
         self._cursor = self._place_of(key, at)
         self.virtual_size = Size(0, len(self._shown.rows) + 1 if self._shown.rows else 1)
-        self._refit()
+        self._refit(changed_only=not others)
         if self.key != key:
             self.post_message(self.Moved(self, self.key))
 
@@ -237,20 +239,44 @@ class Rows(ScrollView, can_focus=True):
     def _fitted(self, shift: int) -> Fit:
         return fit(self._shown.heads, self._natural, self.scrollable_content_region.width - GUTTER, shift)
 
-    def _refit(self) -> None:
+    def _refit(self, changed_only: bool = False) -> None:
         self._fitted_for = self.scrollable_content_region.width
         if self._shown.heads and self._fitted_for:
             self._fit = self._fitted(self._shift)
-        self.refresh()
+        lines = range(self.scrollable_content_region.height)
+        if not changed_only or not lines:
+            self.refresh()
+        elif changed := [y for y in lines if y not in self._drawn or self._drawn[y] != self._look(y)]:
+            self.refresh(*(Region(0, y, self._fitted_for, 1) for y in changed))
+
+    def _look(self, y: int) -> object:
+        """All that a line is drawn from. Colours are not among it: where a theme, a class or the focus changes them, Textual draws the
+        whole widget again."""
+        if not self._shown.rows:
+            return (self._shown.empty, self._fitted_for)
+        if y == 0:
+            return (self._shown.heads, self._fit, self._fitted_for, self._sort)
+        at = self._top + y - 1
+        if at >= len(self._shown.rows):
+            return (self._fitted_for,)
+        row = self._shown.rows[at]
+        return (row.cells, row.tone, row.marked, at == self._cursor, self._fit, self._fitted_for)
 
     def on_resize(self, event: Resize) -> None:
         self._refit()
         self._reveal()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = None
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
-        width, style = self.scrollable_content_region.width, self.rich_style
+        if self._base is None:  # what lies below all lines is found out once for each time it is drawn
+            self._base = self.rich_style
+        width, style = self.scrollable_content_region.width, self._base
         if width != self._fitted_for:  # the scroll bar has come or gone
             self._refit()
+        self._drawn[y] = self._look(y)
         if not self._shown.rows:
             lines = textwrap.wrap(self._shown.empty, max(width - 2, 1))
             text = f" {lines[y]}" if y < len(lines) else ""
