@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: threads of every worker would wait for each other on the same cores
+
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
+
+# some containers set it: then every one of the hundreds of interpreters started here compiles the package anew, and pytest these tests
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks for new ones
 settings.register_profile("steady", derandomize=True, deadline=None)

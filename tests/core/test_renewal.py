@@ -25,7 +25,7 @@ def test_the_law_is_scipys(shape):
     assert law.mean() == pytest.approx(500.0)
     times = np.geomspace(1e-3, 1e4, 30)
     assert survival(times, 500.0, shape) == pytest.approx(law.sf(times), rel=1e-12)
-    brute = sum(float(law.sf(90.0 + 40.0 * j)) for j in range(100_000 if shape < 0.5 else 4000))
+    brute = float(law.sf(90.0 + 40.0 * np.arange(100_000 if shape < 0.5 else 4000)).sum())
     assert usable_saves(90.0, 40.0, 500.0, shape) == pytest.approx(brute, rel=1e-9)
 
 
