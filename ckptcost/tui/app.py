@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from textual import work
 from textual.app import SystemCommand
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -36,7 +36,7 @@ class CkptcostApp(Modes):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_MODE: str = "model"  # type: ignore[misc]  # of an instance: the first screen to be built is the one that is shown
-    BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE), Binding("ctrl+q", "quit", priority=True)]  # in a dialog, too
 
     def __init__(
         self, desk: Desk | None = None, *, start: str = "", meters: str = "auto", plain: bool = False, remembered: Remembered | None = None,

@@ -204,5 +204,6 @@ def reason(error: Exception, most: int = 200) -> str:
     """Why a text was refused, short enough for below its field: what is wrong and what would be right, not where."""
     if not isinstance(error, InputError):
         return refusal(error)[:most]
-    said = ". ".join(part for part in (error.problem, error.remedy) if part)
+    file = f"{error.where.rsplit('/', 1)[-1]}: " if error.where.endswith(".toml") else ""  # what lies below is wrong
+    said = ". ".join(part for part in (file + error.problem, error.remedy) if part)
     return said if len(said) <= most else f"{said[: most - 2]}.."

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import first_s
+from ckptcost.core.gauges import UNSEEN_AFTER
 from ckptcost.core.windows import Window
 from ckptcost.jobs.energies import at_once
 from ckptcost.jobs.recording import MARGIN_S
@@ -27,6 +28,8 @@ Tables = Callable[[int, int], "list[tuple[Table, int]]"]
 _AFTER_S = 60.0
 """of the readings after a checkpoint, its evaluation looks at so much"""
 
+_AGAIN_S, _READ_S = 1.0, 12.0
+"""a meter that is read seldom may not have spoken since the checkpoint's end: it is looked at again, until so long after that end"""
 _NO_POWER_S = 2.0
 """a counter needs two readings before it tells of power"""
 
@@ -58,6 +61,7 @@ class LiveBoard(Intake):
         super().__init__(host, tables is None)
         self.absences, self.idle, self.tally = tuple(absences), idle, Tally()
         self._tables, self._known = tables, {} if known is None else known
+        self._over = False
         self.partly = False
         """it did not see the run from its beginning"""
         self._priced_for: tuple[object, ...] = ()
@@ -66,6 +70,7 @@ class LiveBoard(Intake):
     def turn(self, over: bool = False) -> None:
         """After some items were absorbed."""
         with self.lock:
+            self._over = over
             self.book.turn(self.last_s, over)
             self.ring.keep_from_ns = (self._origin_ns or 0) + round(self.book.needed_s(self.last_s) * S)
 
@@ -84,6 +89,8 @@ class LiveBoard(Intake):
         seen = self._known.get(key)
         if seen is None or seen.told != task.window:
             seen = evaluated(self._run(task), task.window, self.idle, task.since_s, breathe)
+            if seen is not None and self._postponed(task, seen):
+                return True
             if seen is not None and self._tables is not None:
                 self._known[key] = seen
         with self.lock:
@@ -95,6 +102,17 @@ class LiveBoard(Intake):
                 entry.better = (seen.window, seen.contents)
                 self.tally.take(task.number, seen)
         return True
+
+    def _postponed(self, task: Task, seen: Seen) -> bool:
+        """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown for good, and are known in a moment."""
+        if not any(UNSEEN_AFTER in energy.flags for cost in seen.costs for energy in (cost.absolute, cost.stall, cost.drain)):
+            return False
+        with self.lock:
+            entry = self.book.entry(task.number)
+            if self._over or entry is None or task.duration_s - entry.last_s > _READ_S:
+                return False
+            entry.not_before_s, entry.ready = task.duration_s + _AGAIN_S, False
+            return True
 
     def skip(self) -> None:
         """The checkpoint whose evaluation failed is not tried again as it is."""

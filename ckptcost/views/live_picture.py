@@ -12,7 +12,8 @@ from ckptcost.present.words import line_label
 from ckptcost.views.live import SPANS_S, Headline, Kind, LiveView, State
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import Checkpoints, disorder, gpus_grid, meters_grid
-from ckptcost.views.live_numbers import reason, stats_of
+from ckptcost.views.live_numbers import SHOWN, reason, stats_of
+from ckptcost.views.live_tally import Totals
 from ckptcost.views.live_traces import traces_of
 
 
@@ -157,11 +158,7 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     if totals.lacking:
         told = "; ".join(f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})" for name, (code, n) in totals.lacking.items())
         said.append(f"Left out of the totals: {told}.")
-    known = totals.known["energy_j"]
-    if totals.saves and 0 < known < totals.saves:
-        said.append(
-            f"Energy and cost are of {count(float(known))} of {count(float(totals.saves))} checkpoints; of the others too little is known."
-        )
+    said += _of_some(totals)
     waiting = board.waiting
     if waiting > 1:
         said.append(f"{_counted(waiting, 'checkpoint')} are being evaluated; the totals grow with them.")
@@ -206,6 +203,18 @@ def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
             away_s = event.t_s - since_s.pop(event.domain)
             found.append((event.t_s, f"{event.domain} was lost for {duration(round(away_s))} and is back."))
     return tuple(found)
+
+
+def _of_some(totals: Totals) -> list[str]:
+    """Which sums leave checkpoints out."""
+    of: dict[int, list[str]] = {}
+    for quantity, name in zip(SHOWN, ("energy", "cost", "CO2e"), strict=True):
+        if 0 < (known := totals.known[quantity]) < totals.saves:
+            of.setdefault(known, []).append(name)
+    return [
+        f"Of {count(float(known))} of {count(float(totals.saves))} checkpoints only: {', '.join(names)}; of the others too little is known."
+        for known, names in of.items()
+    ]
 
 
 def _of(unknown: int, saves: int) -> str:

@@ -139,6 +139,7 @@ class Totals(NamedTuple):
     least: Mapping[Quantity, float]
     """what is known of all lines, also of saves whose sum is not; of those of which it is known what the stall cost"""
     lines_j: Mapping[str, float]
+    """of the saves that are in the sum of joules, so that they are parts of it; of all where no save's sum is known"""
     lacking: Mapping[str, tuple[str, int]]
     """by line of joules: the commonest reason, and in how many saves it is unknown"""
 
@@ -205,11 +206,12 @@ def _totals(saves: Sequence[Priced]) -> Totals:
     lines_j: dict[str, float] = {}
     reasons: dict[str, list[str]] = {}
     for one in saves:
+        in_sum = not known["energy_j"] or not isnan(one.amount("energy_j"))
         for name, energy in one.bill.energies.items():
-            if energy.known:
-                lines_j[name] = lines_j.get(name, 0.0) + energy.value
-            else:
+            if not energy.known:
                 reasons.setdefault(name, []).append(energy.why)
+            elif in_sum:
+                lines_j[name] = lines_j.get(name, 0.0) + energy.value
     lacking = {name: (max(set(codes), key=codes.count), len(codes)) for name, codes in reasons.items()}
     return Totals(amounts, known, len(saves), least, lines_j, lacking)
 

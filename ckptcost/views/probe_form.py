@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ckptcost.catalog.schema import flag_value
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
-from ckptcost.errors import CkptcostError, InputError
+from ckptcost.errors import CkptcostError, InputError, brief
 from ckptcost.jobs.probe import PAUSE_S, Asked
 from ckptcost.present.amounts import quantity
 from ckptcost.present.form import Field
@@ -216,7 +216,7 @@ def _answer(what: str) -> Callable[[Draft, Desk], bool]:
 
 def _writer(draft: Draft, desk: Desk) -> str:
     if draft.writer.strip() not in SAVERS:
-        raise InputError(f"known: {', '.join(SAVERS)}")
+        raise InputError(f"no writer named {brief(draft.writer.strip())}. Known: {', '.join(SAVERS)}")
     return draft.writer.strip()
 
 

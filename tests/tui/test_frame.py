@@ -480,3 +480,16 @@ def test_the_screen_itself_is_exported_as_a_picture(drive, tmp_path, monkeypatch
 
     drive(Plains(), script)
     assert "a&#160;text" in (tmp_path / "ckptcost-model.svg").read_text()
+
+
+def test_quit_works_from_within_a_dialog(drive):
+    app = CkptcostApp()
+
+    async def script(pilot):
+        await pilot.press("E")
+        await settled(pilot)
+        assert isinstance(app.focused, Input)
+        await pilot.press("ctrl+q")
+        assert app._exit
+
+    drive(app, script)

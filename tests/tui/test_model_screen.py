@@ -12,7 +12,7 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens import model as screen_module
-from ckptcost.views import model
+from ckptcost.views import fields, model
 from ckptcost.views.desk import Desk
 
 KEYS = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
@@ -403,5 +403,22 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive):
         await settled(pilot)
         assert "saves" in status(pilot), "a slip in another scenario is forgotten"
         assert app.screen.form.text("site.pue") == "1.15"
+
+    drive(app, script)
+
+
+def test_reset_all_takes_back_the_tier_too(drive):
+    app = CkptcostApp()
+
+    async def script(pilot):
+        before = app.desk.tier_chosen()
+        await pilot.press("i")
+        app.screen.form.enter(fields.TIER)
+        await pilot.press(*"generic-pfs", "escape")
+        assert app.desk.tier_chosen() == "generic-pfs"
+        await pilot.press("R")
+        assert app.desk.tier_chosen() == before
+        await pilot.press("u")
+        assert app.desk.tier_chosen() == "generic-pfs"
 
     drive(app, script)

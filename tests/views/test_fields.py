@@ -251,3 +251,11 @@ def test_entries_list_every_choice(path):
     grid = entries(desk.catalog, path)
     assert tuple(row.key for row in grid.rows) == fields.choices_of(desk.catalog, path)
     assert all(len(row.cells) == len(grid.heads) for row in grid.rows)
+
+
+def test_a_refusal_names_the_file_that_is_wrong_below_what_was_typed(tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text("[cluster\n")
+    with pytest.raises(InputError) as refused:
+        Desk(base=str(file)).edited("cluster.gpus", "8").resolved()
+    assert fields.reason(refused.value).startswith("job.toml: is not valid TOML")

@@ -162,3 +162,39 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     assert view.headline.word == "REPLAY 600x ENDED"
     assert [row.cells[2:] for row in view.checkpoints.rows] == rows
     assert source.board.tally.totals.amounts == pytest.approx(live.board.tally.totals.amounts, rel=1e-3)
+
+
+def stepped(plan: Plan, until_saves: int) -> Simulated:
+    """With two and a half minutes of history, then a fifth of a second at a time, until so many saves are evaluated."""
+    clock = Hand()
+    source = Simulated(Desk(), plan, history_s=150.0, threaded=False, clock=clock)
+    source.start()
+    while source.board.tally.totals.saves < until_saves and clock.now_s < 30.0:
+        clock.now_s += 0.2
+        source.pump()
+    return source
+
+
+def test_a_save_waits_for_the_meter_that_is_read_seldom():
+    """1.2 s after the third save the node's meter has not been read since its end: then the hosts' joules would be unknown for good."""
+    totals = stepped(Plan(gpus=1), 3).board.tally.totals
+    assert totals.saves == totals.known["energy_j"] == 3
+    assert "host_wait" not in totals.lacking
+
+
+@pytest.fixture(scope="module")
+def one_unknown():
+    """The node's meter says nothing during the second of three saves."""
+    return stepped(Plan(gpus=2, faults=(Fault("silent", "node", 90.0, 110.0),)), 3)
+
+
+def test_the_parts_are_of_the_saves_that_are_in_the_sum(one_unknown):
+    totals = one_unknown.board.tally.totals
+    assert totals.known["energy_j"] == totals.known["location_kgco2e"] == 2
+    assert totals.saves == totals.known["cost_usd"] == 3
+    assert sum(totals.lines_j.values()) == pytest.approx(totals.amounts["energy_j"], rel=1e-9)
+
+
+def test_what_leaves_saves_out_is_said(one_unknown):
+    said = [note for note in one_unknown.view().notes if "2 of 3 checkpoints" in note]
+    assert said == ["Of 2 of 3 checkpoints only: energy, CO2e; of the others too little is known."]

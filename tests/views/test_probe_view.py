@@ -87,7 +87,7 @@ class TestForm:
         ("path", "text", "why"),
         [
             ("directory", " ", "name a folder"), ("size", "3 apples", "apples"), ("size", "1 kB", "1 MB to 1 PB"), ("size", "", ""),
-            ("writer", "tar", "known: direct"), ("ranks", "0", "from 1 to 4096"), ("ranks", "-1", "whole number"),
+            ("writer", "tar", "no writer named 'tar'. Known: direct"), ("ranks", "0", "from 1 to 4096"), ("ranks", "-1", "whole number"),
             ("rounds", "1.5", "whole number"), ("warm_up", "101", "from 0 to 100"), ("read", "maybe", "yes or no"), ("quarter", "", "yes"),
         ],
     )  # fmt: skip

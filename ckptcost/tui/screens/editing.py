@@ -154,7 +154,7 @@ class EditingScreen(ModeScreen):
         for path in list(self.refused):
             self.form.forget(path)
         self.refused.clear()
-        self.change_by(Desk.plain)
+        self.change_by(lambda desk: fields.put(desk.plain(), fields.TIER, ""))  # the tier, too, is a field
 
     def action_undo(self) -> None:
         if not self._before:
