@@ -19,9 +19,9 @@ test: $(VENV)/.tested
 
 check: $(VENV)/.tested lint types contracts tests
 
-# three workers for the two cores of CI: a third of the time is spent waiting for disks, terminals and jobs
+# two workers: the suite is bound by the processor, and CI has two; three are a fifth quicker and disturb the tests of true rates
 tests:
-	$(BIN)/python -m pytest -n 3 -q
+	$(BIN)/python -m pytest -n 2 -q
 
 # the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
 torch: $(VENV)/.torch
