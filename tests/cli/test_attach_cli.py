@@ -96,11 +96,11 @@ def test_a_process_that_is_gone_or_none(environ):
 
 def test_a_folder_is_watched_without_a_process(job, environ):
     running, folder = job
-    done = attach(environ, "--watch", str(folder), "--for", "4 s", "-f", "json", "--settle", "2 s")
+    done = attach(environ, "--watch", str(folder), "--for", "8 s", "-f", "json", "--settle", "2 s")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["tables"]["windows"]["rows"]
     assert len(rows) >= 2
-    assert all(row["bytes"] == 8 << 20 for row in (rows[1], *rows[1:-1]))  # the last one may be cut off by the end of the 4 s
+    assert all(row["bytes"] == 8 << 20 for row in rows[1:])
     assert rows[1]["durable"] is not None
     assert all(row["stall"] is None for row in rows)  # a folder does not tell when training went on
     assert "time is over" in done.stderr

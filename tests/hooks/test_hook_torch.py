@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -153,7 +152,6 @@ state = {f"w{n}": distribute_tensor(torch.ones(64, 1000), mesh, [Shard(0)]) for 
 dcp.save(state, checkpoint_id=folder + "/step_1")
 dcp.async_save(state, checkpoint_id=folder + "/step_2").result()
 torch.distributed.destroy_process_group()
-open(f"{folder}/ended_{rank}", "w").close()
 """
 
 
@@ -170,13 +168,9 @@ def test_two_ranks_are_one_checkpoint_and_count_their_own_bytes(tmp_path):
         for number in range(2)
     ]
     try:
-        codes = [rank.wait(120) for rank in ranks]
+        assert [rank.wait(120) for rank in ranks] == [0, 0]
     finally:
         listener.close()
-    assert all((tmp_path / f"ended_{number}").exists() for number in range(2))
-    assert set(codes) <= {0, -signal.SIGABRT}, (
-        "after its end PyTorch's own threads may abort a process: terminate called without an exception"
-    )
     windows = [window for window in windows_of(told) if window.label != "before"]
     assert [window.name for window in windows] == ["step_1", "step_2"]
     for window, contents in zip(windows, contents_of(told, windows), strict=True):
