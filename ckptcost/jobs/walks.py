@@ -162,13 +162,18 @@ def _trace_kinds(asked: Asked, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
     return tuple(names.index(name) for name in asked.trace.kinds)
 
 
-def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator[tuple[int, dict[str, Floats]]]:
+def spans_of(prepared: Prepared) -> list[tuple[int, int]]:
+    """Pieces of the runs that fit into memory."""
     asked = prepared.asked
     size = asked.chunk
     if asked.process == "weibull-nodes":
         expected = max(HORIZON * float(prepared.outcome.wall_s) * prepared.rate_per_s, 1.0)
         size = max(1, min(size, int(MOST_TABLE / (2.0 * expected))))  # 0 where it is infinite
-    spans = [(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
+    return [(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
+
+
+def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator[tuple[int, dict[str, Floats]]]:
+    asked, spans = prepared.asked, spans_of(prepared)
     if asked.workers == 1 or len(spans) == 1:
         for start, stop in spans:
             heard = None if note is None else (lambda done, start=start: note(start + done))

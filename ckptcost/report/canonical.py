@@ -52,6 +52,16 @@ def canonical(value: Any) -> str:
         return str(value)
     if isinstance(value, float):
         return _number(value)
+    if type(value) is list and len(value) > 64 and all(type(item) is float for item in value):
+        # a column of numbers: most of them look alike in both languages, and calls would be most of the time
+        plain = [repr(item) for item in value]
+        return (
+            "["
+            + ",".join(
+                [_number(item) if "e" in said or not item else said.removesuffix(".0") for item, said in zip(value, plain, strict=True)]
+            )
+            + "]"
+        )
     if isinstance(value, dict):
         keys = sorted(value, key=_utf16)
         return "{" + ",".join([f"{_quoted(key)}:{canonical(value[key])}" for key in keys]) + "}"

@@ -150,16 +150,26 @@ def _case(factors: list[Part], choices: dict[str, Any], tier_id: str) -> Case:
 
 def rebuilt(report: Report) -> Part:
     """The document's content as the report's own factors and choices give it."""
-    said = report.model_dump(mode="json", include={"factors", "choices", "cases", "avoidable"})
+    said = _said(report)
+    cases = tuple(_case_of(said, row) for row in said["cases"])
+    reference = _case_of(said, said["avoidable"]) if said["avoidable"] else None
+    return parts_of(Answer(cases, reference), SimpleNamespace(sources={}))  # type: ignore[arg-type]
 
-    def case(row: Part) -> Case:
-        changed = {f["id"]: f for f in said["factors"] if f["id"] not in row["dropped"]} | {f["id"]: f for f in row["factors"]}
-        choices = {key: value for key, value in {**said["choices"], **row["choices"]}.items() if value is not None}
-        return _case([changed[name] for name in sorted(changed)], choices, row["tier"])
 
-    first = _case(said["factors"], said["choices"], said["cases"][0]["tier"])
-    cases = (first, *(case(row) for row in said["cases"][1:]))
-    return parts_of(Answer(cases, case(said["avoidable"]) if said["avoidable"] else None), SimpleNamespace(sources={}))  # type: ignore[arg-type]
+def case_rebuilt(report: Report, at: int) -> Case:
+    """One of its cases, from the factors that the report carries."""
+    said = _said(report)
+    return _case_of(said, said["cases"][at])
+
+
+def _said(report: Report) -> Part:
+    return report.model_dump(mode="json", include={"factors", "choices", "cases", "avoidable"})
+
+
+def _case_of(said: Part, row: Part) -> Case:
+    changed = {f["id"]: f for f in said["factors"] if f["id"] not in row["dropped"]} | {f["id"]: f for f in row["factors"]}
+    choices = {key: value for key, value in {**said["choices"], **row["choices"]}.items() if value is not None}
+    return _case([changed[name] for name in sorted(changed)], choices, row["tier"])
 
 
 def differences(report: Report) -> list[Difference]:

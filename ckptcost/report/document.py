@@ -24,10 +24,12 @@ class Quantity(_Part):
     unit: Unit
     basis: Basis = "modelled"
     low: float | None = None
-    high: float | None = Field(None, description="null beside a low end: without bound")
-    interval: Literal["p5-p95"] | None = Field(None, description="what low and high are; widened where needed to contain the value")
-    factors: list[str] = Field([], description="ids of the factors this figure rests on")
-    excludes: list[str] = Field([], description="ids of components that are unknown and therefore not in this sum")
+    high: float | None = Field(default=None, description="null beside a low end: without bound")
+    interval: Literal["p5-p95", "bounds"] | None = Field(
+        default=None, description="what low and high are; p5-p95 is widened where needed to contain the value, bounds are of a measurement"
+    )
+    factors: list[str] = Field(default=[], description="ids of the factors this figure rests on")
+    excludes: list[str] = Field(default=[], description="ids of components that are unknown and therefore not in this sum")
 
 
 class Source(_Part):
@@ -45,7 +47,7 @@ class Factor(_Part):
     name: str = Field(description="what it means")
     value: float | None = Field(description="in base units; null = unlimited")
     unit: str = Field(description="base unit; empty for a plain number")
-    text: str = Field("", description="as it was written")
+    text: str = Field(default="", description="as it was written")
     low: float | None = None
     high: float | None = None
     origin: Origin
@@ -131,16 +133,16 @@ class Row(_Part):
     tier: str
     tier_name: str
     values: dict[str, float | None]
-    low: dict[str, float | None] = Field({}, description="p5 of those columns that depend on uncertain inputs")
-    high: dict[str, float | None] = Field({}, description="p95; null = without bound")
+    low: dict[str, float | None] = Field(default={}, description="p5 of those columns that depend on uncertain inputs")
+    high: dict[str, float | None] = Field(default={}, description="p95; null = without bound")
     claims: list[dict[str, Any]] = Field(
-        [], description="what a vendor says of one checkpoint, as stated, for the size it states; never an input"
+        default=[], description="what a vendor says of one checkpoint, as stated, for the size it states; never an input"
     )
     cautions: list[str] = []
-    excludes: dict[str, list[str]] = Field({}, description="lines that are unknown and therefore not in the sums, by quantity")
-    factors: list[Factor] = Field([], description="factors that differ from the first case's")
-    dropped: list[str] = Field([], description="ids of the first case's factors that this case does not have")
-    choices: dict[str, Any] = Field({}, description="choices that differ from the first case's")
+    excludes: dict[str, list[str]] = Field(default={}, description="lines that are unknown and therefore not in the sums, by quantity")
+    factors: list[Factor] = Field(default=[], description="factors that differ from the first case's")
+    dropped: list[str] = Field(default=[], description="ids of the first case's factors that this case does not have")
+    choices: dict[str, Any] = Field(default={}, description="choices that differ from the first case's")
 
 
 class Subject(_Part):
@@ -166,10 +168,10 @@ class Boundary(_Part):
     excluded: list[Excluded]
     pue: float
     pue_included_in_energy: Literal[True] = True
-    embodied_included: Literal[False] = Field(False, description="embodied carbon is a figure of its own, in no emissions total")
+    embodied_included: Literal[False] = Field(default=False, description="embodied carbon is a figure of its own, in no emissions total")
     counterfactual: str = "the same work with no checkpoints and no failures"
     inventory_treatment: Literal["memo_item"] = Field(
-        "memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory"
+        default="memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory"
     )
 
 
@@ -180,7 +182,7 @@ class Assumption(_Part):
     unit: str
     low: float | None = None
     high: float | None = None
-    sensitivity: float | None = Field(None, description="not computed in this version")
+    sensitivity: float | None = Field(default=None, description="not computed in this version")
 
 
 class Uncertainty(_Part):
@@ -234,9 +236,9 @@ class Report(_Part):
     generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
     tool: Tool
     kind: Literal["measured", "modelled", "mixed"] = "modelled"
-    simulated: bool = Field(False, description="true where meters were simulated")
+    simulated: bool = Field(default=False, description="true where meters were simulated")
     currency: Literal["USD"] = "USD"
-    period_start: str | None = Field(None, description="null: a plan has no dates")
+    period_start: str | None = Field(default=None, description="null: a plan has no dates")
     period_end: str | None = None
     subject: Subject
     boundary: Boundary
@@ -246,7 +248,7 @@ class Report(_Part):
     components: list[Component] = Field(description="the run's bill, first case: every line of both ledgers")
     allocated: Totals = Field(description="share of what stands there anyway; never added to totals")
     one_save: Bill = Field(description="one completed save, no failures")
-    avoidable: Row | None = Field(None, description="first case minus the reference case")
+    avoidable: Row | None = Field(default=None, description="first case minus the reference case")
     cases: list[Row] = Field(description="every tier at every cadence asked for, the first case included")
     factors: list[Factor]
     choices: dict[str, Any]

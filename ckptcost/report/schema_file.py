@@ -7,13 +7,20 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from ckptcost.report import build, study_document
+from ckptcost.report import build, diff_document, statement, study_document
+from ckptcost.report.diff_document import DiffDocument
 from ckptcost.report.document import Report
+from ckptcost.report.statement import StatementDocument
 from ckptcost.report.study_document import StudyDocument
 
-DOCUMENTS: dict[str, type[BaseModel]] = {"report": Report, "study": StudyDocument}
+DOCUMENTS: dict[str, type[BaseModel]] = {"report": Report, "study": StudyDocument, "statement": StatementDocument, "diff": DiffDocument}
 """by the last word of their schema's name"""
-VERSIONS = {"report": build.SCHEMA_VERSION, "study": study_document.SCHEMA_VERSION}
+VERSIONS = {
+    "report": build.SCHEMA_VERSION,
+    "study": study_document.SCHEMA_VERSION,
+    "statement": statement.SCHEMA_VERSION,
+    "diff": diff_document.SCHEMA_VERSION,
+}
 
 
 def file_of(name: str) -> Path:

@@ -5,12 +5,16 @@ One shape for all of them, so that there is one schema, one text view, one Markd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, duration, number, rate, share, size
 from ckptcost.scenario import Resolved
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.report.statement import Statement
 
 ROW_UNIT = "@unit"
 """the unit of a column whose rows each carry their own, in the column `unit`"""
@@ -48,6 +52,32 @@ class Table(NamedTuple):
     shown: bool = True
 
 
+class Bills:
+    """Statements that are made when somebody asks, because most views do not. What goes to another process goes with them made."""
+
+    def __init__(self, make: Callable[[Catalog], list[Statement]], made: list[Statement] | None = None) -> None:
+        self._make, self._made = make, made
+
+    def __call__(self, catalog: Catalog) -> list[Statement]:
+        if self._made is None:
+            self._made = self._make(catalog)
+        return self._made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from ckptcost.catalog.store import Catalog
+
+        return Bills, (_made_elsewhere, self(Catalog()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bills)  # they follow from the study's other parts
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _made_elsewhere(catalog: Catalog) -> list[Statement]:
+    raise RuntimeError("made before it was sent")
+
+
 class Study(NamedTuple):
     """A question and its answer, ready for any view."""
 
@@ -67,6 +97,8 @@ class Study(NamedTuple):
     """the scenarios it rests on, whose inputs the document lists"""
     simulated: bool = False
     """measured figures that come from a simulation or a replay, not from this machine"""
+    bills: Bills | None = None
+    """what it says of costs, line by line: for documents, pages and exports"""
 
 
 _CELL = {

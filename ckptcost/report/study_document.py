@@ -1,4 +1,4 @@
-"""The document of a study, schema ckptcost.study 1.2: tables by name, a unit for every column, null = unknown.
+"""The document of a study, schema ckptcost.study 1.3: tables by name, a unit for every column, null = unknown.
 
 Written strictly: unknown keys and non-finite numbers are refused.
 """
@@ -18,10 +18,11 @@ from ckptcost.report.build import FACTOR_SET, METHOD_VERSION, generated_at
 from ckptcost.report.canonical import pretty, sha256, tidy
 from ckptcost.report.document import Factor, FactorSet, InputFile, Tool, Warned
 from ckptcost.report.factors import Part, factor_of, plain_factor
+from ckptcost.report.statement import Statement
 from ckptcost.report.study import UNITS, Study, Table
 from ckptcost.version import __version__
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.2"
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.3"
 Unit = Literal[
     "",
     "1",
@@ -67,6 +68,7 @@ class ColumnPart(_Part):
     label: str
     unit: Unit = Field(description="; ".join(f"{unit or 'empty'}: {meaning}" for unit, meaning in UNITS.items()))
     meaning: str = ""
+    shown: bool = Field(default=True, description="in views for people; since 1.3")
 
 
 class TablePart(_Part):
@@ -74,6 +76,7 @@ class TablePart(_Part):
     columns: dict[str, ColumnPart]
     rows: list[dict[str, float | bool | str | None]] = Field(description="by column id; null = unknown or without bound")
     note: str = ""
+    shown: bool = Field(default=True, description="in views for people; since 1.3")
 
 
 class GatePart(_Part):
@@ -116,6 +119,7 @@ class StudyDocument(_Part):
     requirements: list[GatePart]
     simulated: bool = Field(False, description="measured figures come from a simulation or a replay, not from a machine's meters")
     scenarios: list[ScenarioPart]
+    statements: list[Statement] = Field(default=[], description="the costs line by line, which exports are made of; since 1.3")
     reproducibility: Reproducible
 
     def to_frame(self, table: str | None = None) -> Any:
@@ -153,6 +157,7 @@ def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), fil
         ],
         "simulated": study.simulated,
         "scenarios": scenarios,
+        "statements": [each.model_dump(mode="json") for each in (study.bills(catalog) if study.bills is not None else [])],
     }  # fmt: skip
     return {
         "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "generated_at": generated_at(),
@@ -170,9 +175,10 @@ def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), fil
 def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
-        "columns": {c.id: {"label": c.label, "unit": c.unit, "meaning": c.meaning} for c in table.columns},
+        "columns": {c.id: {"label": c.label, "unit": c.unit, "meaning": c.meaning, "shown": c.shown} for c in table.columns},
         "rows": [{c.id: _plain(row.get(c.id)) for c in table.columns} for row in table.rows],
         "note": table.note,
+        "shown": table.shown,
     }
 
 

@@ -11,18 +11,14 @@ from numpy.typing import NDArray
 from ckptcost.core import depth
 from ckptcost.core.channels import Channel
 from ckptcost.core.windows import extent
-from ckptcost.jobs.checkup import still
-from ckptcost.jobs.energies import MOST_W
 from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, tick_of, watts_of
 from ckptcost.present.amounts import number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Rule, Traces
 
 Floats = NDArray[np.float64]
 POINTS = 1600
 """of a curve: more than the widest plot can tell apart, with room to zoom"""
-LEAST_S = 0.2
-TICKS = 2.0
-"""a stretch holds so many renewals of its source, lest a counter's steps look like power"""
 MOST_BANDS = 2000
 ZOOM, PAN = 1.5, 0.25
 """of what is in sight, for each step"""
@@ -44,49 +40,19 @@ def traces_of(seen: Measured) -> Traces:
 
 def _power(seen: Measured, title: str, kinds: Sequence[str], among: Sequence[str]) -> list[Chart]:
     """The sum of some domains; unknown where one of them is."""
-    domains = [domain for domain in among if domain.split(":", 1)[0] in kinds]
-    if not domains or {channel.domain for channel in still(seen.energies)} & set(domains):  # what never moves is not nothing
+    domains = of_kinds(seen, kinds, among)
+    if not domains:
         return []
-    edges = _edges(seen, max((seen.energies.tick_s(domain) or 0.0 for domain in domains), default=0.0))
-    watts: Floats = np.sum([_watts(seen, domain, edges) for domain in domains], axis=0)
+    edges = edges_of(seen, tick_of(seen, domains), POINTS)
+    watts = watts_of(seen, domains, edges)
     if not np.isfinite(watts).any():
         return []
     told = f"{len(domains)} meters" if len(domains) > 1 else domains[0]
     return [Chart(f"{title}, {told}", [Curve(told, _middles(edges).tolist(), watts.tolist())], y_text=number, y_range=(0.0, nan))]
 
 
-def _edges(seen: Measured, tick_s: float) -> Floats:
-    length_s = max(seen.end_s - seen.begin_s, LEAST_S)
-    stretches = max(int(length_s / max(length_s / POINTS, LEAST_S, TICKS * tick_s)), 1)
-    return np.linspace(seen.begin_s, seen.begin_s + length_s, stretches + 1)
-
-
 def _middles(edges: Floats) -> Floats:
     return (edges[1:] + edges[:-1]) / 2
-
-
-def _watts(seen: Measured, domain: str, edges: Floats) -> Floats:
-    """Mean power between the edges: what a counter counted, or the mean of what a gauge said."""
-    place = seen.energies.sources[domain].place
-    channel, readings = seen.energies.channels[place], seen.energies.series(place)
-    if channel.is_counter:
-        return _rates(depth.growth(readings, channel.wraps_at, MOST_W), edges)
-    known = np.isfinite(readings.value)
-    stretch = np.searchsorted(edges, readings.t_s[known], side="right") - 1
-    inside = (stretch >= 0) & (stretch < len(edges) - 1)
-    sums = np.bincount(stretch[inside], readings.value[known][inside], len(edges) - 1)
-    counts = np.bincount(stretch[inside], minlength=len(edges) - 1)
-    with np.errstate(invalid="ignore"):
-        means: Floats = sums / counts
-    return means
-
-
-def _rates(grown: depth.Growth, edges: Floats) -> Floats:
-    """Growth over the time in which it is known; NaN where it never is, and before and after the readings."""
-    more, known_s = grown.over(edges[:-1], edges[1:])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.where(known_s > 0, more / known_s, nan)
-    return found
 
 
 def _storage(seen: Measured) -> list[Chart]:
@@ -94,7 +60,7 @@ def _storage(seen: Measured) -> list[Chart]:
     disks = list(dict.fromkeys(stored.disk for stored in seen.stored))
     if not disks:
         return []
-    edges = _edges(seen, 0.0)
+    edges = edges_of(seen, 0.0, POINTS)
     curves = []
     for quantity, label in (("written_bytes", "written"), ("read_bytes", "read")):
         channels = [(n, c) for n, c in enumerate(seen.energies.channels) if c.domain in disks and c.quantity == quantity]
@@ -107,7 +73,7 @@ def _storage(seen: Measured) -> list[Chart]:
 
 
 def _sum_of(seen: Measured, channels: Sequence[tuple[int, Channel]], edges: Floats) -> Floats | None:
-    each = [_rates(depth.growth(seen.energies.series(place), channel.wraps_at), edges) for place, channel in channels]
+    each = [rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges) for place, channel in channels]
     found: Floats | None = np.sum(each, axis=0) if each else None
     return found if found is not None and np.isfinite(found).any() else None
 

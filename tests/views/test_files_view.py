@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -69,6 +70,21 @@ def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
         assert where.read_text("utf-8") == cli("optimize", "-f", form).out
     where = files.write_view(study, str(tmp_path / "out.json"), DESK, "ckptcost optimize")
     assert json.loads(where.read_text()) == json.loads(cli("optimize", "-f", "json").out)
+
+
+def test_a_page_is_written_of_any_answer(tmp_path, cli):
+    from ckptcost import answers
+
+    report = api.model(tier=["nas-hdd"], saves=[100])
+    where = files.write_view(report, str(tmp_path / "out.html"), DESK, "ckptcost model --tier nas-hdd --saves 100")
+    told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "html").out
+    figures = re.compile(r'<data value="([^"]+)"')
+    assert figures.findall(where.read_text("utf-8")) == figures.findall(told) != []
+    compared = answers.comparison(CATALOG, [("a", DESK.layers())], ["policy.mode=async"])
+    assert "<!doctype html>" in files.write_view(compared, str(tmp_path / "two.html"), DESK, "").read_text("utf-8").lower()
+    other = files.write_view(answers.optimum(CATALOG, DESK.layers()), str(tmp_path / "none.html"), DESK, "").read_text("utf-8")
+    assert "it holds no bill of its own" in other
+    assert "best for time" in other
 
 
 @pytest.mark.parametrize(

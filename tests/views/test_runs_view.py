@@ -19,6 +19,7 @@ from small_runs import WALL_NS, recorded
 
 from ckptcost.core import counters
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, OutputError
+from ckptcost.jobs import power_trace
 from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
 from ckptcost.views import run, run_traces, runs, runs_apart, runs_reading, runs_removal
@@ -303,10 +304,10 @@ def test_traces_are_thin_and_gaps_are_gaps(made):
     lost = lost._replace(value=np.where((lost.t_s > 40) & (lost.t_s < 60), 5.0, lost.value))  # it fell: a reset
     from ckptcost.core import depth
 
-    rates = run_traces._rates(depth.growth(lost, None, counters.math.inf), edges)
+    rates = power_trace.rates_of(depth.growth(lost, None, counters.math.inf), edges)
     assert np.isfinite(rates[0])
     assert rates.min() >= 0, "a reset is no negative power"
-    beyond = run_traces._rates(depth.growth(lost), np.linspace(500.0, 600.0, 3))
+    beyond = power_trace.rates_of(depth.growth(lost), np.linspace(500.0, 600.0, 3))
     assert np.isnan(beyond).all(), "nothing is known after the end"
 
 

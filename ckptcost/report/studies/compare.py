@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.bill import Quantity
 from ckptcost.core.draws import p5_p95
@@ -14,8 +14,12 @@ from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, quantity
 from ckptcost.present.words import line_label
 from ckptcost.report.studies.compare_words import about, findings, not_told, warnings, work_differs
-from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Bills, Column, Study, Table
 from ckptcost.scenario import Input
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.report.statement import Statement
 
 PEOPLE: dict[str, tuple[str, Any]] = {
     "j": ("kWh", to_kwh), "gpu_s": ("GPU-h", to_hours), "usd": ("USD", float), "kgco2e": ("kgCO2e", float), "s": ("s", float),
@@ -52,7 +56,14 @@ def study_of(answer: Compared, gates: Sequence[Verdict] = ()) -> Study:
         warnings(answer, found),
         gates,
         [case.resolved for case in answer.cases],
+        bills=Bills(lambda catalog: _statements(answer, catalog)),
     )
+
+
+def _statements(answer: Compared, catalog: Catalog) -> list[Statement]:
+    from ckptcost.report.statements.modelled import of_case
+
+    return [of_case(case, catalog, f"{letter}: {name}") for letter, name, case in zip(LETTERS, answer.names, answer.cases, strict=False)]
 
 
 def _values(answer: Compared, found: dict[tuple[int, str], Difference]) -> Table:

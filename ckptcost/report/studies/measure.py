@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.attribution import WHOLE, mean_w
 from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
+from ckptcost.report.studies.measure_power import power
 from ckptcost.report.studies.measure_saves import energies, phases, saves_told, training_told, windows
 from ckptcost.report.studies.measured_parts import counted, give_or_take, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Bills, Column, Study, Table
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.report.statement import Statement
 
 MOST_SHOWN = 8
 """rows of what is less asked for; JSON and CSV have all"""
@@ -26,6 +31,7 @@ def study_of(m: Measured) -> Study:
     if m.windows:
         tables += [windows(m), energies(m), phases(m)]
     tables += [*(_stored(m) if m.stored else []), _sources(m), *([_events(m)] if m.events else [])]
+    tables += [over_time] if (over_time := power(m)) is not None else []
     node = m.energies.node
     return Study(
         kind="measurement",
@@ -40,7 +46,15 @@ def study_of(m: Measured) -> Study:
         findings=_findings(m),
         warnings=_warnings(m),
         simulated=m.simulated,
+        bills=Bills(lambda catalog: _bills(m, catalog)),
     )
+
+
+def _bills(m: Measured, catalog: Catalog) -> list[Statement]:
+    from ckptcost.report.statements.measured import statement_of
+
+    told = statement_of(m, catalog)
+    return [] if told is None else [told]
 
 
 def _findings(m: Measured) -> list[str]:

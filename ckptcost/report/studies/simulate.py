@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ckptcost.jobs.gates import Verdict
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import caution_text, line_label, unknown_text
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Bills, Column, Study, Table
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.report.statement import Statement
 
 _ROWS = (
     ("goodput", "goodput", "share"), ("wall", "duration of the run", "s"), ("failures", "interruptions", "count"),
@@ -53,7 +57,15 @@ def study_of(
         _warnings(found),
         verdicts,
         [found.resolved],
+        bills=Bills(lambda catalog: _bills(found, catalog)),
     )
+
+
+def _bills(found: Simulation, catalog: Catalog) -> list[Statement]:
+    from ckptcost.report.statements.simulated import statement_of
+
+    told = statement_of(found, catalog)
+    return [] if told is None else [told]
 
 
 def _question(found: Simulation) -> dict[str, Any]:

@@ -1,0 +1,252 @@
+"""What a run that goes on has come to so far: joules by domain, saves, stalls. Every figure is that of `ckptcost report` on the same lines.
+
+What lies before the instant at which one generation of readings took over from the other is a sum; what came since is evaluated again
+each time. A run that is shorter than a generation is therefore told to the last digit as `report` tells it. Of a longer one joules may
+differ by some millionths: where a meter is read so seldom that the 384 readings by which an edge is judged are not there, and where joules
+come from watts, because how often a sensor renews its value is measured on the generation and not on the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ckptcost.core.attribution import mean_w, opportunity
+from ckptcost.core.contents import Contents, first_s
+from ckptcost.core.reconcile import Energy, taken
+from ckptcost.core.windows import Window
+from ckptcost.jobs.drains import saves_of
+from ckptcost.jobs.energies import Energies
+from ckptcost.jobs.live_figures import Counters, Freshness, HostCounters, Joules, LastSave, Role, Saves
+from ckptcost.jobs.live_lines import Lines
+from ckptcost.jobs.recording import ASKED, MARGIN_S
+from ckptcost.runs.clocks import boot_id
+from ckptcost.runs.follow import Line
+from ckptcost.runs.run import Node, Run
+
+BEFORE_S, AFTER_S = 60.0, 400.0
+"""of readings on either side of the instant from which a generation counts: before a save its page cache tells when it was safe, and after
+an edge so many readings, one a second at least, are what it is judged by, so that it is not judged otherwise later"""
+LATELY_S = 10.0
+"""the power of now is a mean over so long"""
+_CLOSED_S, _SPOKEN_S = 5.0, 60.0
+"""after the end of a save, and after the last word on one whose end nobody tells, nothing more is expected of it"""
+_TRY_LINES = 2_000
+_OVERFULL = 2.0
+"""saves follow each other without a pause: the next takes over in the midst of one, of which then something is not counted"""
+_ALWAYS = -math.inf
+
+
+class _Settled(NamedTuple):
+    """A host until its generation was let go."""
+
+    begin_s: float
+    until_s: float
+    domains: dict[tuple[str, Role], Joules]
+    saves: Saves
+    own_cpu_s: float
+
+
+class LiveCounters:
+    """`take` lines in their order, ask for `counters` at any time. One thread at a time."""
+
+    def __init__(self, run: str) -> None:
+        """The whole id of one run."""
+        self._lines = Lines(run)
+        self._settled: dict[str, _Settled] = {}
+        self._from_s = _ALWAYS
+        self._asked_s: list[float] = []
+        self._left: set[str] = set()
+        """labels of saves that were counted without an end: what may still be told of them begins no other"""
+        self._tried = 0
+        self._hosts: tuple[int, list[HostCounters]] = (-1, [])
+
+    def take(self, line: Line) -> None:
+        """Raises RunFileError for what a newer version wrote."""
+        self._lines.take(line)
+        if self._lines.next is not None and self._lines.count >= self._tried + _TRY_LINES:
+            self._tried = self._lines.count
+            self._turn()
+
+    def counters(self) -> Counters:
+        """A run without any reading has no hosts."""
+        lines = self._lines
+        if self._hosts[0] != lines.count:
+            self._hosts = (lines.count, self._evaluated(lines.now.run()) if lines.newest else [])
+        now_ns, monotonic_ns, boot = time.time_ns(), time.monotonic_ns(), boot_id()
+        fresh = {
+            host: Freshness(newest.wall_ns / 1e9, newest.age_s(now_ns, monotonic_ns, boot), lines.ended.get(host, False))
+            for host, newest in lines.newest.items()
+        }
+        hosts = [
+            each if fresh[each.host].recording is not False else _stopped(each)
+            for each in self._hosts[1]
+        ]  # fmt: skip
+        headers = list(lines.headers.values())
+        return Counters(lines.run, any(header.simulated for header in headers), hosts, headers, fresh, lines.bad)
+
+    def _evaluated(self, run: Run) -> list[HostCounters]:
+        asked_s = self._asked_of(run)
+        found = []
+        for node in run.nodes:
+            seen = self._settled.get(node.host)
+            span = _span(node, asked_s, seen)
+            if span is None:
+                continue
+            begin_s, since_s, end_s = span
+            energies = Energies(node)
+            domains = [
+                _joules(energies, domain, since_s, end_s)._replace(lately_w=_lately_w(energies, domain, since_s, end_s))
+                for domain in (*energies.parts, *energies.wholes)
+            ]
+            saves = self._saves(run, energies, begin_s, end_s, math.inf)
+            cpu_s = _own_cpu_s(run, node.host)
+            if seen is not None:
+                told = {(each.domain, each.role) for each in domains}
+                domains = [each.plus(seen.domains.get((each.domain, each.role))) for each in domains]
+                domains += [each for key, each in seen.domains.items() if key not in told]
+                saves = saves.after(seen.saves)
+                cpu_s = seen.own_cpu_s if math.isnan(cpu_s) else cpu_s
+            header = next((h for h in reversed(node.headers) if h.meters), node.headers[-1])
+            found.append(HostCounters(node.host, header, end_s - begin_s, domains, saves, _gpus(energies), cpu_s))
+        return found
+
+    def _asked_of(self, run: Run) -> list[float]:
+        return self._asked_s + [mark.t_s for mark in run.marks if mark.by == ASKED and mark.t_s >= self._from_s]
+
+    def _saves(self, run: Run, energies: Energies, begin_s: float, end_s: float, until_s: float) -> Saves:
+        """Those of this generation that begin before an instant, as `jobs.measured` chooses them."""
+        told = saves_of(run, energies)
+        chosen = [
+            (window, what)
+            for window, what in zip(told.windows, told.contents, strict=True)
+            if what.of == "save" and window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)
+            and self._from_s <= first_s(window) < until_s and not (window.begin_s is None and window.label in self._left)
+        ]  # fmt: skip
+        return _summed(run, chosen, _gpus(energies))
+
+    def _turn(self) -> None:
+        """Where there is an instant at which the younger generation can take over, it does."""
+        lines = self._lines
+        assert lines.next is not None
+        young = lines.next.run()
+        ticked = [spans for node in young.nodes if len(spans := node.ticked_s())]
+        if not ticked:
+            return
+        since_s, until_s = max(float(spans[0, 0]) for spans in ticked), min(float(spans[-1, 1]) for spans in ticked)
+        since_s, until_s = since_s + BEFORE_S, until_s - AFTER_S
+        if until_s <= since_s:
+            return
+        old = lines.now.run()
+        windows = [w for node in old.nodes if len(node.ticked_s()) for w in saves_of(old, Energies(node)).windows]
+        at_s = _between(windows, since_s, until_s, _SPOKEN_S)
+        if at_s is None and lines.now.fullness >= _OVERFULL:
+            at_s = _between(windows, since_s, until_s, 0.0) or (since_s + until_s) / 2
+        if at_s is None:
+            return
+        self._settle(old, young, at_s)
+        self._left |= {window.label for window in windows if first_s(window) < at_s and window.end_s is None}
+        self._from_s = at_s
+        lines.turn()
+
+    def _settle(self, old: Run, young: Run, at_s: float) -> None:
+        """What the older generation knows until now, less what the younger one knows since `at_s`: together they are what was told, and an
+        edge at `at_s`, which the two judge by different readings, is in neither."""
+        asked_s = self._asked_of(old)
+        younger = {node.host: Energies(node) for node in young.nodes if len(node.ticked_s())}
+        for node in old.nodes:
+            seen = self._settled.get(node.host)
+            span = _span(node, asked_s, seen)
+            if span is None:
+                continue
+            begin_s, since_s, end_s = span
+            energies = Energies(node)
+            domains = {} if seen is None else dict(seen.domains)
+            for each, sign, from_s in ((energies, 1.0, since_s), (younger.get(node.host), -1.0, at_s)):
+                if each is None:
+                    continue
+                for domain in (*each.parts, *each.wholes):
+                    found = _joules(each, domain, from_s, max(end_s, from_s))
+                    kept = domains.get((domain, found.role), found._replace(joules=math.nan, covered_s=0.0, of_s=0.0))
+                    domains[domain, found.role] = kept.plus(found, sign)
+            saves = self._saves(old, energies, begin_s, end_s, at_s).after(Saves() if seen is None else seen.saves)
+            cpu_s = _own_cpu_s(old, node.host)
+            cpu_s = seen.own_cpu_s if math.isnan(cpu_s) and seen is not None else cpu_s
+            self._settled[node.host] = _Settled(begin_s, at_s, domains, saves, cpu_s)
+        self._asked_s = [asked for asked in asked_s if asked < at_s]
+
+
+def _span(node: Node, asked_s: Sequence[float], seen: _Settled | None) -> tuple[float, float, float] | None:
+    """What is told of a host: from when, from when by this generation, and until when; as `jobs.measure.reviewed` has it."""
+    ticked = node.ticked_s()
+    if not len(ticked):
+        return None if seen is None else (seen.begin_s, seen.until_s, seen.until_s)
+    first, last = float(ticked[0, 0]), float(ticked[-1, 1])
+    margin_s = min(MARGIN_S, (last - first) / 4)
+    begin_s = seen.begin_s if seen is not None else min(asked_s, default=first + margin_s)
+    end_s = max(asked_s) if len(asked_s) > 1 else last - margin_s
+    since_s = begin_s if seen is None else seen.until_s
+    end_s = max(end_s, since_s)
+    return begin_s, since_s, end_s
+
+
+def _joules(energies: Energies, domain: str, begin_s: float, end_s: float) -> Joules:
+    energy = taken(energies.joules(domain, begin_s, end_s))
+    role: Role = "part" if domain in energies.parts else "whole"
+    length_s = end_s - begin_s
+    covered_s = length_s * energy.coverage if energy.known else 0.0
+    return Joules(domain, role, energies.sources[domain].channel.basis, energy.value, covered_s, length_s)
+
+
+def _lately_w(energies: Energies, domain: str, begin_s: float, end_s: float) -> float:
+    since_s = max(end_s - LATELY_S, begin_s)
+    energy: Energy = taken(energies.joules(domain, since_s, end_s))
+    return mean_w(energy, end_s - since_s).value
+
+
+def _gpus(energies: Energies) -> float:
+    return float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))})) or math.nan
+
+
+def _own_cpu_s(run: Run, host: str) -> float:
+    costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost" and event.host == host]
+    return next((float(cpu_s) for cpu_s in reversed(costs) if isinstance(cpu_s, int | float)), math.nan)
+
+
+def _summed(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> Saves:
+    stalls = [window.stall_s for window, _ in saves if window.stall_s is not None]
+    sizes = [what.bytes for _, what in saves if not math.isnan(what.bytes)]
+    lost = [opportunity(window, gpus).stalled_gpu_s for window, _ in saves if window.stall_s is not None]
+    over = [(window, what, at_s) for window, what in saves if (at_s := _over_s(window, what)) is not None]
+    last = None
+    if over:
+        window, what, at_s = max(over, key=lambda each: first_s(each[0]))
+        last = LastSave(run.wall_s(at_s), window.stall_s, window.length_s, what.bytes)
+    return Saves(
+        len(saves), len(over), sum(window.durable_s is not None and not what.error for window, what in saves),
+        sum(bool(what.error) for _, what in saves), len(stalls), len(sizes), sum(stalls), sum(lost), sum(sizes), last,
+    )  # fmt: skip
+
+
+def _over_s(window: Window, what: Contents) -> float | None:
+    told = [at_s for at_s in (window.returned_s, window.durable_s) if at_s is not None]
+    return max(told) if told else window.last_s if what.error else None
+
+
+def _stopped(host: HostCounters) -> HostCounters:
+    """Nothing is known of the power of now."""
+    return host._replace(domains=[each._replace(lately_w=math.nan) for each in host.domains])
+
+
+def _between(windows: Iterable[Window], from_s: float, to_s: float, spoken_s: float) -> float | None:
+    """The latest instant of a stretch at which no save is under way, or none that is spoken of any more."""
+    busy = [(first_s(w) - 1.0, w.last_s + spoken_s if w.end_s is None else w.end_s + min(_CLOSED_S, spoken_s)) for w in windows]
+    edges = sorted({from_s, to_s, *(edge for span in busy for edge in span if from_s < edge < to_s)})
+    for since_s, until_s in reversed(list(pairwise(edges))):
+        at_s = (since_s + until_s) / 2
+        if not any(begin_s < at_s < end_s for begin_s, end_s in busy):
+            return at_s
+    return None

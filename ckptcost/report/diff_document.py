@@ -1,0 +1,205 @@
+"""The difference of two statements, schema ckptcost.diff 1.0: past, current, delta, and whether the two may be compared at all.
+
+Null = unknown: a change is never computed from a null as if it were 0. More is worse, of every quantity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ckptcost.report.document import Basis, InputFile, Tool, Warned
+from ckptcost.report.statement import Statement, StatementDocument
+
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.diff", "1.0"
+Direction = Literal["more", "less", "same", "unknown"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class Amount(_Part):
+    value: float | None = Field(description="null = unknown")
+    low: float | None = None
+    high: float | None = Field(None, description="null beside a low end: without bound")
+    interval: Literal["p5-p95", "bounds"] | None = None
+    basis: Basis = "modelled"
+    excludes: list[str] = Field([], description="ids of components that are unknown and therefore not in this sum")
+
+
+class Change(_Part):
+    """One quantity before and after."""
+
+    unit: Literal["kWh", "kgCO2e", "GPU-h", "USD", "1", "s"]
+    before: Amount | None = Field(description="null: the past one has no such line")
+    after: Amount | None = Field(description="null: the current one has no such line")
+    change: float | None = Field(description="after less before; null where either is unknown, or their sums lack different lines")
+    relative: float | None = Field(description="of before; null also where before is 0")
+    direction: Direction = Field(description="more is worse")
+    ranges_overlap: bool | None = Field(
+        description="true: the change is within the uncertainty of the two, each taken alone; null where neither has a range"
+    )
+    reason: str | None = Field(None, description="why the change, or its relation to before, is not known")
+
+
+class Changes(_Part):
+    """The six quantities of a component or a sum."""
+
+    energy: Change
+    emissions_location: Change
+    emissions_market: Change
+    embodied: Change
+    gpu_time_lost: Change
+    cost: Change
+
+
+class TotalChanges(Changes):
+    checkpoints: Change
+    length: Change = Field(description="of the run")
+
+
+class ComponentChanges(Changes):
+    id: str
+    label: str
+    cause: Literal["save", "failure", "keep"]
+    ledger: Literal["marginal", "allocated"]
+    only_in: Literal["past", "current"] | None = Field(
+        description="a line that one of the two lacks: no change can be told, see the totals"
+    )
+
+
+class UnitChanges(Changes):
+    """The totals for each of something: what is left to compare where runs are of different length."""
+
+    name: str = Field(description="checkpoint, hour of training, hour of the run ...")
+    before_count: float | None
+    after_count: float | None
+
+
+class FactorValue(_Part):
+    value: float | None = Field(description="in base units; null = unlimited")
+    low: float | None
+    high: float | None
+    text: str
+    origin: str
+
+
+class FactorChange(_Part):
+    """A factor that is not the same in both."""
+
+    id: str
+    name: str
+    unit: str = Field(description="base unit; empty for a plain number")
+    before: FactorValue | None = Field(description="null: not a factor of the past one")
+    after: FactorValue | None = Field(description="null: not a factor of the current one")
+    converts: bool = Field(description="a price, grid or facility factor: it changes what amounts cost, not the amounts")
+
+
+class SplitPart(_Part):
+    cause: str
+    label: str
+    change: float
+
+
+class Split(_Part):
+    """A change divided among causes, one after another: amounts at the old factors first. The parts add up to the change."""
+
+    quantity: str
+    unit: str
+    parts: list[SplitPart]
+    at_constant_factors: float = Field(description="the part of the amounts: what the change is with the factors of the past one")
+
+
+class Delta(_Part):
+    totals: TotalChanges = Field(description="the marginal ledger")
+    allocated: Changes | None = Field(description="share of what stands there anyway; in no total; null where either has none")
+    components: list[ComponentChanges]
+    per: list[UnitChanges]
+    factors: list[FactorChange]
+    splits: list[Split] = Field(
+        description="only of changes that a price, grid or facility factor takes part in, and where that can be told"
+    )
+
+
+class Reason(Warned):
+    refuses: bool = Field(description="true: computed all the same because that was asked for")
+
+
+class Side(_Part):
+    source: str = Field(description="base name only")
+    generated_at: str
+    tool_version: str
+    inputs: list[InputFile]
+    result_sha256: str = Field(description="of the document that the statement is of")
+    statement_sha256: str = Field(description="of the whole statement, series included")
+    statement: Statement = Field(description="without its series")
+
+
+class Budget(_Part):
+    """How much more is allowed, and what it is."""
+
+    text: str
+    quantity: str
+    per: str | None = Field(description="for each of what; null: the total")
+    operator: Literal["<=", "<"]
+    limit: float = Field(description="a share of before, or in the quantity's unit")
+    relative: bool
+    value: float | None = Field(description="null: unknown, which meets nothing, or without bound where before was 0")
+    met: bool
+
+
+class Reproducible(_Part):
+    result_sha256: str = Field(description="over the statements' hashes, delta, comparable, incomparable_reasons, notes and budgets")
+
+
+class DiffDocument(_Part):
+    schema_name: Literal["ckptcost.diff"]
+    schema_version: str = Field(pattern=r"^1\.\d+$")
+    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+    tool: Tool
+    past: Side
+    current: Side
+    delta: Delta
+    comparable: bool = Field(description="false as soon as there is one reason below")
+    incomparable_reasons: list[Reason]
+    notes: list[Warned] = Field(description="what to know of the change that does not make the two incomparable")
+    budgets: list[Budget] = []
+    reproducibility: Reproducible
+
+    def to_json(self) -> str:
+        from ckptcost.report.canonical import pretty
+
+        return pretty(self.model_dump(mode="json"))
+
+
+def side_of(document: StatementDocument, statement: Statement, source: str) -> Side:
+    """One of the two, as the document holds it."""
+    from ckptcost.report.canonical import sha256
+
+    return Side(
+        source=source, generated_at=document.generated_at, tool_version=document.tool.version, inputs=document.reproducibility.inputs,
+        result_sha256=document.reproducibility.result_sha256, statement_sha256=sha256(statement.model_dump(mode="json")),
+        statement=statement.model_copy(update={"series": None}),
+    )  # fmt: skip
+
+
+def document_of(
+    past: Side, current: Side, delta: Delta, reasons: Sequence[Reason], notes: Sequence[Warned], budgets: Sequence[Budget],
+    generated_at: str, tool: Any,
+) -> DiffDocument:  # fmt: skip
+    """The document, judged by its schema, with its hash."""
+    from ckptcost.report.canonical import sha256
+
+    hashed = {
+        "past": past.statement_sha256, "current": current.statement_sha256, "delta": delta.model_dump(mode="json"),
+        "comparable": not reasons, "incomparable_reasons": [each.model_dump(mode="json") for each in reasons],
+        "notes": [each.model_dump(mode="json") for each in notes], "budgets": [each.model_dump(mode="json") for each in budgets],
+    }  # fmt: skip
+    return DiffDocument(
+        schema_name="ckptcost.diff", schema_version=SCHEMA_VERSION, generated_at=generated_at, tool=tool, past=past, current=current,
+        delta=delta, comparable=not reasons, incomparable_reasons=list(reasons), notes=list(notes), budgets=list(budgets),
+        reproducibility=Reproducible(result_sha256=sha256(hashed)),
+    )  # fmt: skip

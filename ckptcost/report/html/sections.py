@@ -1,0 +1,171 @@
+"""What comes first: what it is, the figures in large, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckptcost.present.amounts import count, duration, number
+from ckptcost.report.document import Quantity
+from ckptcost.report.html.markup import Markup, bullets, data, el, join, note, ranged, section, small, text
+from ckptcost.report.statement import Statement
+from ckptcost.report.study_views import SIMULATED
+
+KINDS = {"measured": "Measured", "modelled": "Modelled", "mixed": "Measured in part, modelled in part"}
+NAMES = {
+    "energy": "Energy", "gpu_time_lost": "GPU time lost", "cost": "Cost", "emissions_location": "Emissions, location-based",
+    "emissions_market": "Emissions, market-based", "embodied": "Embodied carbon",
+}  # fmt: skip
+"""of the cards, in their order"""
+UNITS = {
+    "energy": "kWh", "gpu_time_lost": "GPU-h", "cost": "USD", "emissions_location": "kgCO2e", "emissions_market": "kgCO2e",
+    "embodied": "kgCO2e",
+}  # fmt: skip
+_APART = {
+    "emissions_market": "another way to count the same energy: not to be added to location-based",
+    "embodied": "share of the hardware's making: in no total",
+}
+_GIVEN_BY = {
+    "energy": ("energy", "power", "pue"), "gpu_time_lost": ("gpu time", "gpu_time"), "cost": ("price", "tariff"),
+    "emissions_location": ("grid_location", "location"), "emissions_market": ("grid_market", "market"), "embodied": ("embodied",),
+}  # fmt: skip
+"""words by which a warning says that this is not known"""
+_INPUT = {
+    "emissions_location": ("site.grid_location", "no factor of the grid is given"),
+    "emissions_market": ("site.grid_market", "no factor of a supplier or a contract is given"),
+    "embodied": ("cluster.gpu_embodied", "no embodied carbon of the hardware is given"),
+}
+
+
+def why_unknown(statement: Statement, what: str) -> str:
+    """Why a figure is not known: what a warning says, else which input is missing, else which lines are unknown."""
+    for warned in statement.warnings:
+        said = f"{warned.code} {warned.message}".lower()
+        if any(word in said for word in _GIVEN_BY[what]) and any(word in said for word in ("unknown", "not known", "missing")):
+            return warned.message
+    needed, words = _INPUT.get(what, ("", ""))
+    if needed and not any(f.id == needed for f in statement.factors):
+        return f"{words} ({needed})"
+    lacking = without(statement, getattr(statement.totals, what))
+    return f"not known: {lacking}" if lacking else ""
+
+
+def without(statement: Statement, q: Quantity) -> str:
+    """Which lines are not in a sum because they are unknown."""
+    labels = {c.id: c.label for c in statement.components}
+    if q.value is None and q.excludes and {c.id for c in statement.marginal()} <= set(q.excludes):
+        return "every line"
+    return ", ".join(labels.get(each, each) for each in q.excludes)
+
+
+def interval_words(q: Quantity) -> Markup | None:
+    """The range, and what kind of range it is."""
+    said = ranged(q)
+    return join([said, join([" ", el("span", f"({q.interval})", class_="nb")]) if q.interval else None]) if said else None
+
+
+def left_out(statement: Statement, q: Quantity) -> str | None:
+    lacking = without(statement, q)
+    return f"not in it because unknown: {lacking}" if lacking else None
+
+
+def _card(statement: Statement, what: str) -> Markup:
+    q: Quantity = getattr(statement.totals, what)
+    basis = el("span", q.basis, class_="tag") if q.value is not None else None
+    head = el("div", el("span", NAMES[what]), basis, class_="what")
+    apart = "apart" if what in _APART else None
+    if q.value is None:
+        return el("li", head, el("div", "not known", class_="value unknown"), small(why_unknown(statement, what)), class_=apart)
+    value = el("div", data(q.value), " ", el("span", UNITS[what], class_="unit"), class_="value")
+    return el("li", head, value, small(interval_words(q)), small(left_out(statement, q)), small(_APART.get(what)), class_=apart)
+
+
+def cards(statement: Statement) -> Markup:
+    return el("ul", [_card(statement, what) for what in NAMES], class_="cards")
+
+
+def period(statement: Statement) -> str:
+    """When it was; a plan has no dates."""
+    if statement.period_start is None or statement.period_end is None:
+        return "a plan, no dates"
+    return f"{_moment(statement.period_start)} to {_moment(statement.period_end)} UTC"
+
+
+def _moment(instant: str) -> str:
+    """An instant without the seconds that are none.
+
+    >>> _moment("2026-11-01T00:00:00Z"), _moment("2026-11-01T00:00:07.250Z")
+    ('2026-11-01 00:00', '2026-11-01 00:00:07.250')
+    """
+    return instant.removesuffix("Z").replace("T", " ").removesuffix(":00")
+
+
+def _counted(value: float | None, of: str | None = None, thing: str = "") -> str | None:
+    """How many of what, as far as either is known."""
+    if value is None:
+        return of
+    return f"{count(value)} x {of or thing}" if of or thing else count(value)
+
+
+def _facts(statement: Statement) -> list[tuple[str, str]]:
+    s = statement.subject
+    zone = f"({s.grid_zone})" if s.grid_zone and s.grid_zone != s.grid else None
+    place = f"{number(s.latitude)}, {number(s.longitude)}" if s.latitude is not None and s.longitude is not None else None
+    known = (
+        ("Period", period(statement)),
+        ("Length", duration(statement.length_s) if statement.length_s is not None else None),
+        ("Checkpoints", _counted(statement.totals.checkpoints.value)),
+        ("Checkpoint", s.checkpoint),
+        ("Storage tier", s.tier),
+        ("Cluster", s.cluster),
+        ("Accelerators", _counted(s.accelerator_count, s.accelerator, "GPU")),
+        ("Nodes", _counted(s.nodes)),
+        ("Site", s.site),
+        ("Grid", " ".join(each for each in (s.grid, zone) if each)),
+        ("Country", s.country if s.country != s.site else None),
+        ("Region", s.region),
+        ("Coordinates", place),
+        ("Cloud", " ".join(each for each in (s.cloud_provider, s.cloud_region) if each)),
+        ("Organisation", s.organisation),
+        ("Team", s.team),
+        ("Framework", s.framework),
+        ("Parameters", _counted(s.parameters)),
+        ("Training tokens", _counted(s.tokens)),
+        ("CPUs", _counted(s.cpu_count, s.cpu_model, "CPU")),
+        ("Memory", f"{number(s.ram_gb)} GB" if s.ram_gb is not None else None),
+        ("Operating system", s.os),
+        ("Python", s.python),
+        ("Tags", ", ".join(f"{key}: {value}" for key, value in s.tags.items())),
+        ("Run", s.run_id),
+    )
+    return [(name, said) for name, said in known if said]
+
+
+def facts(statement: Statement) -> Markup:
+    return el("dl", [el("div", el("dt", name), el("dd", said)) for name, said in _facts(statement)], class_="facts")
+
+
+def simulated(statements: Sequence[Statement]) -> Markup | None:
+    """In red where meters were simulated."""
+    which = [s.subject.name for s in statements if s.simulated]
+    if not which:
+        return None
+    return note(SIMULATED if len(which) == len(statements) else f"{SIMULATED} This holds for: {', '.join(which)}.", class_="simulated")
+
+
+def _first_up(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def lead(statement: Statement) -> Markup:
+    """What kind of statement it is, in one line."""
+    return el("p", f"{KINDS[statement.kind]}: {statement.how}. {_first_up(period(statement))}.", class_="lead")
+
+
+def findings(at: str, sentences: Sequence[str], level: int) -> Markup:
+    return section(f"{at}findings", "Findings", bullets(sentences, "findings"), level=level)
+
+
+def take_care(at: str, statement: Statement, level: int) -> Markup:
+    """Warnings: what holds, and what to do about it."""
+    told = bullets(join([w.message, text(" "), el("code", w.code)]) for w in statement.warnings)
+    return section(f"{at}warnings", "Take care", told, level=level)

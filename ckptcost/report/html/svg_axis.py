@@ -1,0 +1,202 @@
+"""Scales, ticks, legends and the frame of a picture. Two drawings a figure, one for a page and one for a telephone; CSS shows one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from ckptcost.present.amounts import number
+from ckptcost.report.html.markup import Child, Markup, el, join, px
+
+WIDE, NARROW = 920.0, 358.0
+_LETTER = 6.4
+"""mean width of a letter at 12 px"""
+
+
+class Scale(NamedTuple):
+    """From a value to a coordinate."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
+        return self.begin + (self.end - self.begin) * ((value - low) / (high - low) if high > low else 0.5)
+
+
+def steps(low: float, high: float, about: int = 5) -> list[float]:
+    """Round values from low to high.
+
+    >>> steps(0, 264000, 5)
+    [0.0, 50000.0, 100000.0, 150000.0, 200000.0, 250000.0]
+    """
+    if not high > low:
+        return [low]
+    size = 10.0 ** math.floor(math.log10((high - low) / about))
+    size = next(size * by for by in (1.0, 2.0, 5.0, 10.0) if (high - low) / (size * by) <= about * 1.3)
+    return [n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten, or fewer where that is too many.
+
+    >>> decades(80, 3000)
+    [100.0, 200.0, 500.0, 1000.0, 2000.0]
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    by = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
+    every = max(1, (last - first) // 6)
+    return [m * 10.0**p for p in range(first, last + 1, every) for m in by if low * 0.999 <= m * 10.0**p <= high * 1.001]
+
+
+_TIMES = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0), *(60.0 * m for m in (1, 2, 5, 10, 15, 30)), *(3600.0 * h for h in (1, 2, 3, 6, 12)),
+    *(86400.0 * d for d in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)),
+)  # fmt: skip
+
+
+def mark_of(seconds: float) -> str:
+    """An axis's duration, short.
+
+    >>> mark_of(30), mark_of(600), mark_of(5400), mark_of(172800)
+    ('30 s', '10 min', '1.5 h', '2 d')
+    """
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if abs(seconds) >= size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds)} s"
+
+
+def times(low: float, high: float, about: int = 6, log: bool = False) -> list[float]:
+    """Durations that people count in."""
+    if log:
+        return [each for each in _TIMES if low <= each <= high] or [low, high]
+    if high - low < about:  # below a second each
+        return steps(low, high, about)
+    longest = math.ceil((high - low) / about / 86400.0) * 86400.0
+    size = next((each for each in _TIMES if (high - low) / each <= about), longest)
+    return [n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
+
+
+def clock(low: float, high: float, about: int = 6) -> list[tuple[float, str]]:
+    """Instants of UTC between two, with their words: times of a day, else days, else years."""
+    size = next(
+        (each for each in _TIMES if each >= 60 and (high - low) / each <= about), math.ceil((high - low) / about / 86400.0) * 86400.0
+    )
+    marks = [n * size for n in range(math.ceil(low / size), math.floor(high / size) + 1)] or [low]
+    form = "%Y-%m-%d" if high - low > 300 * 86400.0 else "%b %d" if size >= 86400.0 else "%b %d %H:%M" if high - low > 86400.0 else "%H:%M"
+    return [(at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in marks]
+
+
+def clipped(words: str, room_px: float) -> str:
+    """Words that fit, with dots where they were longer."""
+    fit = max(int(room_px / _LETTER), 2)
+    return words if len(words) <= fit else words[: fit - 1].rstrip() + "…"
+
+
+def said(x: float, y: float, words: str, class_: str = "") -> Markup:
+    return el("text", words, x=x, y=y, class_=class_ or None)
+
+
+def plated(x: float, y: float, words: str, class_: str = "") -> list[Markup]:
+    """Words on a plate of the page's colour, so that lines pass behind them."""
+    return [box(x - 2, y - 10, words_px(words) + 4, 13, "under"), said(x, y, words, class_)]
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return el("path", d=f"M{px(x1)} {px(y1)}L{px(x2)} {px(y2)}", class_=class_)
+
+
+def box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
+    return el("rect", x=px(x), y=px(y), width=f"{max(width, 0.0):.2f}", height=px(max(height, 0.0)), class_=class_)
+
+
+def path(points: Sequence[tuple[float, float] | None]) -> str:
+    """A path through points, interrupted where one is None. A point alone gets a short stroke."""
+    out: list[str] = []
+    for i, point in enumerate(points):
+        if point is not None:
+            begins = i == 0 or points[i - 1] is None
+            lone = begins and (i + 1 == len(points) or points[i + 1] is None)
+            out.append(f"{'M' if begins else 'L'}{px(point[0])} {px(point[1])}{'h2' if lone else ''}")
+    return "".join(out)
+
+
+def legend(width: float, x: float, y: float, entries: Sequence[tuple[str, str]]) -> tuple[list[Markup], float]:
+    """Swatches with names in as many lines as they need, and how high that is. An entry: name, class (a line's begins with `line`)."""
+    found: list[Markup] = []
+    at, row_y = x, y
+    for name, class_ in entries:
+        words = clipped(name, width - x - 40)
+        wide = len(words) * _LETTER + 44
+        if at > x and at + wide > width:
+            at, row_y = x, row_y + 18
+        stroke = class_.split(" ")[0] in ("line", "now", "best", "whisker")
+        found.append(line(at, row_y - 4, at + 22, row_y - 4, class_) if stroke else box(at + 2, row_y - 10, 18, 11, class_))
+        found.append(said(at + 28, row_y, words, "dim"))
+        at += wide
+    return found, (row_y - y + 22) if entries else 0.0
+
+
+def rows_of(spans: Sequence[tuple[float, float]]) -> list[int]:
+    """A row for each stretch, so that none lies on another in its row; given by rising begin.
+
+    >>> rows_of([(0, 10), (5, 15), (11, 20)])
+    [0, 1, 0]
+    """
+    ends: list[float] = []
+    found = []
+    for begin, end in spans:
+        place = next((i for i, taken in enumerate(ends) if taken <= begin), len(ends))
+        ends[place : place + 1] = [end]
+        found.append(place)
+    return found
+
+
+def spaced(x: Scale, marks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
+    """Words along an axis, those left out that would touch the one before or the page's end."""
+    out: list[Markup] = []
+    free = -math.inf
+    for at, words in marks:
+        middle, half = x.at(at), words_px(words) / 2
+        if middle - half >= free and middle + half <= width:
+            out += [line(middle, y, middle, y + 4, "axis"), said(middle, y + 17, words, "dim mid")]
+            free = middle + half + 14
+    return out
+
+
+def words_px(words: str) -> float:
+    return len(words) * _LETTER
+
+
+Drawn = tuple[float, Child]
+"""height and what is in it"""
+
+
+def figure(at: str, title: str, desc: str, draw: Callable[[float], Drawn], caption: Child = None) -> Markup:
+    """A figure, drawn once for each width, that says in words what it shows."""
+    pictures = []
+    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+        height, inside = draw(width)
+        mine = f"{at}-{name}"
+        told = [el("title", title, id=f"{mine}-t"), el("desc", desc, id=f"{mine}-d")]
+        whole = f"0 0 {px(width)} {px(height)}"
+        pictures.append(el("svg", told, inside, class_=name, viewBox=whole, role="img", aria_labelledby=f"{mine}-t {mine}-d"))
+    under = join([caption])
+    return el("figure", pictures, el("figcaption", under) if under else None)
+
+
+def grid_y(scale: Scale, ticks: Sequence[float], x1: float, x2: float) -> list[Markup]:
+    """Horizontal lines with their values to the left."""
+    found = []
+    for tick in ticks:
+        y = scale.at(tick)
+        found += [line(x1, y, x2, y, "g"), said(x1 - 6, y + 4, number(tick), "dim end")]
+    return found

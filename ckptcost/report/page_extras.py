@@ -1,0 +1,119 @@
+"""What a page shows besides the statement: the interval curve and tiers of a report, the tables and the power of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ckptcost.core.bill import Quantity
+from ckptcost.core.outcome import evaluate
+from ckptcost.core.units import to_kwh
+from ckptcost.present.words import gate_text
+from ckptcost.report import sci, text
+from ckptcost.report.canonical import tidy
+from ckptcost.report.check import case_rebuilt
+from ckptcost.report.document import Report
+from ckptcost.report.html.extras import Band, Curve, Extras, Line, Power, Sci, TextTable
+from ckptcost.report.statement import Statement
+from ckptcost.report.study import Study, Table, shown_cells
+from ckptcost.report.study_views import SIMULATED
+
+POINTS = 120
+AROUND = 12.0
+"""how many times below and above the best intervals the curve reaches"""
+MOST_TABLES, MOST_ROWS = 12, 60
+_WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
+
+
+def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
+    """Of a model: how the result hangs on the interval, and the tiers beside each other."""
+    findings = [*text.interval_lines(report), *text.carbon_lines(report), *text.allocated_lines(report), text.basis_line(report)]
+    title, header, rows, note = text.one_save(report)
+    claimed = [row[-1] for row in rows] if header[-1] == "claimed" else None
+    cut = len(header) - 1 if claimed is not None else len(header)
+    tiers = TextTable(title, header[:cut], [row[:cut] for row in rows], 1, note, claimed)
+    names = [row.id for row in report.cases]
+    others = [_table(each) for each in (text.all_saves(report), text.whole_run(report))]
+    first = case in ("", names[0])
+    return Extras(
+        title=statement.subject.name, findings=findings if first else findings[-1:],
+        curve=curve_of(report, names.index(case) if case else 0),
+        tiers=tiers, tables=others, sci=sci_of(statement),
+    )  # fmt: skip
+
+
+def _table(told: text.Table) -> TextTable:
+    title, header, rows, note = told
+    return TextTable(title, header, rows, 1, note)
+
+
+def curve_of(report: Report, at: int) -> Curve | None:
+    """What the run comes to at each interval: the same arithmetic, on the inputs that the report carries."""
+    case = case_rebuilt(report, at)
+    s = case.scenario
+    now_s = float(case.outcome.interval_s)
+    seen = [each for each in (*case.best.values(), now_s) if np.isfinite(each) and each > 0]
+    longest = float(s.work_s)
+    low, high = min(min(seen) / AROUND, longest / 2), min(max(seen) * AROUND, longest)
+    if not 0 < low < high:
+        return None
+    x = np.geomspace(low, high, POINTS)
+    with np.errstate(all="ignore"):
+        outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
+    lines = [Line("goodput", _listed(outcome.goodput, x), "share of time")]
+    wanted: tuple[tuple[str, Quantity, str], ...] = (("energy added", "energy_j", "kWh"), ("cost added", "cost_usd", "USD"))
+    for name, quantity, unit in wanted:
+        values = outcome.run.total(quantity)
+        lines.append(Line(name, _listed(to_kwh(values) if unit == "kWh" else values, x), unit))
+    return Curve(
+        x.tolist(),
+        [line for line in lines if any(v is not None for v in line.values)],
+        now_s,
+        {k: tidy(float(v)) for k, v in case.best.items()},
+    )
+
+
+def _listed(values: object, x: np.ndarray) -> list[float | None]:
+    return [tidy(float(each)) for each in np.broadcast_to(np.asarray(values, dtype=float), x.shape)]
+
+
+def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
+    """Of what was simulated, compared or measured: its sentences, its tables, and its power over time."""
+    shown = [table for table in study.tables if table.shown and table.rows][:MOST_TABLES]
+    known = {table.id: table for table in study.tables}
+    power = power_of(known["power"], known.get("windows")) if "power" in known else None
+    tables = [_told(table) for table in shown]
+    if not statements:
+        care = [TextTable("Take care", ["code", "what"], [list(each) for each in study.warnings], 2)] if study.warnings else []
+        met = [TextTable("Targets", ["target"], [[gate_text(each)] for each in study.gates])] if study.gates else []
+        said = [*study.about, *study.findings]
+        return Extras(study.title, SIMULATED if study.simulated else "", said, power=power, tables=[*tables, *met, *care])
+    if len(statements) == 1:
+        return Extras(title=study.title, findings=study.findings, power=power, tables=tables, sci=sci_of(statements[0]))
+    each = {s.subject.run_id: Extras(sci=sci_of(s)) for s in statements}
+    return Extras(title=study.title, findings=study.findings, power=power, tables=tables, each=each)
+
+
+def _told(table: Table) -> TextTable:
+    header, rows, left = shown_cells(table)
+    note = table.note
+    if len(rows) > MOST_ROWS:
+        note = f"{note} {len(rows) - MOST_ROWS} more rows are in the other formats.".strip()
+    return TextTable(table.title, header, rows[:MOST_ROWS], left, note)
+
+
+def power_of(power: Table, windows: Table | None) -> Power:
+    """Watts over time, with the checkpoints as bands."""
+    lines = [Line(name, [row[column] for row in power.rows], "W") for column, name in _WATTS if any(c.id == column for c in power.columns)]
+    bands = [
+        Band(str(row["window"]), row["begin"], row["returned"], row["durable"])
+        for row in (windows.rows if windows is not None else ())
+        if row.get("begin") is not None
+    ]
+    return Power([row["at"] for row in power.rows], lines, bands=bands)
+
+
+def sci_of(statement: Statement) -> list[Sci]:
+    return [Sci(*each) for each in sci.rows(statement)]

@@ -1,0 +1,215 @@
+"""The score of the SCI standard (ISO/IEC 21031:2024) from a statement's totals: ((E * I) + M) per R, and all it asks to be disclosed.
+
+I is location-based: the standard leaves market-based measures out. What is not declared stays null: no M is not an M of 0, and no R
+is no R of 1. The score is that of the checkpoints, which are a part of a training; it is no score of the training itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.present.amounts import between, number
+from ckptcost.report.document import Factor, Quantity
+from ckptcost.report.statement import Statement
+
+G_PER_KG = 1000.0
+WORDS = {"measured": "measured", "modelled": "modeled", "sourced": "sourced", "assumed": "assumed"}
+"""a basis, as the report template of the Green Software Foundation spells it"""
+GROSS = {"token": "gross, as given", "parameter": "gross, as given"}
+"""units of the standard's rules for AI, and how the count is to be read"""
+
+
+class Score(NamedTuple):
+    """The score for one functional unit, gCO2e each."""
+
+    unit: str
+    counted: float | None
+    value: float | None
+    operational: float | None
+    """of E * I alone, known also where M is not"""
+    status: str
+    """why there is no score, or what it lacks; empty: complete"""
+    note: str = ""
+
+
+class Row(NamedTuple):
+    label: str
+    value: float | str | None
+    """null = unknown"""
+    unit: str
+    note: str
+
+
+class Coefficient(NamedTuple):
+    """A line of the template's table."""
+
+    name: str
+    description: str
+    value: float | None
+    unit: str
+    source: str
+    method: str
+    """sourced, measured, modeled or assumed"""
+
+
+def intensity_g_per_kwh(statement: Statement) -> float | None:
+    """I: mean over the energy and its hours; the grid's own factor where there is no energy to take a mean over."""
+    energy, operational = statement.totals.energy, statement.totals.emissions_location
+    if energy.value and operational.value is not None and {*energy.excludes} == {*operational.excludes}:
+        return operational.value * G_PER_KG / energy.value
+    grid = _factor(statement, "site.grid_location")
+    return None if grid is None or grid.value is None else grid.value * KWH_J * G_PER_KG
+
+
+def scores(statement: Statement) -> list[Score]:
+    """One for each functional unit that is counted; one without a value where none is.
+
+    Sums are taken as the statement has them: a line it leaves out because it is unknown is missing here too, and the status says so.
+    """
+    found = [_score(statement, name, count, note) for name, count, note in units(statement)]
+    return found or [_score(statement, "", None, "")]
+
+
+def units(statement: Statement) -> list[tuple[str, float | None, str]]:
+    """(name, count, how it is counted): the statement's functional units, then the model's tokens and parameters where they are given."""
+    found: list[tuple[str, float | None, str]] = [(unit.name, unit.count, "") for unit in statement.functional_units]
+    names = " ".join(name for name, _, _ in found)
+    for name, count in (("token", statement.subject.tokens), ("parameter", statement.subject.parameters)):
+        if count is not None and name not in names:
+            found.append((name, count, GROSS[name]))
+    return found
+
+
+def _score(statement: Statement, unit: str, count: float | None, note: str) -> Score:
+    t = statement.totals
+    operational, embodied = t.emissions_location.value, t.embodied.value
+    said = []
+    if not count:
+        said.append("no functional unit is counted" if count is None else f"no {unit} was counted: there is nothing to divide by")
+    if operational is None:
+        said.append("the energy is not known" if t.energy.value is None else "the grid's factor is not known")
+    if embodied is None:
+        said.append("M not declared")
+    each = None if operational is None or not count else operational * G_PER_KG / count
+    value = None if each is None or embodied is None or not count else each + embodied * G_PER_KG / count
+    if value is not None:
+        lacking = _labels(statement, sorted({*t.emissions_location.excludes, *t.embodied.excludes}))
+        said += [f"without {lacking}: not known"] if lacking else []
+    return Score(unit, count, value, each, "; ".join(said), note)
+
+
+def rows(statement: Statement) -> list[Row]:
+    """The section, line by line, for any view."""
+    t, b = statement.totals, statement.boundary
+    grid = _factor(statement, "site.grid_location")
+    pue = "PUE not included" if not b.pue_included_in_energy else f"PUE of {number(b.pue)} included" if b.pue else "PUE included"
+    found = [
+        Row("E, energy", t.energy.value, "kWh", _said(statement, t.energy, pue)),
+        Row("I, carbon intensity", intensity_g_per_kwh(statement), "gCO2e/kWh", _intensity_note(statement, grid)),
+        Row("O = E * I", _grams(t.emissions_location), "gCO2e", _said(statement, t.emissions_location, "location-based")),
+        Row("M, embodied", _grams(t.embodied), "gCO2e", _said(statement, t.embodied, "share of the GPU time lost, no other hardware")),
+        Row("M_source", m_source(statement), "", ""),
+    ]
+    for score in scores(statement):
+        name = score.unit.replace("_", " ")
+        found.append(Row(f"R, {name}s" if name else "R, functional units", score.counted, "", score.note or ("" if name else score.status)))
+        if name:
+            found.append(Row(f"O per {name}", score.operational, f"gCO2e per {name}", "without M: no score"))
+        found.append(Row(f"SCI per {name}" if name else "SCI", score.value, f"gCO2e per {name}" if name else "gCO2e", score.status))
+    return [*found, *_disclosed(statement)]
+
+
+def m_source(statement: Statement) -> str:
+    if statement.totals.embodied.value is None:
+        return "not declared"
+    factor = _factor(statement, "cluster.gpu_embodied")
+    return WORDS[statement.totals.embodied.basis] if factor is None else f"{_method(factor)}: {_source(factor)}"
+
+
+def _disclosed(statement: Statement) -> list[Row]:
+    """Boundary, method and what the rules for AI ask."""
+    b = statement.boundary
+    out = ", ".join(f"{each.component} ({each.reason})" for each in b.excluded)
+    return [
+        Row("software boundary", ", ".join(b.included) or "nothing", "", f"against {b.counterfactual}"),
+        Row("not in it", out or "nothing", "", ""),
+        Row("method", f"{statement.how}, method {statement.method_version}", "", WORDS.get(statement.kind, statement.kind)),
+        Row("market-based", "left out", "", "the standard takes location-based intensity; see Scope 2 for both"),
+        Row(
+            "SCI for AI", "a part of the training's score", "",
+            "checkpoints, failures and work done again belong to it; its R is a FLOP, token or parameter, gross or effective",
+        ),
+        Row("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", "", ""),
+    ]  # fmt: skip
+
+
+def coefficients(statement: Statement) -> list[Coefficient]:
+    """E, I, M and R as the template wants them, then PUE and the carbon factors. The other factors that E rests on are the statement's."""
+    t = statement.totals
+    grid = _factor(statement, "site.grid_location")
+    found = [
+        Coefficient("E", "energy, facility included as the boundary says", t.energy.value, "kWh", statement.how, WORDS[t.energy.basis]),
+        Coefficient(
+            "I", "location-based carbon intensity, mean over the energy", intensity_g_per_kwh(statement), "gCO2e/kWh",
+            _source(grid), _method(grid),
+        ),
+        Coefficient("M", "embodied carbon of the GPU time lost", _grams(t.embodied), "gCO2e", m_source(statement), WORDS[t.embodied.basis]),
+        *(Coefficient("R", f"{name}s", n, "", note or statement.how, WORDS[t.checkpoints.basis]) for name, n, note in units(statement)),
+    ]  # fmt: skip
+    used = {*t.energy.factors, *t.emissions_location.factors, *t.embodied.factors, "site.pue", "site.grid_location", "cluster.gpu_embodied"}
+    for factor in statement.factors:
+        if factor.id in used and (factor.id == "site.pue" or factor.unit.startswith("kgco2e")):
+            value, unit = _people(factor)
+            found.append(Coefficient(factor.id, factor.name, value, unit, _source(factor), _method(factor)))
+    return found
+
+
+def _people(factor: Factor) -> tuple[float | None, str]:
+    scale, unit = {
+        "kgco2e_per_j": (KWH_J * G_PER_KG, "gCO2e/kWh"), "kgco2e_per_gpu_s": (HOUR_S * G_PER_KG, "gCO2e/GPU-h"),
+    }.get(factor.unit, (1.0, factor.unit))  # fmt: skip
+    return None if factor.value is None else factor.value * scale, unit
+
+
+def _method(factor: Factor | None) -> str:
+    """How a factor came about, in the template's words: what nobody published is assumed."""
+    if factor is None:
+        return "assumed"
+    if factor.origin == "measured":
+        return "measured"
+    return "sourced" if factor.origin in ("published", "vendor") or (factor.origin == "derived" and factor.sources) else "assumed"
+
+
+def _source(factor: Factor | None) -> str:
+    if factor is None:
+        return "not given"
+    return "; ".join(each.title for each in factor.sources) or factor.set_by
+
+
+def _intensity_note(statement: Statement, grid: Factor | None) -> str:
+    zone = statement.subject.grid or statement.subject.grid_zone
+    hourly = statement.series is not None and len({*statement.series.grid_kgco2e_per_kwh}) > 1
+    words = ["location-based", *([zone] if zone else []), *(["mean over the hours"] if hourly else []), _method(grid) if grid else ""]
+    return ", ".join(word for word in words if word)
+
+
+def _said(statement: Statement, q: Quantity, about: str) -> str:
+    ranged = between(q.low, q.high)
+    lacking = _labels(statement, q.excludes)
+    grams = "" if q.unit != "kgCO2e" or not ranged else " kgCO2e"
+    words = [about, WORDS[q.basis], *([f"{ranged}{grams} ({q.interval})"] if ranged else []), *([f"without {lacking}"] if lacking else [])]
+    return ", ".join(words) if q.value is not None else "not declared" if q is statement.totals.embodied else "not known"
+
+
+def _labels(statement: Statement, ids: list[str]) -> str:
+    labels = {c.id: c.label for c in statement.components}
+    return ", ".join(labels.get(name, name) for name in ids)
+
+
+def _grams(q: Quantity) -> float | None:
+    return None if q.value is None else q.value * G_PER_KG
+
+
+def _factor(statement: Statement, factor_id: str) -> Factor | None:
+    return next((f for f in statement.factors if f.id == factor_id), None)

@@ -1,0 +1,212 @@
+"""The statement, schema ckptcost.statement 1.0: what checkpoints cost, line by line, dated and placed where that is known.
+
+One shape for what was modelled, simulated, compared and measured, and the one thing that every export is a function of. Null = unknown,
+0 = known to be zero. Sums are sums: of components in `totals`, and of rows of `series` in each dated component.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ckptcost.report.document import (
+    Assumption,
+    Basis,
+    Component,
+    Excluded,
+    Factor,
+    FunctionalUnit,
+    InputFile,
+    RunTotals,
+    Tool,
+    Totals,
+    Warned,
+)
+
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.statement", "1.0"
+QUANTITIES = ("energy", "emissions_location", "emissions_market", "embodied", "gpu_time_lost", "cost")
+"""of a component and of the totals, in this order everywhere"""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class Subject(_Part):
+    """What it was, where, and for whom; null where nobody said."""
+
+    run_id: str = Field(description="the same for every export of one statement")
+    name: str
+    organisation: str | None = None
+    team: str | None = None
+    checkpoint: str | None = None
+    tier: str | None = None
+    cluster: str | None = None
+    framework: str | None = None
+    parameters: float | None = None
+    tokens: float | None = Field(default=None, description="training tokens, gross")
+    accelerator: str | None = None
+    accelerator_count: float | None = None
+    nodes: float | None = None
+    cpu_model: str | None = None
+    cpu_count: float | None = None
+    ram_gb: float | None = None
+    os: str | None = None
+    python: str | None = None
+    site: str | None = None
+    site_id: str | None = None
+    grid: str | None = None
+    grid_zone: str | None = Field(default=None, description="id of the grid whose factors are used")
+    country: str | None = None
+    country_iso3: str | None = None
+    region: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    cloud_provider: str | None = None
+    cloud_region: str | None = None
+    tags: dict[str, str] = {}
+
+
+class Boundary(_Part):
+    included: list[str]
+    excluded: list[Excluded]
+    pue: float | None = Field(description="null: energies are the machine's own, as metered")
+    pue_included_in_energy: bool
+    embodied_included: Literal[False] = Field(default=False, description="embodied carbon is a figure of its own, in no emissions total")
+    counterfactual: str = "the same work with no checkpoints and no failures"
+    inventory_treatment: Literal["memo_item"] = Field(
+        default="memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory"
+    )
+
+
+class Series(_Part):
+    """Rows by time and component, as columns of equal length; UTC. Only components that any quantity is known of, and not zero."""
+
+    width_s: float = Field(description="of a whole row; rows begin at whole multiples of it, the first and last may be shorter")
+    start: list[str]
+    duration_s: list[float]
+    component: list[str]
+    energy_kwh: list[float | None]
+    gpu_hours: list[float | None]
+    cost_usd: list[float | None]
+    checkpoints: list[float] = Field(description="saves of that time, on the rows of one component only: the column adds up")
+    grid_kgco2e_per_kwh: list[float | None] = Field(description="location-based, of that time")
+    market_kgco2e_per_kwh: list[float | None]
+    emissions_location_kgco2e: list[float | None]
+    emissions_market_kgco2e: list[float | None]
+    embodied_kgco2e: list[float | None]
+
+
+COLUMNS = tuple(Series.model_fields)[1:]
+
+
+class Measurement(_Part):
+    id: str = Field(description="domain, such as gpu:0")
+    instrument: str
+    scope: str
+    boundary: str
+    basis: Basis
+    tick_s: float | None
+    coverage: float | None = Field(description="share of the time that is known")
+    energy_kwh: float | None = Field(description="over the whole time, training included")
+    role: Literal["part", "whole"] = Field(default="part", description="parts add up; a whole contains them and is never added to them")
+
+
+class Contract(_Part):
+    """Electricity bought for a site: part of its market-based factor."""
+
+    name: str
+    instrument: str
+    share: float
+    kgco2e_per_kwh: float
+    valid_from: str | None = None
+    valid_until: str | None = None
+    source: str | None = None
+
+
+class Statement(_Part):
+    id: str
+    kind: Literal["measured", "modelled", "mixed"]
+    how: str = Field(description="in words: a closed form, so many simulated runs, a recorded run")
+    simulated: bool = Field(default=False, description="true where meters were simulated")
+    currency: Literal["USD"] = "USD"
+    method_version: str
+    period_start: str | None = Field(description="null: a plan has no dates")
+    period_end: str | None
+    length_s: float | None = Field(description="of the run; period_end less period_start where they are known")
+    subject: Subject
+    boundary: Boundary
+    totals: RunTotals = Field(description="the marginal ledger")
+    allocated: Totals | None = Field(description="share of what stands there anyway; never added to totals")
+    components: list[Component] = Field(description="every line of both ledgers")
+    functional_units: list[FunctionalUnit]
+    series: Series | None
+    factors: list[Factor]
+    choices: dict[str, Any] = Field(
+        default={}, description="what was chosen that is no number: ids of entries, mode, whether a price holds electricity"
+    )
+    contracts: list[Contract] = []
+    assumptions: list[Assumption]
+    measurements: list[Measurement]
+    uncertainty: str = Field(description="what low and high are")
+    warnings: list[Warned]
+
+    def marginal(self) -> list[Component]:
+        return [c for c in self.components if c.ledger == "marginal"]
+
+
+class Reproducible(_Part):
+    inputs: list[InputFile]
+    result_sha256: str = Field(description="over the statements")
+
+
+class StatementDocument(_Part):
+    schema_name: Literal["ckptcost.statement"]
+    schema_version: str = Field(pattern=r"^1\.\d+$")
+    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+    tool: Tool
+    statements: list[Statement]
+    reproducibility: Reproducible
+
+    def to_json(self) -> str:
+        from ckptcost.report.canonical import pretty
+
+        return pretty(self.model_dump(mode="json"))
+
+
+def hash_of(statements: list[Statement]) -> str:
+    """Over the canonical JSON of all of them."""
+    from ckptcost.report.canonical import sha256
+
+    return sha256([each.model_dump(mode="json") for each in statements])
+
+
+def document_of(statements: list[Statement], generated_at: str, tool: Any, inputs: Any = ()) -> StatementDocument:
+    """The document, judged by its schema, with its hash."""
+    digest = hash_of(statements)
+    return StatementDocument(
+        schema_name="ckptcost.statement", schema_version=SCHEMA_VERSION, generated_at=generated_at, tool=tool, statements=statements,
+        reproducibility=Reproducible(inputs=list(inputs), result_sha256=digest),
+    )  # fmt: skip
+
+
+def utc(text: str) -> datetime:
+    """An instant of a document.
+
+    >>> utc("2026-11-01T00:00:00Z").isoformat()
+    '2026-11-01T00:00:00+00:00'
+    """
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def instant(unix_s: float) -> str:
+    """The other way, to the millisecond where it is no whole second.
+
+    >>> instant(1793491200), instant(1793491200.25)
+    ('2026-11-01T00:00:00Z', '2026-11-01T00:00:00.250Z')
+    """
+    ms = round(unix_s * 1000)
+    text = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}Z" if ms % 1000 == 0 else f"{text}.{ms % 1000:03d}Z"

@@ -1,0 +1,1 @@
+"""Statements from what was found: modelled, simulated, measured."""

@@ -1,0 +1,290 @@
+"""A recorded run as a statement: its saves and loads added up, line by line, each where in time it was.
+
+Joules are the machine's own unless a scenario says where it stands: then its PUE, prices and grid factors are applied, once. What was not
+metered is null with a reason, and where a host's own meters saw a part of it only, that part is the low end of a range without a high one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import OF_THE_JOB
+from ckptcost.core.domain import Scenario
+from ckptcost.core.hourly import edges_of
+from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.core.windows import Window
+from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.measured_bill import gpus_metered
+from ckptcost.jobs.run_machine import machine_of
+from ckptcost.present.measured import warning_text
+from ckptcost.present.words import line_label
+from ckptcost.report.build import METHOD_VERSION
+from ckptcost.report.canonical import tidy
+from ckptcost.report.document import Assumption, Component, Excluded, Factor, FunctionalUnit, Quantity, RunTotals, Warned
+from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
+from ckptcost.report.statement import QUANTITIES, Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statements.modelled import place_of, plain_id
+from ckptcost.report.statements.run_lines import ALONE, NOWHERE, Taken, ends_of, taken_of, unpriced
+from ckptcost.report.studies.gap_labels import why_text
+from ckptcost.scenario import Resolved
+
+UNITS: dict[str, Any] = {
+    "energy": "kWh",
+    "emissions_location": "kgCO2e",
+    "emissions_market": "kgCO2e",
+    "embodied": "kgCO2e",
+    "gpu_time_lost": "GPU-h",
+    "cost": "USD",
+}
+BOUNDS = "low and high: how far joules may lie off, as far as the meters' ticks and gaps tell; what is read off them has the same range"
+_PRICED = ("gpu_wait", "slowdown", "loading")
+
+
+def statement_of(
+    m: Measured, catalog: Catalog, resolved: Resolved | None = None, priced: bool = True, width_s: float = HOUR_S
+) -> Statement | None:
+    """The run's checkpoints; None where it has none. `resolved`: where it stands, and what a GPU costs where `priced`."""
+    if not m.windows:
+        return None
+    s = NOWHERE if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m)
+    taken = taken_of(m, s, gpus, resolved is not None)
+    lines = list(dict.fromkeys(each.line for each in taken))
+    factors = (
+        [] if resolved is None else [Factor.model_validate(factor_of(i, catalog)) for i in resolved.inputs if _is_used(i.path, priced)]
+    )
+    names = tuple(f.id for f in factors)
+    components = [_component(line, [t for t in taken if t.line == line], s, names) for line in lines]
+    begin_s, end_s = m.run.wall_s(m.begin_s), m.run.wall_s(m.end_s)
+    finished = [w for w, what in zip(m.windows, m.contents, strict=True) if what.of == "save" and not what.error]
+    words = {} if resolved is None else resolved.words
+    name = m.kept[:12] or m.energies.node.host
+    return Statement(
+        id=f"urn:ckptcost:run:{m.run.id}",
+        kind="measured",
+        how="a recorded run" if not m.simulated else "a recording of simulated meters",
+        simulated=m.simulated,
+        method_version=METHOD_VERSION,
+        period_start=instant(begin_s),
+        period_end=instant(end_s),
+        length_s=end_s - begin_s,
+        subject=Subject(
+            run_id=plain_id(m.run.id),
+            name=f"run {name} on {m.energies.node.host}",
+            accelerator=_card(m),
+            nodes=1.0,
+            accelerator_count=None if math.isnan(gpus) else gpus,
+            **place_of(
+                words.get("site.id"),
+                words.get("site.grid"),
+                *([resolved.names["site"], resolved.names.get("grid")] if resolved else [None, None]),
+            ),
+        ),
+        boundary=_boundary(components, s, resolved is not None),
+        totals=_totals(components, len(finished)),
+        allocated=None,
+        components=components,
+        functional_units=[FunctionalUnit(name="checkpoint", count=float(len(finished)))],
+        series=_series(m, taken, finished, s, begin_s, end_s, width_s),
+        factors=factors,
+        choices={k: v for k, v in words.items() if k.startswith("site.") or k == "cluster.price_includes_electricity"},
+        assumptions=[Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])],
+        measurements=_measurements(m),
+        uncertainty=BOUNDS,
+        warnings=_warnings(m, taken, resolved),
+    )
+
+
+def _is_used(path: str, priced: bool) -> bool:
+    return path.startswith("site.") or (priced and path in ("cluster.gpu_price", "cluster.gpu_embodied"))
+
+
+def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Component:
+    """The line over all windows. Those of which it is not known are named, and not in the sum."""
+    of_storage = line in ("storage_write", *ALONE)
+    quantities: dict[str, Any] = {what: _quantity(what, taken, s, names) for what in QUANTITIES}
+    gpu_h = quantities["gpu_time_lost"].value
+    price = float(s.cluster.usd_per_gpu_s)
+    timed = line in _PRICED and bool(gpu_h) and not math.isnan(price)
+    more: dict[str, Any] = {"price_qty": gpu_h, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)} if timed else {}
+    more |= quantities
+    return Component(
+        id=line,
+        label=line_label(line),
+        cause="failure" if line == "loading" else "save",
+        ledger="marginal",
+        boundary="cluster" if line == "network" else s.tier.boundary if of_storage else "node",
+        basis="measured",
+        rests_on="measured",
+        **more,
+    )
+
+
+def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Quantity:
+    ends = [ends_of(what, each, s) for each in taken]
+    known = [(value, low, high) for value, low, high in ends if not math.isnan(value)]
+    without = [each.window for each, (value, _, _) in zip(taken, ends, strict=True) if math.isnan(value)]
+    if not known:
+        return Quantity(
+            value=None,
+            unit=UNITS[what],
+            basis="measured" if what in ("energy", "gpu_time_lost") else "modelled",
+            factors=list(_rests(what, names)),
+        )
+    value, low, high = (math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf for column in zip(*known, strict=True))
+    ranged: dict[str, Any] = {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+    basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
+    return Quantity(value=tidy(value), unit=UNITS[what], basis=basis, factors=list(_rests(what, names)), excludes=without, **ranged)
+
+
+def _rests(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    wanted = {
+        "energy": ("site.pue",),
+        "emissions_location": ("site.pue", "site.grid_location"),
+        "emissions_market": ("site.pue", "site.grid_market"),
+        "embodied": ("cluster.gpu_embodied",),
+        "gpu_time_lost": (),
+        "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
+    }[what]
+    return tuple(name for name in wanted if name in names)
+
+
+def _totals(components: Sequence[Component], finished: int) -> RunTotals:
+    """Sums of what is known, each naming the lines and windows that are not in it."""
+    sums: dict[str, Quantity] = {}
+    for what in QUANTITIES:
+        each = {c.id: getattr(c, what) for c in components}
+        known = {name: q for name, q in each.items() if q.value is not None}
+        excludes = [name for name, q in each.items() if q.value is None] + sorted({w for q in known.values() for w in q.excludes})
+        basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
+        # as a bill sums: without what GPUs and hosts did there is no sum
+        if not known or any(q.value is None for name, q in each.items() if name in OF_THE_JOB):
+            sums[what] = Quantity(value=None, unit=UNITS[what], basis=basis, excludes=excludes)
+            continue
+        low, high = math.fsum(_end(q, "low") for q in known.values()), math.fsum(_end(q, "high") for q in known.values())
+        ranged: dict[str, Any] = {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+        factors = sorted({f for q in known.values() for f in q.factors})
+        sums[what] = Quantity(
+            value=tidy(math.fsum(q.value for q in known.values())),
+            unit=UNITS[what],
+            basis=basis,
+            excludes=excludes,
+            factors=factors,
+            **ranged,
+        )
+    return RunTotals(**sums, checkpoints=Quantity(value=float(finished), unit="1", basis="measured"))
+
+
+def _end(q: Quantity, which: str) -> float:
+    if q.interval is None:
+        return q.value or 0.0
+    end = getattr(q, which)
+    return math.inf if end is None else float(end)
+
+
+def _series(
+    m: Measured, taken: Sequence[Taken], finished: Sequence[Window], s: Scenario, begin_s: float, end_s: float, width_s: float
+) -> Any:
+    """Each line where its seconds were; one whose seconds are not known is in the components only."""
+    edges = edges_of(begin_s, end_s, width_s)
+    placed = []
+
+    def at(t_s: float) -> float:
+        return min(max(m.run.wall_s(t_s), begin_s), end_s)
+
+    for line in dict.fromkeys(each.line for each in taken):
+        mine = [each for each in taken if each.line == line and each.stretch is not None]
+        stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
+        amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
+        known = {what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs for what, xs in amounts.items()}
+        if any(x for xs in known.values() for x in xs if x == x):
+            placed.append(Placed(line, stretches, known))
+    if not placed:
+        return None
+    begins = [at(w.begin_s) for w in finished if w.begin_s is not None]
+    rows = np.zeros(len(edges) - 1)
+    for begun_s in begins:
+        rows[min(max(int(np.searchsorted(edges, begun_s, side="right")) - 1, 0), len(rows) - 1)] += 1.0
+    grids = (tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j))
+    factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
+    return series_of(placed, edges, width_s, factors, rows)
+
+
+def _boundary(components: Sequence[Component], s: Scenario, placed: bool) -> Boundary:
+    lacking = [Excluded(component=c.label, reason="not metered") for c in components if c.energy.value is None]
+    apart = [
+        Excluded(component="useful training", reason="the statement holds what checkpoints add"),
+        Excluded(component="keeping the bytes, failures", reason="a recording does not tell"),
+    ]
+    return Boundary(
+        included=[c.label for c in components if c.energy.value is not None],
+        excluded=[*lacking, *apart],
+        pue=float(s.site.pue) if placed else None,
+        pue_included_in_energy=placed,
+        counterfactual="the same time without the saves and loads",
+    )
+
+
+def _measurements(m: Measured) -> list[Measurement]:
+    found = []
+    for domain in [*m.energies.parts, *m.energies.wholes]:
+        known, energy = m.energies.provenance(domain, m.begin_s, m.end_s), m.spans[domain]
+        found.append(
+            Measurement(
+                id=domain,
+                instrument=known.source,
+                scope=known.scope,
+                boundary=known.boundary,
+                basis=known.basis,
+                tick_s=known.tick_s,
+                role="part" if domain in m.energies.parts else "whole",
+                coverage=tidy(known.coverage),
+                energy_kwh=tidy(energy.value / KWH_J) if energy.known else None,
+            )
+        )
+    return found
+
+
+def _card(m: Measured) -> str | None:
+    devices = {m.energies.sources[d].channel.device for d in m.energies.parts if d.startswith(("gpu:", "module:"))}
+    return ", ".join(sorted(filter(None, devices))) or None
+
+
+def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) -> list[Warned]:
+    found = []
+    if resolved is None:
+        found.append(
+            Warned(
+                code="NO_SITE",
+                message="Where this machine stands and what it costs is not said, so there is no PUE, no dollars and no kgCO2e.",
+            )
+        )
+    for line in dict.fromkeys(each.line for each in taken):
+        lost = [each for each in taken if each.line == line and not each.energy.known]
+        if lost:
+            why = why_text(lost[0].energy.why)
+            of = len([each for each in taken if each.line == line])
+            found.append(
+                Warned(code=lost[0].energy.why or "UNKNOWN", message=f"{line_label(line)}: energy not known of {len(lost)} of {of}: {why}.")
+            )
+        if any(each.energy.known and math.isinf(each.energy.high) for each in taken if each.line == line):
+            found.append(
+                Warned(
+                    code="PART_OF_HOST", message=f"{line_label(line)}: only processors and memory are metered, so this is the least it was."
+                )
+            )
+    if len(m.run.hosts) > 1:
+        found.append(Warned(code="ONE_HOST", message=f"Of {len(m.run.hosts)} hosts this is {m.energies.node.host} alone."))
+    for domain in m.energies.parts:
+        doubts = m.energies.doubts(domain)
+        if doubts.looks is not None and doubts.looks < 1:
+            code = "COUNTER_LOOKS" if doubts.of_counter else "SENSOR_LOOKS"
+            found.append(Warned(code=code, message=warning_text(code, f"{doubts.looks:.0%}")))
+            break
+    return found

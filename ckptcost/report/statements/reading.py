@@ -1,0 +1,254 @@
+"""From whatever there is, a report, a study, a statement or a recorded run, to the statements that exports and pages are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ckptcost.catalog.contracts import SiteContracts, read_contracts
+from ckptcost.catalog.files import text_of
+from ckptcost.catalog.grid_hours import GridHours, read_grid
+from ckptcost.catalog.schema import printable
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.hourly import width_for
+from ckptcost.core.units import HOUR_S
+from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.report.build import METHOD_VERSION, generated_at
+from ckptcost.report.dating import dated, start_of
+from ckptcost.report.document import FunctionalUnit, InputFile
+from ckptcost.report.statement import SCHEMA_VERSION, Statement, StatementDocument, Subject, document_of, hash_of
+from ckptcost.scenario import Resolved
+from ckptcost.version import __version__
+
+Model = TypeVar("Model", bound=BaseModel)
+MOST_BYTES = 500_000_000
+SCHEMAS = ("ckptcost.report", "ckptcost.study", "ckptcost.statement")
+
+
+class Placing(NamedTuple):
+    """When and where it was, and under which factors: what the flags of `report` and `export` say."""
+
+    case: str = ""
+    start: str = ""
+    grid: str = ""
+    grid_column: str = ""
+    grid_tz: str = ""
+    grid_unit: str = ""
+    contracts: str = ""
+    labels: Sequence[str] = ()
+    host: str = ""
+
+
+class Factors(NamedTuple):
+    """What the files of the flags hold."""
+
+    grid: GridHours | None
+    sites: Mapping[str, SiteContracts] | None
+    inputs: tuple[InputFile, ...]
+
+
+def is_document(source: str) -> bool:
+    """A JSON file, rather than the name of a recorded run."""
+    path = Path(source)
+    try:
+        if not path.is_file() or path.suffix == ".jsonl":
+            return False
+        with path.open("rb") as stream:
+            return stream.read(64).lstrip().startswith(b"{")
+    except OSError:  # whoever reads it next says why it cannot be
+        return False
+
+
+def raw_of(source: str) -> dict[str, Any]:
+    """The document in a file, as it is written."""
+    text = text_of(Path(source), source, MOST_BYTES)
+    try:
+        raw = json.loads(text, parse_constant=lambda word: _refused(source, word))
+    except RecursionError:
+        raise InputError("is not valid JSON: nested too deep", where=source) from None
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"is not valid JSON: {brief(str(error), 200)}", where=source) from None
+    if not isinstance(raw, dict) or raw.get("schema_name") not in SCHEMAS:
+        raise InputError(
+            "is no document of ckptcost's",
+            where=source,
+            key="schema_name",
+            remedy="write one with -f json, e.g. `ckptcost model -f json -o report.json`",
+        )
+    return raw
+
+
+def _refused(source: str, word: str) -> Any:
+    raise InputError(f"holds {word}, which is not JSON", where=source)
+
+
+def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) -> Model:
+    """The document under its schema; a newer minor version is read without what it adds."""
+    version = str(raw.get("schema_version"))
+    if not version.startswith("1."):
+        raise InputError(
+            f"has schema version {brief(version)}, this program reads 1.x",
+            where=source,
+            key="schema_version",
+            remedy="use a newer ckptcost",
+        )
+    try:
+        return model.model_validate(raw, extra="ignore" if version > newest else None)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(first["msg"][0].lower() + first["msg"][1:], where=source, key=".".join(map(str, first["loc"]))) from None
+
+
+def statements_of(source: str, case: str = "") -> list[Statement]:
+    """Of a JSON document."""
+    raw = raw_of(source)
+    if raw["schema_name"] == "ckptcost.report":
+        from ckptcost.report.check import read
+        from ckptcost.report.statements.modelled import statement_of
+
+        return [statement_of(read(source), case)]
+    if raw["schema_name"] == "ckptcost.study":
+        from ckptcost.report.study_again import read as read_study
+
+        study = read_study(raw, source)
+        found = study.statements
+        if not found:
+            raise InputError(f"is a {study.kind} that holds no bill to export", where=source, remedy=_lacking(study.kind))
+    else:
+        found = again(raw, source).statements
+    return _chosen(found, case)
+
+
+def again(raw: dict[str, Any], source: str) -> StatementDocument:
+    """A document of statements, judged by its schema, under its own hash."""
+    document = judged(raw, StatementDocument, SCHEMA_VERSION, source)
+    said = document.reproducibility.result_sha256
+    if (found := hash_of(document.statements)) != said:
+        raise InputError(f"was changed after it was written: its statements' hash is {found[:16]}..., it says {brief(said)}", where=source)
+    return document
+
+
+def _lacking(kind: str) -> str:
+    return {
+        "simulation": "simulate at most 20,000 runs",
+        "measurement": "a recording with checkpoints in it has one",
+    }.get(kind, "reports, simulations, comparisons and recorded runs have one")
+
+
+def _chosen(found: Sequence[Statement], case: str) -> list[Statement]:
+    if not case:
+        return list(found)
+    mine = [s for s in found if case in (s.subject.run_id, s.subject.name, s.subject.name.split(":")[0])]
+    if not mine:
+        raise UnknownName("case", case, [s.subject.name for s in found], where="--case")
+    return mine
+
+
+def of_run(path: Path, run: str, host: str, catalog: Catalog, resolved: Resolved | None, priced: bool, width_s: float) -> list[Statement]:
+    """One for each host of a recorded run."""
+    from ckptcost.jobs.measure import reviewed
+    from ckptcost.report.statements.measured import statement_of
+
+    first = reviewed(path, host=host, run_id=run)
+    hosts = [host] if host or len(first.run.hosts) == 1 else list(first.run.hosts)
+    found = []
+    for n, name in enumerate(hosts):
+        seen = first if n == 0 and not host else reviewed(path, host=name, run_id=run)
+        told = statement_of(seen, catalog, resolved, priced, width_s)
+        if told is None:
+            continue
+        if len(hosts) > 1:
+            told = told.model_copy(
+                update={"subject": told.subject.model_copy(update={"run_id": f"{told.subject.run_id}-{name}"}), "id": f"{told.id}#{name}"}
+            )
+        found.append(told)
+    if not found:
+        raise InputError("holds no checkpoint", where=path.name, remedy="record a job that saves: `ckptcost run -- COMMAND`")
+    return found
+
+
+def factors_of(placing: Placing) -> Factors:
+    """The files that the flags name."""
+    if not placing.grid and (placing.grid_column or placing.grid_tz or placing.grid_unit):
+        raise InputError(
+            "belongs to --grid", where="--grid-column" if placing.grid_column else "--grid-tz" if placing.grid_tz else "--grid-unit"
+        )
+    grid = read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit) if placing.grid else None
+    sites = read_contracts(placing.contracts) if placing.contracts else None
+    files = [path for path in (placing.grid, placing.contracts) if path]
+    return Factors(grid, sites, tuple(_input(path) for path in files))
+
+
+def _input(path: str) -> InputFile:
+    raw = Path(path).read_bytes()
+    return InputFile(path=os.path.basename(path), bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
+
+
+def width_of(factors: Factors) -> float:
+    """How wide the rows of a run are."""
+    return HOUR_S if factors.grid is None else width_for(factors.grid.steps)
+
+
+def placed(found: Sequence[Statement], placing: Placing, factors: Factors) -> list[Statement]:
+    """Under the flags: dated, with the factors of the time, and labelled."""
+    start_s = start_of(placing.start) if placing.start else None
+    asked = start_s is not None or factors.grid is not None or factors.sites is not None
+    told = [dated(s, start_s, factors.grid, factors.sites) if asked else s for s in found]
+    return [_labelled(s, placing.labels) for s in told]
+
+
+_NUMBERS = ("parameters", "tokens", "nodes", "accelerator_count", "cpu_count", "ram_gb", "latitude", "longitude")
+_FIXED = ("run_id", "site_id", "grid_zone", "tags")
+"""what other parts of the statement hang on"""
+
+
+def _labelled(s: Statement, labels: Sequence[str]) -> Statement:
+    """What somebody says of the run in words: known names fill the subject, others are tags."""
+    known, tags = {}, dict(s.subject.tags)
+    for text in labels:
+        name, equals, value = text.partition("=")
+        name, value = name.strip(), printable(value.strip())
+        if not equals or not name or not value:
+            raise InputError(f"{brief(text)} is no label", where="--label", remedy="NAME=TEXT, e.g. team=infra")
+        if name in _FIXED:
+            raise InputError(f"{name} is not said by a label", where="--label", remedy="--site names a site")
+        if name in _NUMBERS:
+            known[name] = _number(name, value)
+        elif name in Subject.model_fields:
+            known[name] = value  # type: ignore[assignment]
+        else:
+            tags[name] = value
+    subject = Subject.model_validate(s.subject.model_dump() | known | {"tags": tags})
+    units = list(s.functional_units)
+    if "tokens" in known:
+        units.append(FunctionalUnit(name="training_token", count=known["tokens"]))
+    return s.model_copy(update={"subject": subject, "functional_units": units})
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        value = math.nan
+    limits = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 180.0)}.get(name, (0.0, 1e30))
+    if not limits[0] <= value <= limits[1]:
+        raise InputError(f"{brief(text)} is no {name}", where="--label")
+    return value
+
+
+def gathered(found: Sequence[Statement], command: Sequence[str], inputs: Sequence[InputFile] = ()) -> StatementDocument:
+    """All of them as one document; each with a run id of its own."""
+    ids = [s.subject.run_id for s in found]
+    if twice := next((each for each in ids if ids.count(each) > 1), None):
+        raise InputError(f"two of the statements are of {twice}", remedy="name each source once")
+    tool = {"name": "ckptcost", "version": __version__, "command": list(command), "method_version": METHOD_VERSION}
+    return document_of(list(found), generated_at(), tool, inputs)

@@ -1,0 +1,124 @@
+"""What each save and load of a recorded run took, line by line: joules, GPU time and dollars, and the seconds in which it was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from ckptcost.core import carbon, money
+from ckptcost.core.attribution import Cost
+from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.reconcile import Energy, times, total, unknown
+from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.core.windows import Window
+from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, load_end_s
+
+_PLACED = {
+    "gpu_wait": "stall",
+    "host_wait": "stall",
+    "slowdown": "drain",
+    "storage_write": "whole",
+    "network": "whole",
+    "requests": "whole",
+}
+ALONE = ("network", "requests")
+"""lines that say something only where a scenario names the storage"""
+NOWHERE: Final = Scenario(
+    Checkpoint(),
+    Tier(boundary="drive"),
+    Cluster(gpus=math.nan, price_includes_electricity=False),
+    Policy(every=math.nan),
+    Failures(),
+    Site(),
+    math.nan,
+)
+"""no PUE, no price, no grid: energies as metered and nothing made of them"""
+
+
+class Taken(NamedTuple):
+    """One line of one save or load."""
+
+    line: str
+    window: str
+    stretch: tuple[float, float] | None
+    """seconds of the run"""
+    energy: Energy
+    gpu_s: float
+    usd: float
+
+
+def unpriced(s: Scenario) -> Scenario:
+    """What a site says, and nothing of what GPUs cost: the node's electricity is then paid by the tariff."""
+    return replace(
+        s, cluster=replace(s.cluster, usd_per_gpu_s=math.nan, embodied_kgco2e_per_gpu_s=math.nan, price_includes_electricity=False)
+    )
+
+
+def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]:
+    found: list[Taken] = []
+    costs: dict[str, list[Cost]] = {}
+    for cost in m.costs:  # a window's own at hand: looking through those of all for each would grow with their square
+        costs.setdefault(cost.window, []).append(cost)
+    for window, what in zip(m.windows, m.contents, strict=True):
+        if what.of == "load":
+            bill = bill_of_load(m, window, s, gpus)
+            end_s = load_end_s(window)
+            stretch = None if window.begin_s is None or end_s is None else (window.begin_s, end_s)
+            line = bill.bill.lines[0]
+            found.append(Taken(line.id, window.name, stretch, bill.energies[line.id], float(line.gpu_s), float(line.cost_usd)))
+            continue
+        mine = m._replace(costs=costs.get(window.name, []))
+        bill = bill_of_save(mine, window, what.bytes, s, gpus)
+        for line in bill.bill.lines:
+            if line.id in ALONE and not placed:
+                continue
+            energy = bill.energies[line.id]
+            if line.id == "host_wait" and not energy.known:
+                energy = _parts_of_host(mine, window, s) or energy
+            usd = float(line.cost_usd) if line.id != "host_wait" else float(money.electricity_usd(energy.value, _tariff(s)))
+            found.append(Taken(line.id, window.name, _stretch(window, _PLACED[line.id]), energy, float(line.gpu_s), usd))
+    return found
+
+
+def _tariff(s: Scenario) -> float:
+    return 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
+
+
+def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
+    """Packages and memory, where nothing meters the node: a part of the host, so there is no high end."""
+    if m.energies.wholes and any(domain.startswith("node") for domain in m.energies.wholes):
+        return None
+    mine = [
+        c.stall
+        for c in m.costs
+        if c.window == window.name and c.domain in m.energies.parts and c.domain.split(":", 1)[0] in ("cpu", "dram")
+    ]
+    seen = total(mine) if mine else unknown("NO_PARTS")
+    return times(seen, float(s.site.pue))._replace(high=math.inf) if seen.known else None
+
+
+def _stretch(window: Window, of: str) -> tuple[float, float] | None:
+    if of == "whole":
+        return None if window.begin_s is None or window.end_s is None else (window.begin_s, window.end_s)
+    phase = window.phase(of)
+    return None if phase is None else (phase.begin_s, phase.end_s)
+
+
+def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
+    """(value, low, high) in people's units; NaN where unknown."""
+    e = each.energy
+    joules = (e.value, e.low, e.high) if e.known else (math.nan,) * 3
+    if what == "energy":
+        return joules[0] / KWH_J, joules[1] / KWH_J, joules[2] / KWH_J
+    if what == "gpu_time_lost":
+        return (each.gpu_s / HOUR_S,) * 3
+    if what == "embodied":
+        return (float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s)) if each.gpu_s else 0.0,) * 3
+    if what == "cost":
+        tariff = _tariff(s) if e.known else math.nan
+        spread = [(end - e.value) * tariff if tariff else 0.0 for end in joules]
+        return each.usd, each.usd + spread[1], each.usd + spread[2]
+    factor = float(s.site.kgco2e_per_j if what == "emissions_location" else s.site.market_kgco2e_per_j)
+    return joules[0] * factor, joules[1] * factor, joules[2] * factor

@@ -1,0 +1,202 @@
+"""The page's numbers are the statement's: parsed back by a parser that is not ours, with slips planted to see that it looks."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given, settings
+from statements import LINES, big, document, documents, statement
+
+from ckptcost.present.amounts import number
+from ckptcost.report.document import Warned
+from ckptcost.report.html.extras import Extras
+from ckptcost.report.html.page import page_of
+from ckptcost.report.html.sections import NAMES
+
+COLUMNS = ("energy", "gpu_time_lost", "cost", "emissions_location", "emissions_market", "embodied")
+_ROW = re.compile(r"<tr(?: class=\"(\w+)\")?><th scope=\"row\">(.*?)</th>(.*?)</tr>", re.S)
+_CELL = re.compile(r"<td(?: class=\"n\")?>(.*?)</td>", re.S)
+_DATA = re.compile(r"<data value=\"([^\"]+)\">([^<]*)</data>")
+
+
+def cell(markup: str) -> float | None:
+    found = _DATA.match(markup)
+    if found is None:
+        assert markup.startswith("-"), markup
+        return None
+    value = float(found[1])
+    assert found[2] == number(value)
+    return value
+
+
+def rows_of(page: str, at: str) -> list[tuple[bool, list[float | None]]]:
+    """Rows of a bill in the page: whether it is a total, and its six figures."""
+    body = page.split(f'id="{at}bill-table"')[1].split("</table>", maxsplit=1)[0]
+    assert re.findall(r"<th scope=\"col\"[^>]*>([^<]*)</th>", body) == [
+        "Line", "kWh", "GPU-h", "USD", "kgCO2e location", "kgCO2e market", "kgCO2e embodied", "Basis", "Rests on",
+    ]  # fmt: skip
+    found = []
+    for class_, _, rest in _ROW.findall(body):
+        cells = _CELL.findall(rest)
+        assert len(cells) == 8
+        found.append((class_ == "total", [cell(each) for each in cells[:6]]))
+    return found
+
+
+def same(a: float | None, b: float | None) -> bool:
+    return a is b if a is None or b is None else math.isclose(a, b, rel_tol=1e-9)
+
+
+def check(page: str, whole) -> None:
+    """Raises where a bill in the page is not the statement's."""
+    many = len(whole.statements) > 1
+    for n, s in enumerate(whole.statements, 1):
+        rows = rows_of(page, f"s{n}-" if many else "")
+        lines = sorted(s.marginal(), key=lambda c: ("save", "failure", "keep").index(c.cause))
+        standing = [c for c in s.components if c.ledger == "allocated"]
+        wanted = [(False, c) for c in lines] + [(True, s.totals)] + [(False, c) for c in standing]
+        assert [total for total, _ in rows] == [total for total, _ in wanted]
+        for (_, mine), (_, theirs) in zip(rows, wanted, strict=True):
+            for what, value in zip(COLUMNS, mine, strict=True):
+                assert same(value, getattr(theirs, what).value), (what, value, getattr(theirs, what))
+        for i, what in enumerate(COLUMNS):
+            known = [row[i] for _, row in rows[: len(lines)] if row[i] is not None]
+            total = rows[len(lines)][1][i]
+            assert (total is None) == (not known), what
+            assert total is None or math.isclose(total, math.fsum(known), rel_tol=1e-9)
+
+
+@given(documents())
+@settings(max_examples=50, deadline=None)
+def test_every_figure_is_the_statements(whole):
+    check(page_of(whole), whole)
+
+
+def test_planted_slips_are_found():
+    whole = document()
+    page = page_of(whole)
+    check(page, whole)
+    head, body = page.split('id="bill-table"')
+    exact = "1200.5"
+    assert body.count(f'value="{exact}"') == 1
+    thousand = head + 'id="bill-table"' + body.replace(f'value="{exact}">1,200', 'value="1200500.0">1.2M')
+    shown = head + 'id="bill-table"' + body.replace(">1,200</data>", ">1,201</data>", 1)
+    dropped = head + 'id="bill-table"' + re.sub(r"<td class=\"n\"><data value=\"1200.5\">.*?</td>", "", body, count=1, flags=re.S)
+    swapped = page.replace(">kgCO2e location<", ">@<").replace(">kgCO2e market<", ">kgCO2e location<").replace(">@<", ">kgCO2e market<")
+    total = head + 'id="bill-table"' + body.replace(f'value="{whole.statements[0].totals.energy.value!r}"', 'value="2764.875"', 1)
+    zero = head + 'id="bill-table"' + body.replace('<td class="n">-</td>', '<td class="n"><data value="0.0">0</data></td>', 1)
+    for slipped in (thousand, shown, dropped, swapped, total, zero):
+        assert slipped != page
+        with pytest.raises(AssertionError):
+            check(slipped, whole)
+
+
+def card(page: str, name: str) -> str:
+    found = re.findall(rf'<li(?: class="apart")?><div class="what"><span>{name}</span>.*?</li>', page, re.S)
+    assert len(found) == 1
+    return re.sub(r"<[^>]+>", " ", found[0])
+
+
+def test_cards_say_value_range_and_basis():
+    s = statement()
+    page = page_of(document(s))
+    said = card(page, "Energy")
+    for words in (
+        number(s.totals.energy.value),
+        "kWh",
+        "modelled",
+        "2,480-3,040",
+        "(p5-p95)",
+        "not in it because unknown: storage writing",
+    ):
+        assert words in said
+    assert "not to be added" in card(page, "Emissions, market-based")
+    assert "in no total" in card(page, "Embodied carbon")
+
+
+def test_unknown_is_said_with_its_reason_and_is_never_zero():
+    none = [None] * len(LINES)
+    s = statement(none, gpu_hours=none, costs=none, grid=None, market=None).model_copy(
+        update={
+            "warnings": [Warned(code="UNKNOWN_INPUT", message="site.grid_market is not known: nobody gave a contract.")],
+            "factors": [],
+        }
+    )
+    page = page_of(document(s))
+    for name in NAMES.values():
+        assert "not known" in card(page, name)
+        assert not re.search(r"\b0\b", card(page, name).replace("CO2e", ""))
+    assert "nobody gave a contract" in card(page, "Emissions, market-based")
+    assert "no factor of the grid is given (site.grid_location)" in card(page, "Emissions, location-based")
+    assert "not known: every line" in card(page, "Energy")
+
+
+def test_a_true_zero_is_a_zero():
+    zero = [0.0] * len(LINES)
+    page = page_of(document(statement(zero, gpu_hours=zero, costs=zero)))
+    for name in ("Energy", "GPU time lost", "Cost"):
+        assert re.search(r"\b0\s", card(page, name))
+
+
+def test_allocated_stands_apart():
+    page = page_of(document())
+    apart = page.split("Apart, in no total")[1].split("</table>")[0]
+    assert "idle storage, its share" in apart
+    assert page.split('id="bill-table"')[1].index("Total of the lines above") < page.split('id="bill-table"')[1].index("Apart, in no total")
+
+
+def test_scope_2_in_tonnes_and_megawatt_hours():
+    s = statement()
+    box = page_of(document(s)).split('id="scope2"')[1].split("</section>")[0]
+    for q in (s.totals.energy, s.totals.emissions_location, s.totals.emissions_market):
+        assert f'value="{q.value / 1000!r}"' in box
+    for words in (
+        "Memo item",
+        "do not add them to an inventory again",
+        "location-based",
+        "market-based",
+        "Wind PPA",
+        "60 %",
+        "E1-5",
+        "E1-6",
+    ):
+        assert words in box
+
+
+def test_the_comparison_differs_from_the_first():
+    a, b = statement(), statement((2401.0, 2700.5, None, 420.25, 0.0), run_id="b", name="twice")
+    page = page_of(document(a, b))
+    table = page.split('id="comparison-table"')[1].split("</table>")[0]
+    assert f'value="{a.totals.energy.value!r}"' in table
+    assert f'value="{b.totals.energy.value!r}"' in table
+    assert "+100 %" in table
+    assert "as the first" in table
+    assert "Compare with care" not in page
+    assert "Not in any of these totals because unknown: kWh: storage writing" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"method_version": "2027.1"}, "the version of the method"),
+        ({"kind": "measured"}, "measured or modelled"),
+        ({"simulated": True}, "simulated or not"),
+    ],
+)
+def test_a_comparison_of_unlike_statements_says_so(changed, words):
+    other = statement(run_id="b").model_copy(update=changed)
+    page = page_of(document(statement(), other))
+    assert f"Compare with care. These statements are not alike in: {words}" in page
+
+
+def test_a_hundred_thousand_rows_are_quick_and_small():
+    import time
+
+    whole = big()
+    began = time.process_time()
+    page = page_of(whole, Extras())
+    assert time.process_time() - began < 5
+    assert len(page) < 400_000
+    check(page, whole)

@@ -1,0 +1,173 @@
+"""What makes a page readable: order, headings, addresses, words for pictures, contrast, and what is said where something is simulated."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from statements import document, statement
+
+from ckptcost.report.html.extras import Extras, Power
+from ckptcost.report.html.page import page_of
+from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
+
+ORDER = [
+    "findings", "steps", "bill", "interval", "tiers", "power", "hours", "table-1", "scope2", "sci", "boundary", "factors", "assumptions",
+    "measurements", "method", "warnings", "sources", "reproducibility",
+]  # fmt: skip
+
+
+@pytest.fixture
+def pages(extras_with):
+    one, two = statement(kind="measured"), statement(run_id="b", name="the other", rows=3, market=None)
+    return {
+        "full": page_of(document(one), extras_with()),
+        "plain": page_of(document(statement(dated=False))),
+        "several": page_of(document(one, two), extras_with()._replace(each={"b": extras_with()})),
+    }
+
+
+def test_sections_in_order(pages, parsed):
+    ids = [tag.attributes["id"] for tag in parsed(pages["full"]).of("section")]
+    assert ids == ORDER
+    ids = [tag.attributes["id"] for tag in parsed(pages["several"]).of("section")]
+    assert ids[0] == "comparison"
+    assert [each for each in ids if each.startswith("statement-")] == ["statement-1", "statement-2"]
+    assert "s1-interval" not in ids
+    assert "s2-interval" in ids
+
+
+def test_headings_step_down_one_at_a_time(pages, parsed):
+    for page in pages.values():
+        levels = [int(tag.name[1]) for tag in parsed(page).tags if re.fullmatch(r"h\d", tag.name)]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_addresses_are_unique_and_lead_somewhere(pages, parsed):
+    for page in pages.values():
+        found = parsed(page)
+        ids = [tag.attributes["id"] for tag in found.tags if "id" in tag.attributes]
+        assert len(ids) == len(set(ids))
+        wanted = [tag.attributes["href"][1:] for tag in found.of("a") if tag.attributes["href"].startswith("#")]
+        wanted += [each for tag in found.tags for each in (tag.attributes.get("aria-labelledby") or "").split()]
+        wanted += [tag.attributes["for"] for tag in found.of("label")]
+        assert set(wanted) <= set(ids)
+
+
+def test_tables_and_pictures_have_words(pages, parsed):
+    for page in pages.values():
+        found = parsed(page)
+        assert all(tag.attributes.get("scope") in ("row", "col", "rowgroup") for tag in found.of("th"))
+        boxes = [tag for tag in found.of("div") if "scroll" in (tag.attributes.get("class") or "").split()]
+        assert len(boxes) == len(found.of("table"))
+        assert all(tag.attributes["aria-label"] and tag.attributes["tabindex"] == "0" for tag in boxes)
+        assert all(tag.attributes["role"] == "img" for tag in found.of("svg"))
+        assert len(found.of("desc")) == len(found.of("svg"))
+        assert sum("svg" in tag.inside for tag in found.of("title")) == len(found.of("svg"))
+        assert len(found.of("input")) == len(found.of("label"))
+        assert [tag.attributes for tag in found.of("html")] == [{"lang": "en"}]
+
+
+def test_nothing_stands_where_nothing_is_known(parsed):
+    page = page_of(document(statement(dated=False)))
+    ids = [tag.attributes["id"] for tag in parsed(page).of("section")]
+    assert not {"findings", "interval", "tiers", "power", "hours", "sci", "measurements"} & set(ids)
+    assert "a plan, no dates" in page.lower()
+    assert page_of(document(), Extras(power=Power([], []))) == page_of(document())
+
+
+def test_simulated_is_seen():
+    calm, simulated = statement(), statement(run_id="b", name="played").model_copy(update={"simulated": True})
+    assert 'class="simulated"' not in page_of(document(calm))
+    assert '<p class="simulated">SIMULATED: nothing here was measured on this machine.</p>' in page_of(document(simulated))
+    both = page_of(document(calm, simulated))
+    assert "This holds for: played." in both
+    assert both.count('class="simulated"') == 2
+
+
+def test_claims_are_marked_as_such(pages):
+    table = pages["full"].split('id="tiers"')[1].split("</section>")[0]
+    assert '<td class="n claimed">nas-hdd</td>' in table
+    assert "Claimed: what a vendor says" in table
+
+
+def test_what_is_said_of_one_statement_goes_to_it(extras_with):
+    s = statement(run_id="b")
+    page = page_of(document(s), Extras(findings=["of the page"], each={"b": Extras(findings=["of this one"])}))
+    assert "of this one" in page
+    assert "of the page" not in page
+
+
+def test_factors_that_all_share_stand_once():
+    a, b = statement(), statement(run_id="b")
+    factors = [f.model_copy(update={"value": 1.3, "text": "1.3"}) if f.id == "site.pue" else f for f in b.factors]
+    page = page_of(document(a, b.model_copy(update={"factors": factors})))
+    common = page.split('id="all-factors"')[1].split("</section>")[0]
+    mine = page.split('id="s2-factors"')[1].split("</section>")[0]
+    assert common.count('<tr><th scope="row">') == len(factors) - 1
+    assert "site.pue" not in common
+    assert "site.pue" in mine
+    assert "site.tariff" not in mine
+    assert page.count("<code>site.tariff</code>") == 1
+
+
+def test_factors_name_value_range_origin_source_and_licence(pages):
+    page = pages["full"]
+    row = page.split("<code>site.grid_location</code>")[1].split("</tr>")[0]
+    for words in ("384 g/kWh", "345-422 g/kWh", "published", "set by grid USA", 'href="#source-1"', ">ember-owid<"):
+        assert words in row
+    source = page.split('<tr id="source-1">')[1].split("</tr>")[0]
+    for words in ("Yearly electricity data", "Ember; Our World in Data", 'href="https://ourworldindata.org" rel="noreferrer"', "CC BY 4.0"):
+        assert words in source
+
+
+def test_what_is_needed_to_get_the_same_again(pages):
+    end = pages["full"].split('id="reproducibility"')[1]
+    whole = document(statement(kind="measured"))
+    for words in (whole.reproducibility.result_sha256, whole.generated_at, "ckptcost export", "2026.1", "ckptcost.statement 1.0", "0.1.0"):
+        assert words in end
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    """As WCAG 2.2 defines it."""
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_as_the_standard_counts_it():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_contrast_is_enough(colours):
+    poor = [(a, b) for a, b in READ_ON if contrast(colours[a], colours[b]) < 4.5]
+    assert poor == []
+    assert [name for name in SEEN_ON_PAGE if contrast(colours[name], colours["page"]) < 3] == []
+
+
+def test_areas_are_told_apart_in_grey():
+    for colours in (LIGHT, DARK):
+        for low, high in (("a1", "a2"), ("a2", "a3"), ("a3", "a4"), ("a4", "a5"), ("stall", "drain")):
+            assert abs(luminance(colours[low]) - luminance(colours[high])) > 0.03, (low, high)
+    assert set(LIGHT) == set(DARK)
+
+
+def test_paper_is_light_and_shows_every_panel():
+    css = style_sheet()
+    assert "@media screen and (prefers-color-scheme:dark)" in css
+    paper = css.split("@media print")[1]
+    assert ".panel{display:block" in paper
+    assert "size:A4" in css
+    assert css.count("{") == css.count("}")
+    named = set(re.findall(r"var\(--([\w-]+)\)", css))
+    assert named <= set(LIGHT)
