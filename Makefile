@@ -7,8 +7,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
+READERS := .consumers
+# the validator of FOCUS needs Python 3.12 or newer
+PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo test check lint types contracts tests torch fmt golden bench schema screenshots clean
+.PHONY: demo test check lint types contracts tests torch consumers fmt golden bench schema screenshots clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -25,6 +28,28 @@ tests:
 
 # the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
 torch: $(VENV)/.torch
+
+# the programs that read our exports, each in a place of its own; a test skips with a reason where its reader is not there
+consumers:
+	-@$(MAKE) --no-print-directory $(READERS)/py/.installed
+	-@$(MAKE) --no-print-directory $(READERS)/focus/.installed
+	-@$(MAKE) --no-print-directory $(READERS)/node/.installed
+
+$(READERS)/py/.installed: tests/exports/consumers/python.txt
+	$(PYTHON) -m venv $(READERS)/py
+	$(READERS)/py/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 -r $<
+	@touch $@
+
+$(READERS)/focus/.installed: tests/exports/consumers/focus.txt
+	@test -n "$(PYTHON312)" || { echo "no Python 3.12: name one with PYTHON312=..."; exit 1; }
+	$(PYTHON312) -m venv $(READERS)/focus
+	$(READERS)/focus/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 -r $<
+	@touch $@
+
+$(READERS)/node/.installed: tests/exports/consumers/package.json
+	@mkdir -p $(READERS)/node && cp $< $(READERS)/node/
+	cd $(READERS)/node && npm install --no-audit --no-fund --no-package-lock --silent
+	@touch $@
 
 lint:
 	$(BIN)/ruff format --check .
@@ -78,4 +103,4 @@ $(VENV)/.torch: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(READERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import cold_start
+import exports
 import million
 import one_bill
 import sampler
@@ -26,7 +27,7 @@ BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of resu
 SECTIONS = {
     "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
     "What measuring costs": sampler, "Joules of a window": window_energy, "Writing and reading checkpoints": saver_fio,
-    "What `ckptcost run` costs a job": wrapping, "The screen": screen,
+    "What `ckptcost run` costs a job": wrapping, "The screen": screen, "Exports": exports,
 }  # fmt: skip
 QUICK_ROUNDS = 4
 

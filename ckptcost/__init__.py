@@ -18,6 +18,7 @@ __all__ = [
     "begin",
     "compare",
     "doctor",
+    "export",
     "load_report",
     "measure",
     "model",

@@ -14,13 +14,16 @@ from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, gate_of
 from ckptcost.jobs.model import one_of, with_tier
 from ckptcost.jobs.walks import Asked
-from ckptcost.layers import Layer, read_layer
+from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
 from ckptcost.meters.found import Wanted
 from ckptcost.report.study import Study
 from ckptcost.scenario import Resolved, resolve
 
 if TYPE_CHECKING:
+    from ckptcost.report.statement import Statement, StatementDocument
+    from ckptcost.report.statements.reading import Placing
     from ckptcost.runs.recorder import Recorder
+    from ckptcost.runs.store import Found
 
 
 def asked_of(
@@ -226,3 +229,55 @@ def _length(seconds: float | None, otherwise: float, meters: str) -> float | Non
     if not 0.1 <= seconds <= 366 * 86400:
         raise InputError("expected 0.1 s to a year", where="--for")
     return seconds
+
+
+def statement_document(
+    sources: Sequence[str], placing: Placing | None = None, within: str | None = None, scenario: str | None = None,
+    settings: Sequence[str] = (), site: str = "", command: Sequence[str] = (), catalog: Catalog | None = None,
+) -> StatementDocument:  # fmt: skip
+    """Documents and recorded runs as one document of statements, placed and dated as is said. Site and prices are said of runs only."""
+    from ckptcost.report.statements import reading
+
+    said, catalog = placing or reading.Placing(), catalog or Catalog()
+    factors = reading.factors_of(said)
+    asked = bool(scenario or settings or site)
+    found = []
+    for source in sources:
+        if reading.is_document(source):
+            if asked:
+                raise InputError(
+                    "is said of recorded runs; a document has its own", where="--site" if site else "-s" if scenario else "--set"
+                )
+            told = reading.statements_of(source, said.case)
+        else:
+            told = _of_run(source, said.host, within, catalog, _standing(catalog, scenario, settings, site) if asked else None,
+                           bool(scenario) or any(each.startswith("cluster.") for each in settings), reading.width_of(factors))  # fmt: skip
+        found += reading.placed(told, said, factors)
+    return reading.gathered(found, command, factors.inputs)
+
+
+def _of_run(
+    source: str, host: str, within: str | None, catalog: Catalog, resolved: Resolved | None, priced: bool, width_s: float
+) -> list[Statement]:
+    from ckptcost.report.statements import reading
+
+    if Path(source).suffix == ".json":
+        raise InputError("is no JSON document" if Path(source).exists() else "there is no such file", where=source)
+    kept = run_named(source, within)
+    return reading.of_run(kept.path, kept.run, host, catalog, resolved, priced, width_s)
+
+
+def run_named(name: str, within: str | None = None) -> Found:
+    """A recorded run by folder, file, id or "last"."""
+    from ckptcost.runs import store
+
+    if within is not None and not Path(within).is_dir():
+        raise InputError("no such folder", where=f"--dir {within}", remedy="name one that holds runs")
+    return store.found(name, None if within is None else Path(within))
+
+
+def _standing(catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str) -> Resolved:
+    """A scenario for its site and prices."""
+    layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
+    said = [*([f"site.id={site}"] if site else []), *settings]
+    return one_of(catalog, [*layers, set_layer(catalog, said, None)] if said else layers)

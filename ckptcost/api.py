@@ -230,6 +230,25 @@ def _settings(changes: Changes) -> list[str]:
     return [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
 
 
+def export(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], to: str, *, case: str = "", start: str = "",
+    grid: str = "", grid_column: str = "", grid_tz: str = "", grid_unit: str = "", contracts: str = "",
+    labels: Mapping[str, str] | None = None, host: str = "", site: str = "", scenario: str | None = None, changes: Changes = (),
+    directory: str | None = None, catalog: Catalog | None = None,
+) -> dict[str, str | bytes]:  # fmt: skip
+    """The files of an export, by name: of JSON documents or recorded runs, in a format of `ckptcost export --list`."""
+    from ckptcost import answers
+    from ckptcost.exports.formats import exported
+    from ckptcost.report.statements.reading import Placing
+
+    many = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    said = tuple(f"{name}={text}" for name, text in (labels or {}).items())
+    placing = Placing(case, start, grid, grid_column, grid_tz, grid_unit, contracts, said, host)
+    names = [os.fspath(each) for each in many]
+    document = answers.statement_document(names, placing, directory, scenario, _settings(changes), site, catalog=catalog)
+    return {name: each if isinstance(each, bytes) else "".join(each) for name, each in exported(document, to).items()}
+
+
 def load_report(path: str) -> Report:
     """A report from its JSON file."""
     from ckptcost.report.check import read

@@ -9,6 +9,7 @@ import pytest
 
 import ckptcost
 from ckptcost.cli.main import COMMANDS
+from ckptcost.errors import InputError
 
 HEAVY = ["numpy", "pandas", "pydantic", "textual", "rich", "pynvml", "pyRAPL", "torch", "scipy", "dask", "hypothesis"]
 
@@ -55,8 +56,6 @@ def test_changes_may_be_a_mapping_or_a_list():
 
 @pytest.mark.parametrize("saves", [0, -1, float("nan"), float("inf"), "abc", None, [0]])
 def test_wrong_counts_are_our_errors(saves):
-    from ckptcost.errors import InputError
-
     if saves is None:
         assert len(ckptcost.model(tier="nas-hdd", saves=None).cases) == 3
     else:
@@ -95,8 +94,8 @@ def test_a_scenario_may_be_a_path(tmp_path):
 
 def test_public_names():
     assert set(ckptcost.__all__) == {
-        "__version__", "audit", "begin", "compare", "doctor", "load_report", "measure", "model", "optimize", "record", "sensitivity",
-        "simulate", "solve", "step", "steps", "sweep", "window",
+        "__version__", "audit", "begin", "compare", "doctor", "export", "load_report", "measure", "model", "optimize", "record",
+        "sensitivity", "simulate", "solve", "step", "steps", "sweep", "window",
     }  # fmt: skip
     assert dir(ckptcost) == sorted(ckptcost.__all__)
     for name in ckptcost.__all__:
@@ -175,3 +174,12 @@ def test_help_of_a_command_is_80_columns_wide(command):
         env={"COLUMNS": "80", "PATH": ""},
     )
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_export_from_python_is_the_commands(tmp_path, cli):
+    file = tmp_path / "r.json"
+    file.write_text(ckptcost.model("small-8b").to_json(), "utf-8")
+    files = ckptcost.export(file, "codecarbon", start="2026-09-01", labels={"team": "infra"})
+    assert files == {"emissions.csv": cli("export", str(file), "--to", "codecarbon", "--start", "2026-09-01", "--label", "team=infra").out}
+    with pytest.raises(InputError, match="did you mean 'focus'"):
+        ckptcost.export([file], "focsu")

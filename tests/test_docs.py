@@ -78,8 +78,8 @@ def commands_in(block: str) -> Iterator[Shown]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for language, block in blocks_of(page, "console", "toml"):
-        if language == "toml":
+    for language, block in blocks_of(page, "console", "toml", "csv"):
+        if language != "console":
             if found := re.match(r"# file: (\S+)\n", block):
                 file = tmp_path / found[1]
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,10 @@ COMMANDS = {
     "probe": "write a checkpoint for real and read it back: rates, latencies",
     "calibrate": "fit storage and power to runs; a tier that `model` then uses",
     "runs": "what was recorded: list, show, pack",
-    "report": "a recorded run, told again",
+    "report": "a recorded run or a JSON document, as text, page or table",
+    "export": "the same for other software: 14 formats, each tried with it",
+    "diff": "two of them held against each other, for a pull request",
+    "serve-metrics": "metrics of a run for Prometheus, while it is recorded",
     "doctor": "what can be measured here, and what would help with the rest",
     "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
@@ -57,7 +60,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser_for(command: str) -> Parser:
     """The parser of one command, which imports that command's module and no other."""
-    module = import_module(f"ckptcost.cli.{command}_")
+    module = import_module(f"ckptcost.cli.{command.replace('-', '_')}_")
     parser = Parser(
         prog=f"ckptcost {command}",
         description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".",
@@ -72,7 +75,7 @@ def parser_for(command: str) -> Parser:
 
 def short_help() -> str:
     lines = ["usage: ckptcost COMMAND [options]", "", "What AI-training checkpoints cost, every number traceable.", "", "commands:"]
-    lines += [f"  {name:<11} {what}" for name, what in COMMANDS.items()]
+    lines += [f"  {name:<13} {what}" for name, what in COMMANDS.items()]
     return "\n".join([*lines, "", "ckptcost COMMAND --help shows a command's options; --version the version.", EPILOG.rstrip()]) + "\n"
 
 

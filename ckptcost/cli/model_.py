@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--saves", action="append", default=[], metavar="N", help="saves in the whole run; may repeat")
     parser.add_argument("--against", metavar="ID", help="reference tier: what of the bill was avoidable")
     study_flags.add_gates(parser)
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
+    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md", "html"), default="text", help="default: text")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,6 +41,12 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         report = build(answer, catalog, scenario_flags.spoken(options), api.files_of(layers))
         output.write([report.to_json()], options.output)
+    elif options.format == "html":
+        from ckptcost.report.again import page_of_answer
+
+        words = scenario_flags.spoken(options)
+        report = build(answer, catalog, words, api.files_of(layers))
+        output.write([page_of_answer(report, catalog, words)], options.output)
     else:
         output.write([_view(plain(answer, catalog), options.format)], options.output)
     return study_flags.missed(judged_cases(gates, answer.cases))

@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ckptcost.report.study import Study
 
 EPILOG = """\
 examples:
   ckptcost report last
+  ckptcost report last -f html --site usa -o last.html
+  ckptcost report report.json -f md
   ckptcost report 3f9a -f json -o cost.json
   ckptcost report runs/today -f csv --table windows
   ckptcost report last --host node7       # of a run of several hosts
-RUN is a folder or file, "last", or the beginning of an id or of a folder's
-name: ckptcost runs lists them.
-A run that was killed counts as far as it goes.
+SOURCE is a recorded run (a folder or file, "last", or the beginning of an id
+or of a folder's name: ckptcost runs lists them), or a document that ckptcost
+wrote as JSON. A run that was killed counts as far as it goes.
 """
+FORMATS = ("text", "md", "html", "json", "csv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import placing_flags
 
-    parser.add_argument("run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id')
-    parser.add_argument("--host", default="", metavar="NAME", help="of a run of several hosts: which (default: the first)")
-    parser.add_argument("--dir", metavar="DIR", help="look there instead of where runs are kept")
+    parser.add_argument(
+        "source", metavar="SOURCE", help='a recorded run (folder, file, "last", the beginning of an id), or a JSON document'
+    )
+    parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
+    parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    study_flags.add(parser, gates=False)
+    placing_flags.add(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost import answers
     from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import study_flags
-    from ckptcost.cli.runs_ import found_of, spoken
+    from ckptcost.cli import output, placing_flags, study_flags
+    from ckptcost.errors import InputError
+    from ckptcost.report.statements import reading
 
     study_flags.fits(options)
-    found = found_of(options)
-    study, _ = answers.review(found.path, options.host, run_id=found.run)
-    return study_flags.answer(study, options, Catalog(), spoken(options), [])
+    is_document = reading.is_document(options.source)
+    words = placing_flags.spoken(options, options.source)
+    if not placing_flags.is_said(options):
+        if is_document:
+            from ckptcost.report.again import told
+
+            output.write([told(options.source, options.format, options.table)], options.output)
+            return 0
+        return study_flags.answer(_seen(options), options, Catalog(), words, [])
+    # a bill under other factors is no longer the study or report it was
+    if options.table:
+        raise InputError("names a table of a study", where="--table", remedy="leave out what says when and where")
+    document = answers.statement_document(
+        [options.source], placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site, words
+    )
+    from ckptcost.report import again
+
+    if options.format == "html":
+        output.write([again.page(document, options.source, None if is_document else _seen(options), options.case)], options.output)
+    else:
+        output.write([again.of_statements(document, options.format)], options.output)
+    return 0
+
+
+def _seen(options: argparse.Namespace) -> Study:
+    """A recorded run, as a study."""
+    from ckptcost import answers
+
+    found = answers.run_named(options.source, options.dir)
+    return answers.review(found.path, options.host, run_id=found.run)[0]

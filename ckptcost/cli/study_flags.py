@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.gates import Gate, Verdict
+    from ckptcost.report.document import InputFile
     from ckptcost.report.study import Study
 
 MISSED = 3
@@ -17,7 +18,7 @@ MISSED = 3
 
 def add(parser: argparse.ArgumentParser, gates: bool = True) -> None:
     """-f, --table, and the gates."""
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
+    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md", "html"), default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     if gates:
         add_gates(parser)
@@ -55,6 +56,10 @@ def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command:
         from ckptcost.report.study_document import build
 
         written = build(study, catalog, command, files).to_json()
+    elif options.format == "html":
+        from ckptcost.report.again import page_of_answer
+
+        written = page_of_answer(study, catalog, command, files_of(files))
     else:
         from ckptcost.report import study_views
 
@@ -62,6 +67,16 @@ def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command:
         written = study_views.to_csv(study, options.table) if options.format == "csv" else views[options.format](study)
     output.write([written], options.output)
     return missed(study.gates)
+
+
+def files_of(files: Sequence[tuple[str, bytes]]) -> list[InputFile]:
+    """Files of the user's as a document names them."""
+    import hashlib
+    import os
+
+    from ckptcost.report.document import InputFile
+
+    return [InputFile(path=os.path.basename(name), bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest()) for name, raw in files]
 
 
 def missed(verdicts: Sequence[Verdict]) -> int:

@@ -22,8 +22,8 @@ from ckptcost.views.desk import Desk
 from ckptcost.views.paths import path_of
 from ckptcost.views.scenario_file import changed
 
-FORMATS = ("csv", "json", "md", "txt")
-"""of a study; the screen itself is an SVG"""
+FORMATS = ("csv", "html", "json", "md", "txt")
+"""of an answer; the screen itself is an SVG"""
 
 
 def presets(catalog: Catalog, recent: Iterable[str] = ()) -> Grid:
@@ -83,8 +83,22 @@ def write_view(shown: Study | Report, path: str, desk: Desk, command: str, over:
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
-    _write([_of_study(shown, form, desk, command, read) if isinstance(shown, Study) else _of_report(shown, form)], target)
+    _write([_page(shown, desk, command, read) if form == "html" else _text(shown, form, desk, command, read)], target)
     return target
+
+
+def _text(shown: Study | Report, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
+    return _of_study(shown, form, desk, command, read) if isinstance(shown, Study) else _of_report(shown, form)
+
+
+def _page(shown: Study | Report, desk: Desk, command: str, read: Sequence[str]) -> str:
+    from ckptcost.report.again import page_of_answer
+
+    return page_of_answer(shown, desk.catalog, _without_folders(command, desk, read))
+
+
+def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]:
+    return [Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)]
 
 
 def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
@@ -95,8 +109,7 @@ def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[
 
         files = files_of(desk.layers()) if study.resolved else []
         files += [(name, Path(name).read_bytes()) for name in read]
-        words = [Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)]  # no folders of the author's
-        return build(study, desk.catalog, [*words, "-f", "json"], files).to_json()
+        return build(study, desk.catalog, [*_without_folders(command, desk, read), "-f", "json"], files).to_json()
     views = {"csv": study_views.to_csv, "md": study_views.to_markdown, "txt": study_views.text}
     return views[form](study)
 

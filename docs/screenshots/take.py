@@ -1,5 +1,6 @@
-"""Pictures of the running screen, for the README and these pages: `python docs/screenshots/take.py`. Needs Chromium (Debian: chromium).
+"""Pictures of the running screen, and of a report's page, for the README and these pages: `python docs/screenshots/take.py`.
 
+Needs Chromium (Debian: chromium).
 Each is the application itself at 120x36, driven by keys, with the simulated machine where something is measured. Textual writes an SVG; a
 browser turns it into a PNG, because other converters drop blanks and shift braille.
 """
@@ -57,14 +58,29 @@ def to_png(svg: str, target: Path) -> None:
         # the font that the SVG would fetch is not fetched: the browser's own monospace stands in
         body = "\n".join(line for line in svg.splitlines() if "url(" not in line or "clip-path" in line)
         page.write_text(f"<body style='margin:0;background:#10151A'>{body}</body>", "utf-8")
+        taken(page, target, PIXELS)
+
+
+def taken(page: Path, target: Path, pixels: str) -> None:
+    with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
             [
                 shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                "--disable-background-networking", f"--user-data-dir={folder}/profile", f"--window-size={PIXELS}",
+                "--disable-background-networking", f"--user-data-dir={profile}", f"--window-size={pixels}",
                 f"--screenshot={target}", page.as_uri(),
             ],
             check=True, capture_output=True, timeout=120,
         )  # fmt: skip
+
+
+def page_of_run(folder: str) -> Path:
+    """The page of a recording of simulated meters, at a site."""
+    from ckptcost.cli.main import main as ckptcost
+
+    run, page = f"{folder}/demo", Path(folder) / "run.html"
+    ckptcost(["measure", "--meters", "simulated", "--for", "10 min", "--record", run, "-o", f"{folder}/measured.txt"])
+    ckptcost(["report", run, "-f", "html", "--site", "germany", "--set", "cluster.gpu_price=2.5 USD/GPU-h", "-o", str(page)])
+    return page
 
 
 def main() -> None:
@@ -75,6 +91,9 @@ def main() -> None:
             if not wanted or shot.name in wanted:
                 to_png(asyncio.run(drawn(shot)), FOLDER / f"{shot.name}.png")
                 print(shot.name)
+        if not wanted or "page" in wanted:
+            taken(page_of_run(folder), FOLDER / "page.png", "1180,1650")
+            print("page")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.2.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.3.schema.json").read_text("utf-8"))
 DEMO = ("measure", "--meters", "simulated", "--for", "70 s")
 
 
@@ -31,7 +31,7 @@ def test_document_keeps_its_schema_and_says_what_it_is(demo):
     assert demo["simulated"] is True
     assert demo["kind"] == "measurement"
     assert set(demo["tables"]) == {
-        "domains", "details", "windows", "energies", "phases", "storage", "storage_windows", "sources",
+        "domains", "details", "windows", "energies", "phases", "storage", "storage_windows", "sources", "power",
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ckptcost.views.desk import Desk
 
 
 class Export(Save):
-    """The ending of the name decides: .csv .json .md .txt, or .svg for a picture of the screen."""
+    """The ending of the name decides: .csv .html .json .md .txt, or .svg for a picture of the screen."""
 
     def __init__(self, mode: str, shown: Any, desk: Desk, command: str, picture: str, read: tuple[str, ...] = ()) -> None:
         endings = "csv json md txt svg" if shown is not None else "svg (there are no figures here to write)"

@@ -1,0 +1,124 @@
+"""`ckptcost export`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ckptcost.exports.formats import Files, Format
+
+EPILOG = """\
+examples:
+  ckptcost export --list
+  ckptcost export report.json --to prometheus -o ckptcost.prom
+  ckptcost export report.json --to datapackage --start 2026-11-01 -o cost
+  ckptcost export last --to codecarbon --site usa -o emissions.csv
+  ckptcost export last --to impact-framework --site germany \\
+    --grid hours.csv --grid-tz Europe/Berlin -o manifest.yaml
+  ckptcost export march.json april.json --to focus -o focus.csv
+SOURCE is a document that ckptcost wrote as JSON (report, study, statement),
+or a recorded run: a folder, "last", or the beginning of its id.
+A run's energies are the machine's own unless --site, -s or --set say where
+it stood. Every row is a memo item: its kWh are in your meters already.
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import placing_flags
+
+    parser.add_argument("source", nargs="*", metavar="SOURCE", help="a JSON document or a recorded run; several go into one export")
+    parser.add_argument("--to", metavar="NAME", help="which export; --list shows them")
+    parser.add_argument("--list", action="store_true", help="what there is, what each is for, and what reads it in our tests")
+    parser.add_argument("-o", "--output", metavar="PATH", help="file, or folder where it is several files (default: stdout, or a folder)")
+    parser.add_argument("--force", action="store_true", help="replace a folder that is there")
+    placing_flags.add(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ckptcost.cli import placing_flags
+    from ckptcost.errors import InputError
+
+    if options.list:
+        sys.stdout.write(listing())
+        return 0
+    if not options.source:
+        raise InputError("names nothing to export", where="export", remedy="e.g. ckptcost export report.json --to prometheus")
+    if not options.to:
+        raise InputError("says no format", where="--to", remedy="`ckptcost export --list` shows them")
+    from ckptcost import answers
+    from ckptcost.exports.formats import exported, format_named
+
+    wanted = format_named(options.to)
+    document = answers.statement_document(
+        options.source, placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site,
+        placing_flags.spoken(options, *options.source),
+    )  # fmt: skip
+    write(wanted, exported(document, wanted.id), options.output, options.force)
+    return 0
+
+
+def listing() -> str:
+    """Every export in a few lines."""
+    import textwrap
+
+    from ckptcost.exports.formats import FORMATS
+
+    told = []
+    for each in FORMATS.values():
+        place = f"folder {each.file}" if each.folder else each.file
+        needs = ", needs dates" if each.dated else ""
+        told.append(f"{each.id:<17} {each.title} ({place}{needs})")
+        told += textwrap.wrap(each.what, 78, initial_indent="  ", subsequent_indent="  ")
+        told += textwrap.wrap(f"read in our tests by: {each.proof}", 78, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(told) + "\n"
+
+
+def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
+    """One file to stdout or where -o says, several into a folder that appears whole or not at all."""
+    from pathlib import Path
+
+    from ckptcost.cli import output
+    from ckptcost.errors import OutputError
+
+    if wanted.folder:
+        if path in ("", "-"):
+            raise OutputError(f"{wanted.title} is a folder; -o names none")
+        _folder(Path(os.path.realpath(path or wanted.file)), files, force, path or wanted.file)
+        return
+    (content,) = files.values()
+    output.write([content.decode()] if isinstance(content, bytes) else content, path)
+
+
+def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
+    from ckptcost.errors import OutputError
+    from ckptcost.report.folders import whole_folder
+
+    if target.exists() and not (force and target.is_dir() and _ours(target, files)):
+        why = "holds other files too" if force and target.is_dir() else "is there already"
+        raise OutputError(f"{shown} {why}; another -o{'' if force else ', or --force to replace it'}")
+    try:
+        with whole_folder(target, force) as folder:
+            for name, content in files.items():
+                with (folder / name).open("wb") as stream:
+                    for piece in _pieces(content):
+                        stream.write(piece)
+    except OSError as error:
+        raise OutputError(f"{shown}: could not be written ({error.strerror or error})") from None
+    print(f"ckptcost: wrote {shown}: {', '.join(files)}", file=sys.stderr)
+
+
+def _ours(target: Path, files: Files) -> bool:
+    """Only what such an export writes is replaced."""
+    return {each.name for each in target.iterdir()} <= set(files)
+
+
+def _pieces(content: Sequence[str] | bytes | object) -> Sequence[bytes]:
+    if isinstance(content, bytes):
+        return [content]
+    return (piece.encode() for piece in content)  # type: ignore[attr-defined,return-value]

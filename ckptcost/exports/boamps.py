@@ -1,0 +1,205 @@
+"""BoAmps: Boavizta's JSON report of the energy of one AI task. Its readers take one object a file, so one statement a file.
+
+`powerConsumption` is energy in kWh, whatever its name: the total of the marginal ledger. What the model has no field for stands in words
+in `taskDescription`: that these kWh are a memo item, what is unknown and not in the sum, low and high, and what it all rests on.
+
+Choices, where the model asks for something that no statement says:
+
+| field | is |
+|---|---|
+| taskStage | "checkpointing", not "training": these kWh are a part of the training's |
+| infraType | "publicCloud" where a cloud is named, else "other" |
+| confidentialityLevel | "internal"; there is a publisher only where an organisation is named |
+| reportStatus | "draft": who publishes it decides |
+| parametersNumber | in billions |
+| powerSourceCarbonIntensity | location-based, gCO2e/kWh, of those lines whose energy and emissions are known |
+
+`quality` goes by the farther end of low and high: within 10 % is high, within 25 % medium, else low. It is low too where a line is
+unknown or meters were simulated, and there is none where nobody gave a range.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from ckptcost.errors import InputError
+from ckptcost.exports.formats import Files
+from ckptcost.report.document import Factor
+from ckptcost.report.statement import Statement, StatementDocument, Subject, utc
+
+VERSION, MODEL = "1.1.0", "https://github.com/Boavizta/BoAmps/tree/main/model"
+"""of Boavizta's release notes, read in 2026-11"""
+BANDS = ((0.10, "high"), (0.25, "medium"))
+
+
+def export(document: StatementDocument) -> Files:
+    if len(document.statements) > 1:
+        raise InputError(
+            f"BoAmps is one report a file, and here are {len(document.statements)}", where="--to boamps", remedy="choose one with --case"
+        )
+    report = _report(document, document.statements[0])
+    return {"boamps.json": [json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False), "\n"]}
+
+
+def _report(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+    who = statement.subject
+    return _known({
+        "header": _header(document, statement),
+        "task": _task(statement),
+        "measures": [_measure(document, statement)],
+        "system": {"os": who.os} if who.os else None,
+        "software": {"language": "python", "version": who.python} if who.python else None,
+        "infrastructure": _known({
+            "infraType": "publicCloud" if who.cloud_provider else "other",
+            "cloudProvider": who.cloud_provider,
+            "components": _hardware(who),
+        }),
+        "environment": _environment(statement) if who.country else None,
+        "quality": quality(statement),
+    })  # fmt: skip
+
+
+def _header(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+    who = statement.subject
+    publisher = {"name": who.organisation, "division": who.team, "projectName": who.name, "confidentialityLevel": "internal"}
+    header = {
+        "formatVersion": VERSION,
+        "formatVersionSpecificationUri": MODEL,
+        "reportId": statement.id,
+        "reportDatetime": _datetime(document.generated_at),
+        "reportStatus": "draft",
+        "publisher": _known(publisher) if who.organisation else None,
+    }
+    return _known(header)
+
+
+def _task(statement: Statement) -> dict[str, Any]:
+    who, saves = statement.subject, statement.totals.checkpoints.value
+    algorithm = {
+        "algorithmType": "neural network",
+        "parametersNumber": None if who.parameters is None else who.parameters / 1e9,
+        "framework": who.framework,
+    }
+    tokens = [] if who.tokens is None else [{"dataUsage": "input", "dataType": "token", "dataQuantity": who.tokens}]
+    return {
+        "taskStage": "checkpointing",
+        "taskFamily": "training checkpoints",
+        "algorithms": [_known(algorithm)],
+        "dataset": [*tokens, _known({"dataUsage": "output", "dataType": "object", "dataQuantity": saves})],
+        "taskDescription": _in_words(statement),
+    }
+
+
+def _in_words(statement: Statement) -> str:
+    who, energy, boundary = statement.subject, statement.totals.energy, statement.boundary
+    shared = boundary.pue_included_in_energy and boundary.pue
+    said = ["SIMULATED: nothing here was measured."] if statement.simulated else []
+    said += [
+        f"What checkpoints and failures add to the run {who.name} ({who.run_id}), not the training itself.",
+        f"inventory_treatment: {boundary.inventory_treatment}; the facility's meter has these kWh already, do not add them up.",
+        f"Basis: {statement.kind}; {statement.how}. Method {statement.method_version}. Times are UTC.",
+        f"The energy contains the facility's share, PUE {boundary.pue:g}."
+        if shared
+        else "The energy is the machine's own, without the facility's.",
+    ]
+    if energy.excludes:
+        said.append(f"Unknown, and not in the sum: {', '.join(energy.excludes)}.")
+    if energy.low is not None:
+        upper = "no upper end" if energy.high is None else f"{energy.high!r} kWh"
+        said.append(f"Range: {energy.low!r} kWh to {upper}; {statement.uncertainty}.")
+    said += [
+        f"Grid {who.grid_zone}: {each.text}, location-based{_sources(each)}."
+        for each in statement.factors
+        if each.id == "site.grid_location"
+    ]
+    return " ".join(said)
+
+
+def _sources(factor: Factor) -> str:
+    return "".join("; " + ", ".join(each for each in (of.title, of.publisher, of.licence, of.url) if each) for of in factor.sources)
+
+
+def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+    kwh = statement.totals.energy.value
+    if kwh is None:
+        raise InputError(
+            "energy is unknown, and BoAmps is a report of energy",
+            where="--to boamps",
+            remedy="`ckptcost report` says which inputs are missing",
+        )
+    simulated = ", meters simulated" if statement.simulated else ""
+    return _known({
+        "measurementMethod": f"ckptcost, {statement.kind}{simulated}",
+        "version": f"{document.tool.version}, method {statement.method_version}",
+        "cpuTrackingMode": _instruments(statement, "cpu"),
+        "gpuTrackingMode": _instruments(statement, "gpu"),
+        "powerConsumption": kwh,
+        "measurementDuration": statement.length_s,
+        "measurementDateTime": _datetime(statement.period_start or ""),
+    })  # fmt: skip
+
+
+def _instruments(statement: Statement, kind: str) -> str | None:
+    return ", ".join(sorted({each.instrument for each in statement.measurements if each.id.partition(":")[0] == kind})) or None
+
+
+def _hardware(who: Subject) -> list[dict[str, Any]]:
+    parts = [
+        _known({"componentName": name, "componentType": kind, "nbComponent": int(count)})
+        for kind, name, count in (("gpu", who.accelerator, who.accelerator_count), ("cpu", who.cpu_model, who.cpu_count))
+        if count and count == int(count)
+    ]
+    if who.ram_gb:
+        parts.append({"componentType": "ram", "nbComponent": 1, "memorySize": who.ram_gb})
+    if not parts and who.nodes and who.nodes == int(who.nodes):
+        parts.append({"componentType": "node", "nbComponent": int(who.nodes)})
+    if not parts:
+        raise InputError("BoAmps needs a count of GPUs, processors or nodes, and none is known", where="--to boamps")
+    return parts
+
+
+def _intensity_g_per_kwh(statement: Statement) -> float | None:
+    known = [(line.emissions_location.value, line.energy.value) for line in statement.marginal()]
+    pairs = [(kg, kwh) for kg, kwh in known if kg is not None and kwh is not None]
+    kwh = math.fsum(kwh for _, kwh in pairs)
+    return math.fsum(kg for kg, _ in pairs) / kwh * 1000.0 if kwh > 0.0 else None
+
+
+def _environment(statement: Statement) -> dict[str, Any]:
+    who = statement.subject
+    return _known({
+        "country": who.country,
+        "latitude": who.latitude,
+        "longitude": who.longitude,
+        "location": who.region or who.site,
+        "powerSourceCarbonIntensity": _intensity_g_per_kwh(statement),
+    })  # fmt: skip
+
+
+def quality(statement: Statement) -> str | None:
+    """The band of the energy's relative error, by BoAmps' words for it."""
+    energy = statement.totals.energy
+    if energy.excludes or statement.simulated:
+        return "low"
+    if not energy.value or energy.low is None:
+        return None
+    if energy.high is None:
+        return "low"
+    error = max(energy.value - energy.low, energy.high - energy.value) / energy.value
+    return next((word for most, word in BANDS if error <= most * (1 + 1e-9)), "low")
+
+
+def _datetime(instant: str) -> str:
+    """As the model spells it, to the second; UTC.
+
+    >>> _datetime("2026-11-01T00:00:00.250Z")
+    '2026-11-01 00:00:00'
+    """
+    return utc(instant).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without those that are unknown: every field is optional, and null is no value to its readers."""
+    return {key: value for key, value in fields.items() if value is not None}

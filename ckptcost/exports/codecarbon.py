@@ -1,0 +1,126 @@
+"""CodeCarbon's emissions.csv: its 38 columns in its order, as version 3.3.2 writes them. One more or one less, and it starts a new file.
+
+One row for each component of the marginal ledger whose energy and emissions are known. No total: carbonboard adds up all rows, and
+several statements too, so export alternatives one by one. Emissions are **location-based**. There is no column for market-based ones,
+so they are not here; nor are embodied carbon, dollars and ranges.
+
+Unknown is not 0. A component whose energy is unknown has no row, and other unknown cells are empty, which pandas reads as NaN. Where
+CodeCarbon's own readers stop at an empty cell there is none: a country that nobody named is the word "unknown", and energy without
+location-based emissions is refused. (carbonboard 3.3.2's map of US states fails on CodeCarbon's own rows as well.)
+
+What has no column of its own:
+
+| column | holds |
+|---|---|
+| project_name | run id, "checkpoint", component |
+| experiment_id | the run's name |
+| timestamp | end of the period, in UTC, without a zone as CodeCarbon writes it |
+| codecarbon_version | what wrote the row, and the version of the method |
+| tracking_mode | what the row rests on, and that it is a memo item: these kWh are in a facility's meter already |
+| region | the grid zone where no region is known |
+| on_cloud | "N" also where nobody said |
+| pue | what the energies contain: 1 where they are the machine's own. CodeCarbon multiplies energy by it too |
+| cpu_energy, gpu_energy | hosts waiting, GPUs waiting; empty for other lines, which are of several parts |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcost.errors import InputError
+from ckptcost.exports.formats import Files
+from ckptcost.report.document import Component
+from ckptcost.report.statement import Statement, StatementDocument, utc
+from ckptcost.report.to_csv import lines, safe
+
+COLUMNS = (
+    "timestamp", "project_name", "run_id", "experiment_id", "duration", "emissions", "emissions_rate", "cpu_power",
+    "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed", "water_consumed",
+    "country_name", "country_iso_code", "region", "cloud_provider", "cloud_region", "os", "python_version",
+    "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size",
+    "tracking_mode", "cpu_utilization_percent", "gpu_utilization_percent", "ram_utilization_percent", "ram_used_gb",
+    "on_cloud", "pue", "wue",
+)  # fmt: skip
+
+
+def export(document: StatementDocument) -> Files:
+    rows = [_row(document, statement, line) for statement in document.statements for line in statement.marginal() if _told(statement, line)]
+    if not rows:
+        raise InputError("no component's energy and emissions are known, and CodeCarbon has no row without them", where="--to codecarbon")
+    return {"emissions.csv": [lines([COLUMNS, *rows])]}
+
+
+def _told(statement: Statement, line: Component) -> bool:
+    """Whether there is a row to write. Raises InputError where a row would have energy and no emissions: carbonboard fails on it."""
+    if line.energy.value and line.emissions_location.value is None:
+        raise InputError(
+            f"{statement.subject.name}: {line.id} uses energy, and its location-based emissions are unknown",
+            where="--to codecarbon", remedy="give the grid: --grid FILE, or site.grid_location in the scenario",
+        )  # fmt: skip
+    return line.energy.value is not None and line.emissions_location.value is not None
+
+
+def _row(document: StatementDocument, statement: Statement, line: Component) -> list[Any]:
+    who, kg, length_s = statement.subject, line.emissions_location.value, _length_s(statement)
+    cloud = who.cloud_provider is not None and who.cloud_region is not None  # carbonboard looks both up
+    cells: dict[str, Any] = {
+        "timestamp": utc(statement.period_end or "").strftime("%Y-%m-%dT%H:%M:%S"),
+        "project_name": safe(f"{who.run_id}/checkpoint/{line.id}"),
+        "run_id": safe(who.run_id),
+        "experiment_id": safe(who.name),
+        "duration": length_s,
+        "emissions": kg,
+        "emissions_rate": None if kg is None or not length_s else kg / length_s,
+        **_split(line),
+        "energy_consumed": line.energy.value,
+        "country_name": safe(who.country or "unknown"),
+        "country_iso_code": safe(who.country_iso3 or "unknown"),
+        "region": _text(who.region or who.grid_zone),
+        "cloud_provider": _text(who.cloud_provider) if cloud else None,
+        "cloud_region": _text(who.cloud_region) if cloud else None,
+        "os": _text(who.os),
+        "python_version": _text(who.python),
+        "codecarbon_version": f"ckptcost {document.tool.version}, method {statement.method_version}",
+        "cpu_count": _count(who.cpu_count),
+        "cpu_model": _text(who.cpu_model),
+        "gpu_count": _count(who.accelerator_count),
+        "gpu_model": _text(_gpus(who.accelerator, who.accelerator_count)),
+        "longitude": who.longitude,
+        "latitude": who.latitude,
+        "ram_total_size": who.ram_gb,
+        "tracking_mode": f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item",
+        "on_cloud": "Y" if cloud else "N",
+        "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
+    }
+    return [cells.get(column) for column in COLUMNS]
+
+
+def _split(line: Component) -> dict[str, float | None]:
+    """kWh by kind of part. A host's memory is inside what its row says of the processor; other lines are of several parts."""
+    kwh = line.energy.value
+    if kwh == 0.0:
+        return {"cpu_energy": 0.0, "gpu_energy": 0.0, "ram_energy": 0.0}
+    if line.id == "gpu_wait":
+        return {"cpu_energy": 0.0, "gpu_energy": kwh, "ram_energy": 0.0}
+    if line.id == "host_wait":
+        return {"cpu_energy": kwh, "gpu_energy": 0.0, "ram_energy": None}
+    return {}
+
+
+def _length_s(statement: Statement) -> float | None:
+    if statement.length_s is not None or statement.period_start is None or statement.period_end is None:
+        return statement.length_s
+    return (utc(statement.period_end) - utc(statement.period_start)).total_seconds()
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else safe(text)
+
+
+def _count(number: float | None) -> float | int | None:
+    """A whole number without a point, as CodeCarbon writes it."""
+    return int(number) if number is not None and number == int(number) else number
+
+
+def _gpus(model: str | None, count: float | None) -> str | None:
+    return f"{_count(count)} x {model}" if model and count else model

@@ -1,0 +1,161 @@
+"""Which exports there are, what each is for, and how its reader proves it. Each is one module with `export(document)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import NamedTuple
+
+from ckptcost.errors import InputError, UnknownName
+from ckptcost.report.statement import StatementDocument
+
+Files = Mapping[str, Iterable[str] | bytes]
+"""by name: pieces of text, or bytes"""
+
+
+class Format(NamedTuple):
+    id: str
+    title: str
+    what: str
+    """what it is for and who reads it, one line"""
+    proof: str
+    """the software that reads it in our tests"""
+    file: str
+    """the file's name, or the folder's where it is several files"""
+    folder: bool = False
+    dated: bool = False
+    """needs to know when the run was"""
+    module: str = ""
+
+
+FORMATS = {
+    each.id: each
+    for each in (
+        Format(
+            "statement",
+            "ckptcost statement",
+            "all that the other exports are made of; they read it again",
+            "check-jsonschema",
+            "statement.json",
+        ),
+        Format(
+            "datapackage",
+            "CSV with a Data Package",
+            "spreadsheets, BI and ESG suites: components, hourly intervals, factors",
+            "frictionless",
+            "datapackage",
+            folder=True,
+        ),
+        Format(
+            "impact-framework",
+            "Impact Framework manifest",
+            "GSF's if-run recomputes the carbon; the measurement file of an SCI report",
+            "if-run",
+            "manifest.yaml",
+            dated=True,
+        ),
+        Format(
+            "prometheus",
+            "Prometheus textfile",
+            "node_exporter's textfile collector: no timestamps",
+            "promtool, node_exporter",
+            "ckptcost.prom",
+        ),
+        Format(
+            "openmetrics",
+            "OpenMetrics with timestamps",
+            "backfill into Prometheus; GitLab's metrics report",
+            "promtool, prometheus",
+            "metrics.txt",
+            dated=True,
+        ),
+        Format(
+            "grafana",
+            "Grafana dashboard and Prometheus rules",
+            "panels and recording rules over the names of the two above",
+            "tsc, promtool, prometheus",
+            "grafana",
+            folder=True,
+        ),
+        Format(
+            "codecarbon",
+            "CodeCarbon emissions.csv",
+            "carbonboard, and scripts that read CodeCarbon's 38 columns",
+            "codecarbon",
+            "emissions.csv",
+            dated=True,
+        ),
+        Format(
+            "focus",
+            "FOCUS 1.2 CSV",
+            "FinOps tools and warehouses; kWh and kgCO2e in x_ columns",
+            "focus-validator",
+            "focus.csv",
+            dated=True,
+        ),
+        Format(
+            "datadog",
+            "Datadog custom costs",
+            "Datadog Cloud Cost Management, by upload",
+            "none: documented rules",
+            "datadog-costs.csv",
+            dated=True,
+        ),
+        Format(
+            "boamps",
+            "BoAmps",
+            "Boavizta's open data on the energy of AI tasks",
+            "its required fields; codecarbon's classes",
+            "boamps.json",
+            dated=True,
+        ),
+        Format(
+            "github-benchmark",
+            "github-action-benchmark",
+            "trend charts on GitHub Pages, smaller is better",
+            "none: four fields",
+            "benchmark.json",
+        ),
+        Format(
+            "parquet", "Parquet", "DuckDB, warehouses; needs pip install 'ckptcost[parquet]'", "duckdb, pyarrow", "parquet", folder=True
+        ),
+        Format(
+            "otlp",
+            "OTLP metrics, JSON",
+            "an OpenTelemetry collector's file or HTTP receiver",
+            "opentelemetry-proto",
+            "metrics.jsonl",
+            dated=True,
+        ),
+        Format(
+            "model-card",
+            "Model card metadata",
+            "Hugging Face: co2_eq_emissions, where the whole run's energy is known",
+            "huggingface_hub",
+            "model-card.md",
+        ),
+    )
+}
+
+
+def format_named(name: str) -> Format:
+    if name not in FORMATS:
+        raise UnknownName("export", name, FORMATS, where="--to")
+    return FORMATS[name]
+
+
+def exported(document: StatementDocument, name: str) -> Files:
+    """The files of an export, by name. Raises InputError where the statement lacks what the format cannot do without."""
+    wanted = format_named(name)
+    if not document.statements:
+        raise InputError("holds no statement", where=wanted.id)
+    if wanted.dated:
+        undated = next((s.subject.name for s in document.statements if s.period_start is None or s.period_end is None), None)
+        if undated is not None:
+            raise InputError(
+                f"{wanted.title} needs to know when the run is, and {undated} has no dates",
+                where=f"--to {wanted.id}",
+                remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
+            )
+    files: Files = import_module(f"ckptcost.exports.{wanted.module or wanted.id.replace('-', '_')}").export(document)
+    return files

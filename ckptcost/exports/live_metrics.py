@@ -1,0 +1,165 @@
+"""A run that goes on as Prometheus metrics, for whoever scrapes it: text 0.0.4, or OpenMetrics for who prefers that. No timestamps.
+
+These are what meters read, at the node, of everything that it does; what checkpoints cost, priced, is in the statement's metrics. So they
+have names of their own, and nothing here is to be added to anything there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ckptcost.exports import metric_names as names
+from ckptcost.exports.metric_names import Family, Flavour
+from ckptcost.jobs.live_figures import Counters, Freshness, HostCounters, Saves
+from ckptcost.version import __version__
+
+CONTENT_TYPES: dict[Flavour, str] = {
+    "prometheus": "text/plain; version=0.0.4; charset=utf-8",
+    "openmetrics": "application/openmetrics-text; version=1.0.0; charset=utf-8",
+}
+_AS_SEEN = "As this host's marks tell: ranks on several hosts may speak of the same one."
+_ROLES = 'Sum role="part" alone: a whole contains parts, and what lies inside a part is not told.'
+
+RUN = Family("ckptcost_live_run", "info", "What is recorded, where, and by which version.")
+ENERGY = Family("ckptcost_live_metered_energy_joules", "counter", f"Joules read, of everything the domain did. {_ROLES}", "joules")
+COVERAGE = Family("ckptcost_live_energy_coverage_ratio", "gauge", "Share of the measured time that those joules are of.", "ratio")
+MEAN_POWER = Family("ckptcost_live_mean_power_watts", "gauge", f"Mean power over the covered part of the measured time. {_ROLES}", "watts")
+POWER = Family("ckptcost_live_power_watts", "gauge", f"Mean power over the last 10 s of readings. {_ROLES}", "watts")
+MEASURED = Family("ckptcost_live_measured_seconds", "gauge", "How long was measured so far.", "seconds")
+STARTED = Family("ckptcost_live_checkpoints_started", "counter", f"Saves that began. {_AS_SEEN}")
+FINISHED = Family("ckptcost_live_checkpoints_finished", "counter", f"Saves that are over: training goes on, or safe, or failed. {_AS_SEEN}")
+SAFE = Family("ckptcost_live_checkpoints_safe", "counter", f"Saves that are known to be safe on the storage. {_AS_SEEN}")
+FAILED = Family("ckptcost_live_checkpoints_failed", "counter", f"Saves that ended with an error. {_AS_SEEN}")
+STALL = Family(
+    "ckptcost_live_stall_seconds", "counter", "Time that training stood still for saves, of those of which it is known.", "seconds"
+)
+UNKNOWN_STALL = Family(
+    "ckptcost_live_checkpoints_of_unknown_stall", "gauge", "Saves, open ones too, of which it is not known how long training stood still."
+)
+GPU_SECONDS = Family("ckptcost_live_gpu_lost_seconds", "counter", "This host's metered GPUs times those stalls, in GPU-seconds.", "seconds")
+BYTES = Family("ckptcost_live_checkpoint_bytes", "counter", "Bytes of the saves of which anybody says how large they are.", "bytes")
+LAST_STALL = Family("ckptcost_live_last_checkpoint_stall_seconds", "gauge", "Stall of the latest save that is over.", "seconds")
+LAST_LENGTH = Family("ckptcost_live_last_checkpoint_length_seconds", "gauge", "The same save, from its begin until it is safe.", "seconds")
+LAST_BYTES = Family("ckptcost_live_last_checkpoint_bytes", "gauge", "Size of the same save.", "bytes")
+LAST_AT = Family("ckptcost_live_last_checkpoint_timestamp_seconds", "gauge", "When the same save was over, Unix time.", "seconds")
+LAST_READING = Family("ckptcost_live_last_reading_timestamp_seconds", "gauge", "When meters were last read, Unix time.", "seconds")
+AGE = Family("ckptcost_live_last_reading_age_seconds", "gauge", "How long ago that was, when this was written.", "seconds")
+RECORDING = Family("ckptcost_live_recording", "gauge", "1: readings come; 0: the recorder has ended, or is silent for more than 10 s.")
+ENDED = Family("ckptcost_live_ended", "gauge", "1: the recorder said that it stopped; 0: it goes on, or was killed.")
+OWN_CPU = Family("ckptcost_live_recorder_cpu_seconds", "counter", "Processor time of the recorder itself, told once a minute.", "seconds")
+BAD_LINES = Family("ckptcost_live_bad_lines", "counter", "Lines of the run's files that could not be trusted and are left out.")
+
+
+class Sample(NamedTuple):
+    family: Family
+    labels: str
+    value: float
+
+
+class Highest:
+    """Counters as they were told before. What a later reading takes back of an estimate is not taken back here: Prometheus would take a
+    counter that falls for one that began anew, and count all of it twice."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[Family, str], float] = {}
+
+    def kept(self, samples: Iterable[Sample]) -> list[Sample]:
+        """Counters of which nothing is known at the moment stay where they were."""
+        held = (self._held(sample) if sample.family.kind == "counter" else sample for sample in samples)
+        return [sample for sample in held if not math.isnan(sample.value)]
+
+    def _held(self, sample: Sample) -> Sample:
+        key = sample.family, sample.labels
+        known = [value for value in (sample.value, self._told.get(key, math.nan)) if not math.isnan(value)]
+        if known:
+            self._told[key] = max(known)
+        return sample._replace(value=max(known, default=math.nan))
+
+
+def text(samples: Iterable[Sample], flavour: Flavour) -> str:
+    """Each family's samples together."""
+    families: dict[Family, list[Sample]] = {}
+    for sample in samples:
+        families.setdefault(sample.family, []).append(sample)
+    pieces = []
+    for family, of_family in families.items():
+        pieces.append(names.head(family, flavour))
+        pieces += [f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in of_family]
+    return "".join(pieces) + ("# EOF\n" if flavour == "openmetrics" else "")
+
+
+def samples_of(counters: Counters, name: str) -> Iterator[Sample]:
+    """All that is told, NaN where it is not known. `name` is what people call the run; paths are nobody's business."""
+    run = {"run": name, "run_id": counters.run} | ({"simulated": "true"} if counters.simulated else {})
+    yield Sample(names.BUILD, names.labels({"version": __version__}), 1.0)
+    newest = {header.host: header for header in counters.headers if header.meters}
+    for host, header in sorted({**{header.host: header for header in counters.headers}, **newest}.items()):
+        words = {
+            "host": host, "recorder_version": header.ckptcost, "meters": ",".join(meter.name for meter in header.meters),
+        }  # fmt: skip
+        yield Sample(RUN, names.labels({**run, **words}), 1.0)
+    yield Sample(BAD_LINES, names.labels(run), counters.bad_lines)
+    for host, fresh in sorted(counters.fresh.items()):
+        yield from _freshness(fresh, names.labels({**run, "host": host}))
+    for each in counters.hosts:
+        yield from _of_host(each, {**run, "host": each.host})
+
+
+def _freshness(fresh: Freshness, mine: str) -> Iterator[Sample]:
+    yield Sample(LAST_READING, mine, fresh.last_wall_s)
+    yield Sample(AGE, mine, math.nan if fresh.age_s is None else max(fresh.age_s, 0.0))
+    yield Sample(RECORDING, mine, math.nan if fresh.recording is None else float(fresh.recording))
+    yield Sample(ENDED, mine, float(fresh.ended))
+
+
+def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[Sample]:
+    mine = names.labels(who)
+    yield Sample(MEASURED, mine, host.measured_s)
+    for each in host.domains:
+        whose = names.labels({**who, "domain": each.domain, "role": each.role, "basis": each.basis})
+        yield Sample(ENERGY, whose, each.joules)
+        yield Sample(COVERAGE, whose, each.covered_s / each.of_s if each.of_s > 0 else math.nan)
+        yield Sample(MEAN_POWER, whose, each.mean_w)
+        yield Sample(POWER, whose, each.lately_w)
+    yield from _of_saves(host.saves, mine, host.gpus)
+    yield Sample(OWN_CPU, mine, host.own_cpu_s)
+
+
+def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
+    """Where there was no save, none has cost anything, which is known; where there were some and nobody says what, it is not."""
+    counts = ((STARTED, saves.started), (FINISHED, saves.finished), (SAFE, saves.safe), (FAILED, saves.failed))
+    yield from (Sample(family, mine, float(count)) for family, count in counts)
+    yield Sample(STALL, mine, saves.stall_s if saves.stalls or not saves.started else math.nan)
+    yield Sample(UNKNOWN_STALL, mine, float(saves.started - saves.stalls))
+    yield Sample(GPU_SECONDS, mine, math.nan if math.isnan(gpus) else saves.gpu_s if saves.stalls or not saves.started else math.nan)
+    yield Sample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
+    if last := saves.last:
+        yield Sample(LAST_AT, mine, last.over_s)
+        yield Sample(LAST_STALL, mine, math.nan if last.stall_s is None else last.stall_s)
+        yield Sample(LAST_LENGTH, mine, math.nan if last.length_s is None else last.length_s)
+        yield Sample(LAST_BYTES, mine, last.bytes)
+
+
+def flavour_for(accept: str) -> Flavour:
+    """By a request's Accept header: OpenMetrics for who asks for it by name, and no less than for plain text.
+
+    >>> flavour_for("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), flavour_for("*/*")
+    ('openmetrics', 'prometheus')
+    """
+    wish = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for piece in accept.split(","):
+        kind, *parameters = (word.strip().lower() for word in piece.split(";"))
+        if kind in wish:
+            wish[kind] = max(wish[kind], _quality(parameters))
+    openmetrics, plain = wish.values()
+    return "openmetrics" if openmetrics > 0 and openmetrics >= plain else "prometheus"
+
+
+def _quality(parameters: Iterable[str]) -> float:
+    said = next((word[2:] for word in parameters if word.startswith("q=")), "1")
+    try:
+        return float(said)
+    except ValueError:
+        return 0.0

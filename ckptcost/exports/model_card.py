@@ -1,0 +1,199 @@
+"""Hugging Face model card: `co2_eq_emissions` in a YAML block, and a section for people.
+
+The field means the whole training (https://huggingface.co/docs/hub/model-cards-co2), and a statement holds what checkpoints and failures
+add to one. So there is a card only where the statement's meters tell the energy of the whole time, times PUE where it is known, times the
+location-based factor of the grid. Nothing is counted twice:
+
+* the node's own meter alone, where it was read all the time: it has fans, network cards and losses too, and the hosts' lines rest on it;
+* else the sum of the node's parts, without what lies inside another (gpu:0.memory) or contains others (psys). A module is the sum of its
+  GPUs, CPUs and memory: beside GPUs it is left out, else CPUs and memory are.
+
+All must have been read all the time, on all accelerators and hosts of the run.
+
+`training_type` is written where a tag of that name says it: pre-training or fine-tuning. Embodied carbon is in no emissions figure, and
+market-based figures are not in the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ckptcost.core.units import KWH_J
+from ckptcost.errors import InputError
+from ckptcost.exports.formats import Files
+from ckptcost.present.amounts import count, number, share
+from ckptcost.report.diff_views import plain
+from ckptcost.report.document import Factor
+from ckptcost.report.statement import Measurement, Statement, StatementDocument
+
+GRAMS = 1000.0
+COVERED = 0.99
+"""share of the time that a meter has to have been read"""
+MEANS = "co2_eq_emissions means the whole training, and this statement has only what checkpoints and failures add"
+
+
+class Whole(NamedTuple):
+    """The whole run, as metered."""
+
+    statement: Statement
+    parts: list[Measurement]
+    metered_kwh: float
+    grid: Factor
+    grid_kgco2e_per_kwh: float
+
+    @property
+    def pue(self) -> float:
+        return self.statement.boundary.pue or 1.0
+
+    @property
+    def kwh(self) -> float:
+        return self.metered_kwh * self.pue
+
+    @property
+    def grams(self) -> float:
+        return self.kwh * self.grid_kgco2e_per_kwh * GRAMS
+
+
+def export(document: StatementDocument) -> Files:
+    found = [_whole(s) for s in document.statements]
+    wholes = [each for each in found if isinstance(each, Whole)]
+    if len(wholes) == 1:
+        return {"model-card.md": _pieces(document, wholes[0])}
+    if wholes:
+        names = ", ".join(each.statement.subject.name for each in wholes)
+        raise InputError(
+            f"a card is of one training, and there are {len(wholes)}: {names}", where="--to model-card", remedy="export one of them"
+        )
+    why = "; ".join(f"{s.subject.name}: {each}" for s, each in zip(document.statements, found, strict=True))
+    raise InputError(
+        f"{MEANS} ({why})",
+        where="--to model-card",
+        remedy="measure a whole run with `ckptcost measure` and say where it stands, with a grid",
+    )
+
+
+def _whole(s: Statement) -> Whole | str:
+    """The run's energy and grid, or why there is none."""
+    if any(warned.code == "ONE_HOST" for warned in s.warnings):
+        return "one host of several was measured"
+    parts = _parts(s.measurements)
+    if not parts:
+        return "no meter tells the energy of the whole run"
+    unknown = [m.id for m in parts if not _is_whole(m)]
+    if unknown:
+        return f"{', '.join(unknown)}: not known over the whole time"
+    cards = sum(_class(m) in ("gpu", "module") for m in parts)
+    if cards and s.subject.accelerator_count and cards != s.subject.accelerator_count:
+        return f"meters of {cards} of {count(s.subject.accelerator_count)} accelerators"
+    if not cards and s.subject.nodes not in (None, 1.0):
+        return f"a meter of 1 of {count(s.subject.nodes)} nodes"
+    grid = next((f for f in s.factors if f.id == "site.grid_location" and f.unit == "kgco2e_per_j" and f.value is not None), None)
+    if grid is None or grid.value is None:
+        return "its grid factor is not known"
+    return Whole(s, parts, sum(m.energy_kwh or 0.0 for m in parts), grid, grid.value * KWH_J)
+
+
+def _class(m: Measurement) -> str:
+    """`gpu` of `gpu:0`."""
+    return m.id.split(":", 1)[0]
+
+
+def _parts(measurements: list[Measurement]) -> list[Measurement]:
+    """The node itself, or those that add up to it, none inside another."""
+    outer = [m for m in measurements if m.boundary == "node" and "." not in m.id]
+    node = [m for m in outer if m.id == "node"]
+    classes = {_class(m) for m in outer}
+    if (node and _is_whole(node[0])) or not classes & {"gpu", "module", "cpu", "dram"}:
+        return node
+    taken = {"gpu", "cpu", "dram"} if "gpu" in classes or "module" not in classes else {"module"}
+    return [m for m in outer if _class(m) in taken]
+
+
+def _is_whole(m: Measurement) -> bool:
+    return m.energy_kwh is not None and m.coverage is not None and m.coverage >= COVERED
+
+
+def _pieces(document: StatementDocument, whole: Whole) -> Iterator[str]:
+    s = whole.statement
+    place = list(dict.fromkeys(each for each in (s.subject.region or s.subject.site, s.subject.country) if each))
+    gpus = (
+        f"{count(s.subject.accelerator_count)} x {s.subject.accelerator or 'GPU'}" if s.subject.accelerator_count else s.subject.accelerator
+    )
+    nodes = f"{count(s.subject.nodes)} nodes" if s.subject.nodes and s.subject.nodes != 1.0 else None
+    fields: dict[str, Any] = {
+        "emissions": whole.grams,
+        "source": _source(document, whole),
+        "training_type": s.subject.tags.get("training_type") or None,
+        "geographical_location": ", ".join(place) or None,
+        "hardware_used": ", ".join(each for each in (gpus, nodes) if each) or None,
+    }
+    yield "---\nco2_eq_emissions:\n"
+    for key, value in fields.items():
+        if value is not None:
+            yield f"  {key}: {_number(value) if isinstance(value, float) else _quoted(value)}\n"
+    yield "---\n\n## Environmental impact\n\n"
+    yield "".join(f"- {line}\n" for line in _lines(whole))
+
+
+def _source(document: StatementDocument, whole: Whole) -> str:
+    s = whole.statement
+    meters = ", ".join(sorted({m.instrument for m in whole.parts}))
+    simulated = "SIMULATED METERS, no machine was measured; " if s.simulated else ""
+    pue = f"PUE {s.boundary.pue!r}" if s.boundary.pue is not None else "no PUE"
+    titles = ", ".join(each.title + (f" ({each.licence})" if each.licence else "") for each in whole.grid.sources) or whole.grid.origin
+    run = f"ckptcost {document.tool.version}, method {s.method_version}, run {s.subject.run_id}"
+    grid = f"location-based grid factor {whole.grid_kgco2e_per_kwh * GRAMS:.6g} gCO2e/kWh from {titles}"
+    return f"{simulated}{run}: {meters}; {pue}; {grid}"
+
+
+def _lines(whole: Whole) -> Iterator[str]:
+    s = whole.statement
+    if s.simulated:
+        yield "**SIMULATED: no machine was measured for this.**"
+    yield f"Run: {plain(s.subject.name)} ({plain(s.subject.run_id)}), {s.kind}, method {plain(s.method_version)}"
+    metered = f"{number(whole.metered_kwh)} kWh metered by {plain(', '.join(m.id for m in whole.parts))}"
+    pue = f", times a PUE of {number(s.boundary.pue)}" if s.boundary.pue is not None else ", without a PUE: nobody said one"
+    yield f"Energy of the whole run: {number(whole.kwh)} kWh ({metered}{pue})"
+    yield f"Emissions of the whole run, location-based: {number(whole.grams / GRAMS)} kgCO2e; embodied carbon is not among them"
+    yield from _added(whole)
+    yield "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's meter; do not add it to an inventory"
+
+
+def _added(whole: Whole) -> Iterator[str]:
+    """What checkpoints and failures are of it, and what they need outside the nodes."""
+    s = whole.statement
+    inside = [c for c in s.marginal() if c.boundary == "node"]
+    known = [c.energy.value for c in inside if c.energy.value is not None]
+    if not known:
+        yield "What checkpoints and failures add to it is not known"
+        return
+    added = sum(known) * (1.0 if s.boundary.pue_included_in_energy else whole.pue)
+    unknown = [c.label for c in inside if c.energy.value is None]
+    without = f", without {plain(', '.join(unknown))}: not known" if unknown else ""
+    of = f" ({share(added / whole.kwh)})" if whole.kwh else ""
+    yield f"Of these, checkpoints and failures: {number(added)} kWh{of} at the nodes{without}"
+    beyond = [c.energy.value for c in s.marginal() if c.boundary != "node" and c.energy.value]
+    if beyond:
+        yield f"Outside the metered nodes: {number(sum(beyond))} kWh more for checkpoints, in neither figure above"
+
+
+def _number(value: float) -> str:
+    """With a point, without which a reader of YAML 1.1 takes 1e-07 for text.
+
+    >>> _number(1e+16), _number(383.5)
+    ('1.0e+16', '383.5')
+    """
+    text = repr(value)
+    return text if "." in text else text.replace("e", ".0e")
+
+
+def _quoted(text: str) -> str:
+    """Any text as YAML in double quotes, on one line.
+
+    >>> print(_quoted('4 x "H100"\\n\\u2028 - é'))
+    "4 x \\"H100\\"\\n\\u2028 - é"
+    """
+    plain_json = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in plain_json)

@@ -1,0 +1,128 @@
+"""Prometheus text, version 0.0.4, for node_exporter's textfile collector: what each run has cost, without timestamps.
+
+With timestamps node_exporter refuses the whole file, so history is in `openmetrics`, which writes the same samples over time. To keep a
+half-written file from being scraped, write elsewhere on the same disk and rename it to `*.prom`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ckptcost.errors import InputError
+from ckptcost.exports import metric_names as names
+from ckptcost.exports.formats import Files
+from ckptcost.exports.metric_names import Family
+from ckptcost.report.document import Quantity
+from ckptcost.report.statement import Statement, StatementDocument, utc
+
+
+class Sample(NamedTuple):
+    family: Family
+    labels: str
+    value: float
+    run: Statement | None
+    """null: of the whole document"""
+    component: str = ""
+    """whose rows of the series lead to this value; empty: all components' together"""
+    what: str = ""
+    """and of which quantity; empty: of none"""
+
+
+def export(document: StatementDocument) -> Files:
+    return {"ckptcost.prom": _text(document)}
+
+
+def _text(document: StatementDocument) -> Iterator[str]:
+    for family, samples in by_family(document).items():
+        yield names.head(family, "prometheus")
+        yield "".join(f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in samples)
+
+
+def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
+    """All that is known, each family's samples together. Two of one name and labels would make readers refuse the file."""
+    families: dict[Family, list[Sample]] = {}
+    seen: set[tuple[str, str]] = set()
+    for each in _samples(document):
+        key = each.family.sample, each.labels
+        if key in seen:
+            raise InputError(
+                f"twice the same series {each.family.sample}{each.labels}", where="statement", remedy="give each run an id of its own"
+            )
+        seen.add(key)
+        families.setdefault(each.family, []).append(each)
+    return families
+
+
+def _samples(document: StatementDocument) -> Iterator[Sample]:
+    about = {
+        "version": document.tool.version, "schema": f"{document.schema_name} {document.schema_version}",
+        "result_sha256": document.reproducibility.result_sha256,
+    }  # fmt: skip
+    yield Sample(names.BUILD, names.labels(about), 1.0, None)
+    for run in document.statements:
+        who = {"run": run.subject.name, "run_id": run.subject.run_id}
+        yield from _of_run(run, who)
+        yield from _of_components(run, who)
+        yield from _factors(run, who)
+
+
+def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+    subject, mine = run.subject, names.labels(who)
+    words = {
+        "kind": run.kind, "simulated": "true" if run.simulated else "false", "how": run.how, "method_version": run.method_version,
+        "inventory_treatment": run.boundary.inventory_treatment, "uncertainty": run.uncertainty, "organisation": subject.organisation,
+        "team": subject.team, "checkpoint": subject.checkpoint, "tier": subject.tier, "cluster": subject.cluster,
+        "accelerator": subject.accelerator, "site": subject.site, "grid": subject.grid, "grid_zone": subject.grid_zone,
+        "cloud_provider": subject.cloud_provider, "cloud_region": subject.cloud_region,
+    }  # fmt: skip
+    yield Sample(names.STATEMENT, names.labels({**who, **words}), 1.0, run)
+    gauges = (
+        (names.RUN_START, None if run.period_start is None else utc(run.period_start).timestamp()),
+        (names.RUN_END, None if run.period_end is None else utc(run.period_end).timestamp()),
+        (names.RUN_LENGTH, run.length_s), (names.ACCELERATORS, subject.accelerator_count),
+    )  # fmt: skip
+    yield from (Sample(family, mine, value, run) for family, value in gauges if value is not None)
+    saves = run.totals.checkpoints
+    if saves.value is not None:
+        yield Sample(names.CHECKPOINTS, names.labels({**who, "basis": saves.basis}), saves.value, run, what="checkpoints")
+    for what, (family, scale) in names.QUANTITIES.items():
+        yield from _ends(run, family, getattr(run.totals, what), scale, who, whole=True)
+
+
+def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+    """The marginal ledger's components in the families that may be summed, the others in families of their own."""
+    for component in run.components:
+        marginal = component.ledger == "marginal"
+        whose = {**who, "component": component.id}
+        for what, (family, scale) in names.QUANTITIES.items():
+            quantity = getattr(component, what)
+            if quantity.value is None:
+                if marginal:
+                    yield Sample(names.UNKNOWN, names.labels({**whose, "quantity": what}), 1.0, run)
+                continue
+            text = names.labels({**whose, "basis": quantity.basis})
+            if marginal:
+                yield Sample(family, text, quantity.value * scale, run, component.id, what)
+                yield from _ends(run, family, quantity, scale, whose, whole=False)
+            else:
+                yield Sample(names.standing(family), text, quantity.value * scale, run)
+
+
+def _ends(run: Statement, family: Family, quantity: Quantity, scale: float, whose: dict[str, str], *, whole: bool) -> Iterator[Sample]:
+    text = names.labels({**whose, "interval": quantity.interval})
+    if quantity.low is not None:
+        yield Sample(names.bound(family, "low", "run" if whole else "component"), text, quantity.low * scale, run)
+    if quantity.high is not None:
+        yield Sample(names.bound(family, "high", "run" if whole else "component"), text, quantity.high * scale, run)
+
+
+def _factors(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+    for factor in run.factors:
+        sources = factor.sources
+        words = {
+            "factor": factor.id, "unit": factor.unit, "text": factor.text, "origin": factor.origin, "set_by": factor.set_by,
+            "source": "; ".join(each.title for each in sources), "licence": "; ".join(each.licence for each in sources if each.licence),
+        }  # fmt: skip
+        if factor.value is not None:
+            yield Sample(names.FACTOR, names.labels({**who, **words}), factor.value, run)

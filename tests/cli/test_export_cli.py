@@ -1,0 +1,213 @@
+"""`ckptcost export` and the documents of `ckptcost report`: every format from the command line, and everything that can be wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ckptcost.exports.formats import FORMATS
+
+TRACE = str(Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl")
+HOURS = "time,gCO2e/kWh\n" + "".join(
+    f"2026-{10 + (n // 24) // 31:02d}-{1 + (n // 24) % 31:02d}T{n % 24:02d}:00Z,{200 + n % 24}\n" for n in range(24 * 55)
+)
+
+
+@pytest.fixture
+def report(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "generic-pfs", "-f", "json", "-o", "report.json").code == 0
+    return "report.json"
+
+
+def test_the_list_names_every_export_and_its_reader(cli):
+    done = cli("export", "--list")
+    assert done.code == 0
+    for each in FORMATS.values():
+        assert each.id in done.out
+        assert each.title in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_of_a_plan(cli, report, name, tmp_path):
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    if name == "model-card":
+        assert "whole training" in cli("export", report, "--to", name).err
+        return
+    wanted = FORMATS[name]
+    done = cli("export", report, "--to", name, "--start", "2026-09-01", "-o", "out")
+    assert done.code == 0, done.err
+    found = tmp_path / "out"
+    assert found.is_dir() == wanted.folder
+    files = list(found.iterdir()) if wanted.folder else [found]
+    for file in files:
+        assert file.stat().st_size > 0
+        assert str(tmp_path).encode() not in file.read_bytes()
+
+
+def test_a_file_goes_to_stdout_where_none_is_named(cli, report):
+    done = cli("export", report, "--to", "prometheus")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("# HELP")
+
+
+@pytest.mark.parametrize("name", [n for n, each in FORMATS.items() if each.dated and n != "boamps"])
+def test_a_plan_without_dates_is_told_to_say_when(cli, report, name):
+    done = cli("export", report, "--to", name)
+    assert done.code == 2
+    assert "--start" in done.err
+
+
+def test_a_run_has_its_dates_and_takes_a_site(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cli("export", TRACE, "--to", "statement", "--site", "usa", "--label", "team=infra")
+    (s,) = json.loads(done.out)["statements"]
+    assert (s["kind"], s["subject"]["site_id"], s["subject"]["team"]) == ("measured", "usa", "infra")
+    assert s["period_start"].endswith("Z")
+    assert s["totals"]["emissions_location"]["value"] > 0
+    assert s["totals"]["emissions_market"]["value"] is None
+    assert cli("export", TRACE, "--to", "codecarbon", "--site", "usa").out.count("\n") > 2
+
+
+def test_hours_and_contracts(cli, report, tmp_path):
+    (tmp_path / "hours.csv").write_text(HOURS, "utf-8")
+    (tmp_path / "contracts.toml").write_text(
+        '[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n'
+        '[[site.contract]]\nname = "W"\ninstrument = "PPA"\nshare = "50 %"\nfactor = "0 g/kWh"\n',
+        "utf-8",
+    )
+    asked = ("--start", "2026-10-01", "--grid", "hours.csv", "--contracts", "contracts.toml")
+    done = cli("export", report, "--to", "statement", *asked)
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    (s,) = document["statements"]
+    assert set(s["series"]["market_kgco2e_per_kwh"]) == {0.2}
+    assert len(set(s["series"]["grid_kgco2e_per_kwh"])) == 24
+    assert {each["path"] for each in document["reproducibility"]["inputs"]} == {"hours.csv", "contracts.toml"}
+    assert "W" in [c["name"] for c in s["contracts"]]
+    page = cli("report", report, "-f", "html", *asked)
+    assert page.code == 0
+    assert "<script>" not in page.out
+    table = list(csv.DictReader(io.StringIO(cli("report", report, "-f", "csv", *asked).out)))
+    assert {row["component"] for row in table} >= {"gpu_wait", "host_wait"}
+
+
+def test_cases_of_a_report(cli, report):
+    names = [row["id"] for row in json.loads(Path(report).read_text("utf-8"))["cases"]]
+    done = cli("export", report, "--to", "prometheus", "--case", names[1])
+    assert names[1] in done.out
+    assert names[0] not in done.out
+    assert cli("export", report, "--to", "prometheus", "--case", "nothing").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--to", "prometheus"], 2, "names nothing to export"),
+        (["report.json"], 2, "says no format"),
+        (["report.json", "--to", "promethius"], 2, "did you mean 'prometheus'"),
+        (["nowhere.json", "--to", "prometheus"], 2, "there is no such file"),
+        (["nowhere", "--to", "prometheus"], 2, "there are no runs"),
+        (["report.json", "--to", "prometheus", "--grid", "nowhere.csv"], 2, "nowhere.csv"),
+        (["report.json", "--to", "prometheus", "--grid-tz", "UTC"], 2, "belongs to --grid"),
+        (["report.json", "--to", "prometheus", "--start", "soon"], 2, "is no time"),
+        (["report.json", "--to", "prometheus", "--site", "usa"], 2, "said of recorded runs"),
+        (["report.json", "--to", "prometheus", "-o", "no/such/place.prom"], 4, "could not be written"),
+        (["report.json", "--to", "datapackage", "-o", "-"], 4, "names none"),
+        (["report.json", "--to", "prometheus", "-o", ""], 4, "names no file"),
+        (["report.json", "report.json", "--to", "prometheus"], 2, "two of the statements"),
+        ([TRACE, "--to", "prometheus", "--site", "atlantis"], 2, "atlantis"),
+        ([TRACE, "--to", "prometheus", "--start", "2026-01-01"], 2, "dates of its own"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(cli, report, words, code, said):
+    done = cli("export", *words)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_folder_is_replaced_only_when_told_and_only_one_of_ours(cli, report, tmp_path):
+    asked = ("export", report, "--to", "datapackage", "-o", "cost")
+    assert cli(*asked).code == 0
+    before = (tmp_path / "cost" / "datapackage.json").read_bytes()
+    refused = cli(*asked)
+    assert (refused.code, "is there already" in refused.err) == (4, True)
+    assert cli(*asked, "--force").code == 0
+    assert (tmp_path / "cost" / "datapackage.json").read_bytes() == before
+    (tmp_path / "cost" / "mine.txt").write_text("mine", "utf-8")
+    assert "holds other files too" in cli(*asked, "--force").err
+    assert (tmp_path / "cost" / "mine.txt").read_text("utf-8") == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cost", "report.json"]  # nothing half-written beside it
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(cli, report, tmp_path):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    assert cli("export", report, "--to", "datapackage", "-o", "locked/cost").code == 4
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json", "html"])
+def test_a_report_is_told_again_from_its_file(cli, report, form):
+    done = cli("report", report, "-f", form)
+    assert done.code == 0, done.err
+    if form != "html":
+        straight = cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "generic-pfs", "-f", form)
+        one, other = done.out, straight.out
+        if form == "json":  # the command that it names is the one that wrote it
+            one, other = (json.dumps(json.loads(text) | {"tool": None}) for text in (one, other))
+        assert one == other
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "-s", "small-8b", "--with", "policy.mode=async", "--require", "goodput>=0.1"),
+        ("simulate", "-s", "small-8b", "--runs", "50"),
+        ("sensitivity", "-s", "small-8b"), ("report", TRACE),
+    ],
+)  # fmt: skip
+def test_studies_are_told_again_letter_by_letter(cli, tmp_path, monkeypatch, words, form):
+    monkeypatch.chdir(tmp_path)
+    assert cli(*words, "-f", "json", "-o", "study.json").code == 0
+    assert cli("report", "study.json", "-f", form).out == cli(*words, "-f", form).out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "-s", "small-8b", "--with", "policy.mode=async"), ("simulate", "-s", "small-8b", "--runs", "50"), ("report", TRACE)],
+)
+def test_pages_of_studies(cli, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert cli(*words, "-f", "json", "-o", "study.json").code == 0
+    done = cli("report", "study.json", "-f", "html")
+    assert done.code == 0, done.err
+    assert "Content-Security-Policy" in done.out
+
+
+def test_the_page_of_a_run_shows_its_power_and_checkpoints(cli):
+    done = cli("report", TRACE, "-f", "html")
+    assert done.code == 0
+    assert "SIMULATED" in done.out
+    assert done.out.count("<svg") >= 2
+
+
+def test_no_secret_of_the_environment_gets_out(cli, report, monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2")
+    for name in FORMATS:
+        cli("export", report, "--to", name, "--start", "2026-09-01", "-o", f"out-{name}")
+    cli("report", report, "-f", "html", "-o", "page.html")
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert b"hunter2" not in path.read_bytes()
+            assert str(tmp_path).encode() not in path.read_bytes()
