@@ -83,22 +83,26 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
         said = f"no unit is known of {brief(unit)}" if unit else f"column {brief(header[at_value])} names no unit"
         raise InputError(said, remedy='say it, e.g. --grid-unit "g/kWh"')
     clock = UTC if "utc" in header[at_time].lower() else zone_of(zone) if zone else None
-    starts, values, gaps = [], [], []
+    starts, values = [], []
     before = -math.inf
-    for line, row in enumerate(rows[1:], start=2 + offset):
-        if not any(cell.strip() for cell in row):
-            continue
+    for line, row in _in_order([(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if any(map(str.strip, row))], at_time):
         if len(row) <= max(at_time, at_value):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
         start_s = _instant(row[at_time].strip(), clock, before, line)
         before = start_s
         starts.append(start_s)
         value = _factor(row[at_value].strip(), comma, scale, line)
-        gaps.append(value is None)
         values.append(math.nan if value is None else value)
     steps, step_s = _steps(np.array(starts), np.array(values))
     raw = text.encode()
     return GridHours(steps, step_s, header[at_value], Path(path).name, len(raw), hashlib.sha256(raw).hexdigest())
+
+
+def _in_order(rows: list[tuple[int, list[str]]], at_time: int) -> list[tuple[int, list[str]]]:
+    """The oldest first: some files begin with the newest. Told by their texts: an hour that comes twice can only be told in order."""
+    if len(rows) > 1 and len(rows[0][1]) > at_time and len(rows[-1][1]) > at_time and rows[0][1][at_time] > rows[-1][1][at_time]:
+        return rows[::-1]
+    return rows
 
 
 def _time_column(header: Sequence[str]) -> int:
@@ -157,8 +161,8 @@ def _factor(text: str, comma: str, scale: float, line: int) -> float | None:
 
 def _steps(starts: np.ndarray, values: np.ndarray) -> tuple[Steps, float]:
     """Each holds until the next, and no longer than a step: the usual distance."""
-    if len(starts) > 1 and starts[0] > starts[-1]:
-        starts, values = starts[::-1], values[::-1]
+    if not np.isfinite(values).any():
+        raise InputError("holds no factors", remedy=_HOW)
     apart = np.diff(starts)
     if np.any(apart <= 0):
         where = int(np.argmax(apart <= 0))

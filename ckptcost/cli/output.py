@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ckptcost.catalog.writing import write_whole
-from ckptcost.errors import OutputError, brief
+from ckptcost.errors import CkptcostError, OutputError, brief
 
 
 def write(pieces: Iterable[str], path: str | None) -> None:
@@ -30,6 +30,8 @@ def write(pieces: Iterable[str], path: str | None) -> None:
         return
     try:
         write_whole(pieces, Path(os.path.realpath(str(path))))  # the link's target, not the link
+    except CkptcostError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise OutputError(f"{brief(path, 200)}: could not be written ({reason})") from None

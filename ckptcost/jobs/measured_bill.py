@@ -52,14 +52,14 @@ def bill_of_save(m: Measured, window: Window, bytes_: float, s: Scenario, gpus: 
     drained = _drained(m, window)
     slowed_gpu_s = 0.0 if drained.known and window.drain_s == 0 else nan
     found = {
-        "gpu_wait": (_at_facility(waiting.gpus, s), gpu_s),
-        "host_wait": (_at_facility(waiting.hosts, s), 0.0),
-        "slowdown": (_at_facility(drained, s), slowed_gpu_s),
-        "storage_write": (_at_facility(_stored(m, window, s.tier.boundary), s), 0.0),
+        "gpu_wait": (at_facility(waiting.gpus, s), gpu_s),
+        "host_wait": (at_facility(waiting.hosts, s), 0.0),
+        "slowdown": (at_facility(drained, s), slowed_gpu_s),
+        "storage_write": (at_facility(_stored(m, window, s.tier.boundary), s), 0.0),
         "network": (unknown("NOT_METERED") if crosses_network(s.tier) else NONE_SPENT, 0.0),
         "requests": (NONE_SPENT, 0.0),
     }
-    lines = [_line(s, name, "save", energy, gpu_s_) for name, (energy, gpu_s_) in found.items()]
+    lines = [line_of(s, name, "save", energy, gpu_s_) for name, (energy, gpu_s_) in found.items()]
     lines[-1] = lines[-1]._replace(cost_usd=_asked_usd(s, bytes_))
     return MeasuredBill(Bill(tuple(lines)), {name: energy for name, (energy, _) in found.items()})
 
@@ -70,13 +70,13 @@ def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> Measu
     if window.begin_s is None or end_s is None:
         energy, gpu_s = unknown(window.begin_why or window.returned_why), nan
     else:
-        seen = _shares(m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in _counted(m)})
+        seen = shares_of(m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in counted_in(m)})
         energy, gpu_s = total([seen.gpus, seen.hosts]), gpus * (end_s - window.begin_s)
-    energy = _at_facility(energy, s)
-    return MeasuredBill(Bill((_line(s, "loading", "failure", energy, gpu_s),)), {"loading": energy})
+    energy = at_facility(energy, s)
+    return MeasuredBill(Bill((line_of(s, "loading", "failure", energy, gpu_s),)), {"loading": energy})
 
 
-class _Shares(NamedTuple):
+class Shares(NamedTuple):
     gpus: Energy
     hosts: Energy
     """the rest of the node, as the model means it: fans, boards and power supplies too"""
@@ -86,29 +86,29 @@ def _of_kind(domains: Iterable[str], *kinds: str) -> list[str]:
     return [domain for domain in domains if domain.split(":", 1)[0] in kinds]
 
 
-def _counted(m: Measured) -> list[str]:
+def counted_in(m: Measured) -> list[str]:
     return [*m.energies.parts, *_of_kind(m.energies.wholes, "node")[:1]]
 
 
-def _stall(m: Measured, window: Window) -> _Shares:
+def _stall(m: Measured, window: Window) -> Shares:
     """Joules while training stood still."""
     costs = _costs(m, window)
-    return _shares(m, {domain: costs[domain].stall for domain in _counted(m) if domain in costs})
+    return shares_of(m, {domain: costs[domain].stall for domain in counted_in(m) if domain in costs})
 
 
 def _costs(m: Measured, window: Window) -> dict[str, Cost]:
     return {cost.domain: cost for cost in m.costs if cost.window == window.name}
 
 
-def _shares(m: Measured, seen: Mapping[str, Energy]) -> _Shares:
+def shares_of(m: Measured, seen: Mapping[str, Energy]) -> Shares:
     """GPUs, and the node less them. Packages and memory alone are a fraction of what the model calls a host."""
     if _of_kind(seen, "module"):
-        return _Shares(unknown("MODULE_METER"), unknown("MODULE_METER"))
+        return Shares(unknown("MODULE_METER"), unknown("MODULE_METER"))
     cards = _of_kind(seen, "gpu")
     gpus = _whole(total(seen[domain] for domain in cards)) if cards else unknown("NO_GPU_METER")
     node = next((seen[domain] for domain in _of_kind(seen, "node")), unknown("NO_NODE_METER"))
     hosts = difference(_whole(node), gpus)
-    return _Shares(gpus, unknown("PARTS_EXCEED_NODE") if hosts.high < 0 else hosts)
+    return Shares(gpus, unknown("PARTS_EXCEED_NODE") if hosts.high < 0 else hosts)
 
 
 def _whole(energy: Energy) -> Energy:
@@ -126,12 +126,18 @@ def _drained(m: Measured, window: Window) -> Energy:
     return _whole(total(extras)) if extras else unknown("NO_PARTS")
 
 
-def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
-    """Above idle, of the meters that see the storage as the scenario's figure does."""
+def storage_meters(m: Measured, boundary: Boundary) -> tuple[list[str], str]:
+    """The meters that see the storage as the scenario's figure does; and a code where there is none."""
     storage = {d: source.channel.boundary for d, source in m.energies.sources.items() if d.split(":", 1)[0] not in _NODES_OWN}
     mine = [domain for domain, at in storage.items() if at == boundary]
-    if not mine:
-        return unknown("OTHER_BOUNDARY" if storage else "NO_STORAGE_METER")
+    return mine, "" if mine else "OTHER_BOUNDARY" if storage else "NO_STORAGE_METER"
+
+
+def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
+    """Above idle."""
+    mine, why = storage_meters(m, boundary)
+    if why:
+        return unknown(why)
     if window.begin_s is None or window.end_s is None:
         return unknown(window.begin_why or window.durable_why)
     span = (window.begin_s, window.end_s)
@@ -139,7 +145,7 @@ def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
     return total(excess(_whole(spent(m.energies.joules, d, [span])), span[1] - span[0], idle.get(d)) for d in mine)
 
 
-def _at_facility(energy: Energy, s: Scenario) -> Energy:
+def at_facility(energy: Energy, s: Scenario) -> Energy:
     """Meters see no PUE: the scenario's is applied here, once, as the model applies it to its own watts."""
     return times(energy, float(s.site.pue))
 
@@ -151,7 +157,7 @@ def _asked_usd(s: Scenario, bytes_: float) -> float:
     return float(ratio(bytes_, s.tier.request_bytes) * s.tier.usd_per_request)
 
 
-def _line(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) -> Line:
+def line_of(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) -> Line:
     """Quantities first, prices last, as in `core.bill`."""
     of_storage = name in ("storage_write", "network", "requests")
     tariff = 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)

@@ -13,15 +13,18 @@ import numpy as np
 
 from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
+from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over, width_for
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Component, Factor, Quantity, Source
+from ckptcost.report.document import Component, Factor, Quantity, Source, Warned
 from ckptcost.report.rows_of_time import Factors, checkpoints_of, number_or_nan, placed_of, series_of
 from ckptcost.report.statement import Contract, Series, Statement, instant, utc
 
 MOST_ROWS = 2_000_000
+_INSTANT_S = 0.002
+"""instants of a document have milliseconds: ends that lie closer are one"""
 LOCATION, MARKET = "site.grid_location", "site.grid_market"
 
 
@@ -30,7 +33,7 @@ def dated(
 ) -> Statement:
     """The statement with its dates and rows, under the factors that are given; without them under its own."""
     site = _site(s, sites)
-    begin_s, end_s = _period(s, start_s)
+    begin_s, end_s = (None if each is None else round(each, 3) for each in _period(s, start_s))  # as documents tell instants
     if begin_s is None or end_s is None:
         if grid is not None or (site is not None and any(math.isfinite(each.begin_s) or math.isfinite(each.end_s) for each in site.bought)):
             raise InputError(
@@ -41,6 +44,14 @@ def dated(
     steps = None if site is None else _market_steps(site, begin_s, end_s)
     # a period's own ends are cuts anyway, so only changes inside it ask for narrower rows
     width_s = width_for(None if grid is None else grid.steps, _inner(steps))
+    warnings = list(s.warnings)
+    if s.series is not None:
+        if width_s < s.series.width_s:
+            text = (
+                f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s: when in them energy was used is not known."
+            )
+            warnings.append(Warned(code="ROWS_DIVIDED", message=text))
+        width_s = min(width_s, s.series.width_s)  # its factors are of its own rows
     edges = edges_of(begin_s, end_s, width_s)
     placed = placed_of(s, begin_s, end_s)
     if (len(edges) - 1) * max(len(placed), 1) > MOST_ROWS:
@@ -51,7 +62,13 @@ def dated(
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
     changed = _told(s, None if grid is None else series, None if site is None else series, grid, site)
     return changed.model_copy(
-        update={"series": series, "period_start": instant(begin_s), "period_end": instant(end_s), "length_s": end_s - begin_s}
+        update={
+            "series": series,
+            "period_start": instant(begin_s),
+            "period_end": instant(end_s),
+            "length_s": end_s - begin_s,
+            "warnings": warnings,
+        }
     )
 
 
@@ -98,7 +115,9 @@ def _own_factor(s: Statement, name: str, edges: Floats) -> Floats | None:
             return None
         starts = np.array(sorted(at))
         lengths, values = np.array([at[each] for each in starts.tolist()]).T
-        return mean_over(Steps(starts, starts + lengths, values), edges)
+        ends = starts + lengths
+        until = np.append(starts[1:], edges[-1])
+        return mean_over(Steps(starts, np.where(np.abs(until - ends) < _INSTANT_S, until, ends), values), edges)
     value = next((f.value for f in s.factors if f.id == name and f.unit == "kgco2e_per_j"), None)
     return None if value is None else np.full(len(edges) - 1, tidy(value * KWH_J))
 
@@ -185,7 +204,7 @@ def _by_component(series: Series, column: str) -> dict[str, float]:
     parts: dict[str, list[float]] = {}
     energies: list[float | None] = series.energy_kwh
     for name, value, energy in zip(series.component, getattr(series, column), energies, strict=True):
-        parts.setdefault(name, []).append(math.nan if value is None and energy is not None else value or 0.0)
+        parts.setdefault(name, []).append(math.nan if value is None and energy else value or 0.0)
     return {name: math.fsum(values) if not any(v != v for v in values) else math.nan for name, values in parts.items()}
 
 
@@ -221,7 +240,8 @@ def _total(s: Statement, marginal: Sequence[Component], what: str) -> Quantity:
     """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a sum's."""
     before: Quantity = getattr(s.totals, what)
     known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
-    value = tidy(math.fsum(known.values())) if known and s.totals.energy.value is not None else None
+    dark = any(c.id in OF_THE_JOB and c.id not in known for c in marginal)  # without what GPUs and hosts did there is no sum
+    value = tidy(math.fsum(known.values())) if known and not dark and s.totals.energy.value is not None else None
     energy = s.totals.energy
     share = value / energy.value if value is not None and energy.value else None
     low, high = (None if share is None or bound is None else tidy(bound * share) for bound in (energy.low, energy.high))

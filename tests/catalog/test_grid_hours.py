@@ -141,3 +141,16 @@ def test_no_such_file_and_no_such_zone(tmp_path, file):
     with pytest.raises(InputError, match="no time zone named"):
         read_grid(file("time,g/kWh\n2026-07-01 00:00,1\n"), zone="Mars/Olympus")
     assert math.isfinite(read_grid(file("time,g/kWh\n2026-07-01 00:00,1\n"), zone="utc").steps.value[0])
+
+
+def test_a_file_without_any_number(file):
+    with pytest.raises(InputError, match="holds no factors"):
+        read_grid(file("time,g/kWh\n2026-07-01T00:00Z,\n2026-07-01T01:00Z,\n"))
+
+
+def test_the_newest_first_over_the_hour_that_comes_twice(file):
+    rows = ["2026-10-25 01:00", "2026-10-25 02:00", "2026-10-25 02:00", "2026-10-25 03:00"]
+    text = "time,g/kWh\n" + "".join(f"{row},{n}\n" for n, row in reversed(list(enumerate(rows))))
+    grid = read_grid(file(text), zone="Europe/Berlin")
+    assert np.diff(grid.steps.start_s).tolist() == [3600.0] * 3
+    assert grid.steps.value.tolist() == pytest.approx([0.0, 0.001, 0.002, 0.003])

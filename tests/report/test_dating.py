@@ -219,3 +219,40 @@ def test_any_plan_under_any_grid(s, offset, values):
 def test_starts_that_are_none(text, said):
     with pytest.raises(InputError, match=said):
         start_of(text)
+
+
+def test_without_what_gpus_or_hosts_emitted_there_is_no_sum():
+    """A line of 0 kWh emits nothing whatever the factor; the sum of such lines is no sum of all."""
+    s = statements.statement(energies=(1200.0, 800.0, 0.0, 0.0, 0.0), rows=4, begin=START)
+    found = dated(s, sites=contracts(ppa(0.6, 0.1), residual=math.nan))
+    assert {c.id: c.emissions_market.value for c in found.marginal()}["storage_write"] == 0.0
+    assert found.totals.emissions_market.value is None
+    assert set(found.totals.emissions_market.excludes) == {"gpu_wait", "host_wait"}
+
+
+def test_rows_keep_their_own_factors_when_contracts_come_later():
+    """Five-minute rows stay five-minute rows, and the last of them ends where the period does."""
+    plain = plan().model_copy(update={"length_s": 7843.50049})
+    first = dated(plain, START + 1043.0, grid_of([0.1, 0.5] * 24, step_s=300.0))
+    again = dated(first, sites=contracts(ppa(0.5, 0.0)))
+    assert again.series.width_s == 300.0
+    assert again.series.grid_kgco2e_per_kwh == first.series.grid_kgco2e_per_kwh
+    assert again.totals.emissions_location == first.totals.emissions_location
+    check_sums(again)
+
+
+@given(st.floats(0, 10_000), st.floats(600, 40_000))
+@settings(max_examples=60)
+def test_dating_twice_changes_nothing(offset, length):
+    first = dated(plan().model_copy(update={"length_s": length}), START + offset)
+    again = dated(first, sites=contracts(ppa(0.5, 0.0)))
+    assert again.series.grid_kgco2e_per_kwh == first.series.grid_kgco2e_per_kwh
+    assert len(set(zip(first.series.start, first.series.component, strict=True))) == len(first.series.start)
+    check_sums(again)
+
+
+def test_wide_rows_that_are_divided_say_so():
+    s = statements.statement(rows=2, begin=START)
+    found = dated(s, grid=grid_of([0.1, 0.5] * 12, step_s=300.0))
+    assert [w.code for w in found.warnings].count("ROWS_DIVIDED") == 1
+    assert "ROWS_DIVIDED" not in {w.code for w in dated(s, grid=grid_of([0.1, 0.5])).warnings}

@@ -30,7 +30,7 @@ from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
 from ckptcost.report.statement import QUANTITIES, Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
-from ckptcost.report.statements.run_lines import ALONE, NOWHERE, Taken, ends_of, taken_of, unpriced
+from ckptcost.report.statements.run_lines import ALONE, BELOW_ZERO, NOWHERE, Taken, ends_of, taken_of, unpriced
 from ckptcost.report.studies.gap_labels import why_text
 from ckptcost.scenario import Resolved
 
@@ -61,8 +61,8 @@ def statement_of(
     )
     names = tuple(f.id for f in factors)
     components = [_component(line, [t for t in taken if t.line == line], s, names) for line in lines]
-    begin_s, end_s = m.run.wall_s(m.begin_s), m.run.wall_s(m.end_s)
-    finished = [w for w, what in zip(m.windows, m.contents, strict=True) if what.of == "save" and not what.error]
+    begin_s, end_s = round(m.run.wall_s(m.begin_s), 3), round(m.run.wall_s(m.end_s), 3)  # as documents tell instants
+    finished = [w for w, what in zip(m.windows, m.contents, strict=True) if what.of == "save" and not what.error and _ended(w)]
     words = {} if resolved is None else resolved.words
     name = m.kept[:12] or m.energies.node.host
     return Statement(
@@ -99,6 +99,14 @@ def statement_of(
         uncertainty=BOUNDS,
         warnings=_warnings(m, taken, resolved),
     )
+
+
+_ENDS = frozenset({"returned", "durable", "committed", "synced", "written", "end"})
+
+
+def _ended(window: Window) -> bool:
+    """Whether anything was seen of it after it began: a save that the job died in is no completed one."""
+    return any(_ENDS & span.at_s.keys() for span in window.spans)
 
 
 def _is_used(path: str, priced: bool) -> bool:
@@ -203,6 +211,9 @@ def _series(
         stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
         amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
         known = {what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs for what, xs in amounts.items()}
+        if any(x < 0 for x in known["energy"]):  # one drain's extra may be, their sum is not: it lies evenly over their time
+            known["energy"] = _evenly(known["energy"], stretches)
+            known["cost"] = _evenly(known["cost"], stretches)
         if any(x for xs in known.values() for x in xs if x == x):
             placed.append(Placed(line, stretches, known))
     if not placed:
@@ -214,6 +225,13 @@ def _series(
     grids = (tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j))
     factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, width_s, factors, rows)
+
+
+def _evenly(amounts: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
+    whole_s = math.fsum(end - begin for begin, end in stretches)
+    return [
+        math.fsum(amounts) * (end - begin) / whole_s if whole_s else each for each, (begin, end) in zip(amounts, stretches, strict=True)
+    ]
 
 
 def _boundary(components: Sequence[Component], s: Scenario, placed: bool) -> Boundary:
@@ -273,6 +291,9 @@ def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) ->
             found.append(
                 Warned(code=lost[0].energy.why or "UNKNOWN", message=f"{line_label(line)}: energy not known of {len(lost)} of {of}: {why}.")
             )
+        if any(BELOW_ZERO in each.energy.flags for each in taken if each.line == line):
+            text = f"{line_label(line)}: came out below zero, within its range, and is told as nothing."
+            found.append(Warned(code=BELOW_ZERO, message=text))
         if any(each.energy.known and math.isinf(each.energy.high) for each in taken if each.line == line):
             found.append(
                 Warned(

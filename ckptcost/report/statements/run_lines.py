@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from ckptcost.core import carbon, money
+from ckptcost.core import carbon
 from ckptcost.core.attribution import Cost
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, load_end_s
+from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, line_of, storage_meters
+from ckptcost.jobs.shared_waits import Waited, shared, stored, waited, waits_of
 
 _PLACED = {
     "gpu_wait": "stall",
@@ -23,6 +25,8 @@ _PLACED = {
     "network": "whole",
     "requests": "whole",
 }
+_WAITING = ("gpu_wait", "host_wait", "loading")
+BELOW_ZERO = "BELOW_ZERO"
 ALONE = ("network", "requests")
 """lines that say something only where a scenario names the storage"""
 NOWHERE: Final = Scenario(
@@ -57,29 +61,62 @@ def unpriced(s: Scenario) -> Scenario:
 
 
 def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]:
+    """Every line of every save and load. They add up: instants that several share are divided among them."""
     found: list[Taken] = []
     costs: dict[str, list[Cost]] = {}
     for cost in m.costs:  # a window's own at hand: looking through those of all for each would grow with their square
         costs.setdefault(cost.window, []).append(cost)
-    for window, what in zip(m.windows, m.contents, strict=True):
-        if what.of == "load":
-            bill = bill_of_load(m, window, s, gpus)
-            end_s = load_end_s(window)
-            stretch = None if window.begin_s is None or end_s is None else (window.begin_s, end_s)
-            line = bill.bill.lines[0]
-            found.append(Taken(line.id, window.name, stretch, bill.energies[line.id], float(line.gpu_s), float(line.cost_usd)))
-            continue
+    waits = waits_of(m)
+    wholes = [_stretch(window, "whole") if what.of == "save" else None for window, what in zip(m.windows, m.contents, strict=True)]
+    for n, (held, kept) in enumerate(zip(shared(waits), shared(wholes), strict=True)):
+        window, what = m.windows[n], m.contents[n]
         mine = m._replace(costs=costs.get(window.name, []))
-        bill = bill_of_save(mine, window, what.bytes, s, gpus)
+        bill = bill_of_load(mine, window, s, gpus) if what.of == "load" else bill_of_save(mine, window, what.bytes, s, gpus)
+        own = waited(m, held, s) if held else None
         for line in bill.bill.lines:
             if line.id in ALONE and not placed:
                 continue
-            energy = bill.energies[line.id]
+            energy, gpu_s = bill.energies[line.id], float(line.gpu_s)
             if line.id == "host_wait" and not energy.known:
                 energy = _parts_of_host(mine, window, s) or energy
-            usd = float(line.cost_usd) if line.id != "host_wait" else float(money.electricity_usd(energy.value, _tariff(s)))
-            found.append(Taken(line.id, window.name, _stretch(window, _PLACED[line.id]), energy, float(line.gpu_s), usd))
-    return found
+            if own is not None and line.id in _WAITING:
+                energy = _of_shared(line.id, own, energy)
+                gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
+            if kept and line.id == "storage_write" and energy.known:
+                energy = stored(m, storage_meters(m, s.tier.boundary)[0], kept, s)
+            priced = line_of(s, line.id, line.cause, energy, gpu_s)
+            usd = float(line.cost_usd if line.id == "requests" else priced.cost_usd)
+            stretch = waits[n] if line.id in _WAITING else _stretch(window, _PLACED[line.id])
+            found.append(Taken(line.id, window.name, stretch, energy, gpu_s, usd))
+    return _none_below_zero(found, s)
+
+
+def _of_shared(line: str, own: Waited, alone: Energy) -> Energy:
+    """A window's part; of the host what its own meters see, where that was all before."""
+    if line == "gpu_wait":
+        return own.gpus
+    if line == "loading":
+        return total([own.gpus, own.hosts])
+    return own.parts._replace(high=math.inf) if not own.hosts.known and alone.known else own.hosts
+
+
+def _none_below_zero(found: Sequence[Taken], s: Scenario) -> list[Taken]:
+    """A line that comes out below zero, as what draining adds may within its range, is told as nothing, with the low end that it has."""
+    sums: dict[str, float] = {}
+    for each in found:
+        if each.energy.known:
+            sums[each.line] = sums.get(each.line, 0.0) + each.energy.value
+    below = {line for line, joules in sums.items() if joules < 0}
+    return [_nothing(each, s) if each.line in below and each.energy.known else each for each in found]
+
+
+def _nothing(each: Taken, s: Scenario) -> Taken:
+    e = each.energy
+    tariff = _tariff(s)
+    return each._replace(
+        energy=e._replace(value=0.0, low=min(e.low, 0.0), high=max(e.high, 0.0), flags=(*e.flags, BELOW_ZERO)),
+        usd=each.usd - (e.value * tariff if tariff else 0.0),
+    )
 
 
 def _tariff(s: Scenario) -> float:
