@@ -29,7 +29,10 @@ _WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
 
 def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
     """Of a model: how the result hangs on the interval, and the tiers beside each other."""
-    findings = [*text.interval_lines(report), *text.carbon_lines(report), *text.allocated_lines(report), text.basis_line(report)]
+    # under factors by the hour, or contracts, the report's own sentences on carbon hold no more
+    own = all(getattr(statement.totals, what) == getattr(report.totals, what) for what in ("emissions_location", "emissions_market"))
+    carbon = text.carbon_lines(report) if own else []
+    findings = [*text.interval_lines(report), *carbon, *text.allocated_lines(report), text.basis_line(report)]
     title, header, rows, note = text.one_save(report)
     claimed = [row[-1] for row in rows] if header[-1] == "claimed" else None
     cut = len(header) - 1 if claimed is not None else len(header)

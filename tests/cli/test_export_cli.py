@@ -211,3 +211,11 @@ def test_no_secret_of_the_environment_gets_out(cli, report, monkeypatch, tmp_pat
         if path.is_file():
             assert b"hunter2" not in path.read_bytes()
             assert str(tmp_path).encode() not in path.read_bytes()
+
+
+def test_a_page_under_other_factors_does_not_tell_the_old_ones(cli, report, tmp_path):
+    (tmp_path / "c.toml").write_text('[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n', "utf-8")
+    assert "kgCO2e is location-based" in cli("report", report, "-f", "html").out
+    page = cli("report", report, "-f", "html", "--contracts", "c.toml").out
+    assert "kgCO2e is location-based" not in page
+    assert "Market-based: not known" not in page

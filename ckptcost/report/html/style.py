@@ -38,7 +38,7 @@ _BODY = """
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);overflow-wrap:anywhere}
 body,svg text{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
-.page{max-width:1060px;margin:0 auto;padding:28px 20px 48px}
+.page{max-width:1140px;margin:0 auto;padding:28px 20px 48px}
 h1{font-size:1.9rem;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em}
 h2{font-size:1.3rem;line-height:1.25;margin:0 0 12px}
 h3{font-size:1.08rem;line-height:1.3;margin:0 0 10px}
@@ -99,7 +99,7 @@ tbody th{font-weight:500;min-width:11em}
 .assumed tbody th{min-width:3em}
 .sci td:last-child{width:45%}
 .esrs,.box+.scroll{margin-top:14px}
-.bill .n .small{white-space:nowrap;min-width:0}
+.bill .n .small{white-space:normal;min-width:5.2em}
 .compared .n .small{min-width:0}
 .bill thead .n,.compared thead .n{white-space:normal}
 .n+td:not(.n),.n+th:not(.n){padding-left:10px}
