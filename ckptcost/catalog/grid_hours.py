@@ -88,6 +88,9 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
     for line, row in _in_order([(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if any(map(str.strip, row))], at_time):
         if len(row) <= max(at_time, at_value):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
+        if any(map(str.strip, row[len(header) :])):
+            remedy = "a decimal comma? write a point, or put ; between the columns"
+            raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}", remedy=remedy)
         start_s = _instant(row[at_time].strip(), clock, before, line)
         before = start_s
         starts.append(start_s)
@@ -100,9 +103,13 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
 
 def _in_order(rows: list[tuple[int, list[str]]], at_time: int) -> list[tuple[int, list[str]]]:
     """The oldest first: some files begin with the newest. Told by their texts: an hour that comes twice can only be told in order."""
-    if len(rows) > 1 and len(rows[0][1]) > at_time and len(rows[-1][1]) > at_time and rows[0][1][at_time] > rows[-1][1][at_time]:
-        return rows[::-1]
-    return rows
+    ends = [row[at_time].strip() for _, row in (rows[0], rows[-1]) if len(row) > at_time] if rows else []
+    try:
+        first, last = map(datetime.fromisoformat, ends)
+    except ValueError:  # the line that is wrong is told where it is read
+        return rows
+    backwards = first > last if (first.tzinfo is None) == (last.tzinfo is None) else False
+    return rows[::-1] if backwards else rows
 
 
 def _time_column(header: Sequence[str]) -> int:

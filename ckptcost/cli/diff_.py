@@ -105,9 +105,10 @@ def statement_of(source: str, case: str) -> tuple[StatementDocument, Statement]:
     from ckptcost.answers import statement_document
     from ckptcost.report.statements import reading
 
-    # of a report's cases one is asked for; of other documents all are read, and one is chosen
-    of_report = reading.is_document(source) and reading.raw_of(source)["schema_name"] == "ckptcost.report"
-    document = statement_document([source], reading.Placing(case=case if of_report else ""))
+    with reading.spooled(source) as kept:
+        # of a report's cases one is asked for; of other documents all are read, and one is chosen
+        of_report = reading.is_document(kept) and reading.raw_of(kept)["schema_name"] == "ckptcost.report"
+        document = statement_document([kept], reading.Placing(case=case if of_report else ""))
     return document, named(document, "" if of_report else case, os.path.basename(source))
 
 

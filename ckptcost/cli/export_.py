@@ -51,14 +51,19 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("names nothing to export", where="export", remedy="e.g. ckptcost export report.json --to prometheus")
     if not options.to:
         raise InputError("says no format", where="--to", remedy="`ckptcost export --list` shows them")
+    import contextlib
+
     from ckptcost import answers
     from ckptcost.exports.formats import exported, format_named
+    from ckptcost.report.statements.reading import spooled
 
     wanted = format_named(options.to)
-    document = answers.statement_document(
-        options.source, placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site,
-        placing_flags.spoken(options, *options.source),
-    )  # fmt: skip
+    with contextlib.ExitStack() as kept:
+        sources = [kept.enter_context(spooled(source)) for source in options.source]
+        document = answers.statement_document(
+            sources, placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site,
+            placing_flags.spoken(options, *options.source),
+        )  # fmt: skip
     write(wanted, exported(document, wanted.id), options.output, options.force)
     return 0
 
@@ -84,11 +89,11 @@ def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
     from pathlib import Path
 
     from ckptcost.cli import output
-    from ckptcost.errors import OutputError
+    from ckptcost.errors import InputError
 
     if wanted.folder:
         if path in ("", "-"):
-            raise OutputError(f"{wanted.title} is a folder; -o names none")
+            raise InputError(f"{wanted.title} is a folder", where="-o", remedy="name one, or leave it out")
         _folder(Path(os.path.realpath(path or wanted.file)), files, force, path or wanted.file)
         return
     (content,) = files.values()

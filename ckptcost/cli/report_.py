@@ -36,6 +36,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ckptcost.cli import placing_flags
+    from ckptcost.report.statements import reading
+
+    words = placing_flags.spoken(options, options.source)
+    with reading.spooled(options.source) as options.source:
+        return _told(options, words)
+
+
+def _told(options: argparse.Namespace, words: list[str]) -> int:
     from ckptcost import answers
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output, placing_flags, study_flags
@@ -44,7 +53,6 @@ def run(options: argparse.Namespace) -> int:
 
     study_flags.fits(options)
     is_document = reading.is_document(options.source)
-    words = placing_flags.spoken(options, options.source)
     if not placing_flags.is_said(options):
         if is_document:
             from ckptcost.report.again import told

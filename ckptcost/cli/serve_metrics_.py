@@ -69,7 +69,10 @@ def _serve(source: LiveSource, options: argparse.Namespace) -> int:
     server = MetricsServer(source, options.address or "127.0.0.1", PORT if options.port is None else options.port)
     try:
         if not server.is_local:
-            print(f"ckptcost: anybody who reaches port {server.server_port} of {options.address} can read this run", file=sys.stderr)
+            print(
+                f"ckptcost: anybody who reaches port {server.server_port} of {options.address} can read this run, under any name",
+                file=sys.stderr,
+            )
         print(f"ckptcost: metrics of {source.name} are at {server.url}/metrics; Ctrl-C ends it", flush=True)
         source.start()
         server.serve_forever()

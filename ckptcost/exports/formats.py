@@ -140,7 +140,7 @@ FORMATS = {
 
 def format_named(name: str) -> Format:
     if name not in FORMATS:
-        raise UnknownName("export", name, FORMATS, where="--to")
+        raise UnknownName("export", name, FORMATS, where="--to", lists="`ckptcost export --list` lists them")
     return FORMATS[name]
 
 

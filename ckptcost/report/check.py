@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import fields
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,7 +11,6 @@ from pydantic import ValidationError
 
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.files import text_of
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
@@ -22,6 +19,7 @@ from ckptcost.jobs.model import Answer, Case, case_of
 from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
 from ckptcost.report.document import Component, Report
 from ckptcost.report.factors import Part, inputs_hash
+from ckptcost.report.json_text import parsed
 from ckptcost.scenario import Input, Resolved
 
 MOST_BYTES = 50_000_000
@@ -54,15 +52,7 @@ class Difference(NamedTuple):
 
 def read(path: str) -> Report:
     """A report file, validated; a newer minor version is read, a newer major one refused."""
-    text = text_of(Path(path), path, MOST_BYTES)
-    try:
-        raw = json.loads(text, parse_constant=lambda word: _refuse(path, word))
-    except RecursionError:
-        raise InputError("is not valid JSON: nested too deep", where=path) from None
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"is not valid JSON: {brief(str(error), 200)}", where=path) from None
+    raw = parsed(path, MOST_BYTES)
     if not isinstance(raw, dict) or raw.get("schema_name") != SCHEMA_NAME:
         raise InputError(
             "is not a ckptcost report", where=path, key="schema_name", remedy="write one with `ckptcost model -f json -o FILE`"
@@ -77,10 +67,6 @@ def read(path: str) -> Report:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InputError(first["msg"][0].lower() + first["msg"][1:], where=path, key=".".join(map(str, first["loc"]))) from None
-
-
-def _refuse(path: str, word: str) -> Any:
-    raise InputError(f"holds {word}, which is not JSON", where=path)
 
 
 def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:

@@ -18,7 +18,7 @@ from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over,
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Component, Factor, Quantity, Source, Warned
+from ckptcost.report.document import Component, Factor, Quantity, Source, Totals, Warned
 from ckptcost.report.rows_of_time import Factors, checkpoints_of, number_or_nan, placed_of, series_of
 from ckptcost.report.statement import Contract, Series, Statement, instant, utc
 
@@ -56,7 +56,8 @@ def dated(
     placed = placed_of(s, begin_s, end_s)
     if (len(edges) - 1) * max(len(placed), 1) > MOST_ROWS:
         raise InputError(
-            f"{len(edges) - 1:,} rows of time for {len(placed)} components are too many", remedy="a shorter run, or wider steps"
+            f"{s.subject.name} is {len(edges) - 1:,} rows of time long, too many for {len(placed)} components",
+            remedy="leave it out with --case, which names the one to tell",
         )
     factors = Factors(_location(s, grid, edges), _market(s, site, steps, edges))
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
@@ -174,7 +175,8 @@ def _told(
         if by is None:
             continue
         sums = _by_component(by, column) if isinstance(by, Series) else None
-        components = [_under(c, field, name, sums, None if isinstance(by, Series) else by) for c in components]
+        constant = _time_mean(by, name) if isinstance(by, Series) else by
+        components = [_under(c, field, name, sums if c.ledger == "marginal" else None, constant) for c in components]
         energy = math.fsum(c.energy.value or 0.0 for c in components if c.ledger == "marginal" and getattr(c, field).value is not None)
         kg = math.fsum(getattr(c, field).value or 0.0 for c in components if c.ledger == "marginal")
         mean = by if isinstance(by, float) else kg / energy if energy else math.nan
@@ -182,7 +184,10 @@ def _told(
     update["components"], update["factors"] = components, sorted(factors, key=lambda f: f.id)
     marginal = [c for c in components if c.ledger == "marginal"]
     changed = [what for what, by in (("emissions_location", location), ("emissions_market", market)) if by is not None]
-    update["totals"] = s.totals.model_copy(update={what: _total(s, marginal, what) for what in changed})
+    update["totals"] = s.totals.model_copy(update={what: _total(s.totals, marginal, what) for what in changed})
+    if s.allocated is not None:
+        apart = [c for c in components if c.ledger == "allocated"]
+        update["allocated"] = s.allocated.model_copy(update={what: _total(s.allocated, apart, what) for what in changed})
     if site is not None:
         update["contracts"] = [
             Contract(
@@ -212,7 +217,7 @@ def _under(c: Component, field: str, name: str, sums: Mapping[str, float] | None
     """The component's emissions: as its rows have them, with the range of its energy. What has no rows used nothing, or nobody knows."""
     energy: Quantity = c.energy
     before: Quantity = getattr(c, field)
-    if energy.value is None or c.ledger != "marginal":
+    if energy.value is None:
         kg = math.nan
     elif sums is None:
         kg = energy.value * number_or_nan(factor)
@@ -236,13 +241,22 @@ def _under(c: Component, field: str, name: str, sums: Mapping[str, float] | None
     return c.model_copy(update={field: told})
 
 
-def _total(s: Statement, marginal: Sequence[Component], what: str) -> Quantity:
+def _time_mean(series: Series, name: str) -> float:
+    """Over the hours alone: what stands there anyway draws the same in each. Unknown where one of them is."""
+    column = series.grid_kgco2e_per_kwh if name == LOCATION else series.market_kgco2e_per_kwh
+    first = [n for n, component in enumerate(series.component) if component == series.component[0]]  # which has all rows
+    lengths = [series.duration_s[n] for n in first]
+    factors = [number_or_nan(column[n]) for n in first]
+    return math.fsum(f * length_s for f, length_s in zip(factors, lengths, strict=True)) / math.fsum(lengths) if lengths else math.nan
+
+
+def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity:
     """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a sum's."""
-    before: Quantity = getattr(s.totals, what)
+    before: Quantity = getattr(totals, what)
     known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
     dark = any(c.id in OF_THE_JOB and c.id not in known for c in marginal)  # without what GPUs and hosts did there is no sum
-    value = tidy(math.fsum(known.values())) if known and not dark and s.totals.energy.value is not None else None
-    energy = s.totals.energy
+    value = tidy(math.fsum(known.values())) if known and not dark and totals.energy.value is not None else None
+    energy = totals.energy
     share = value / energy.value if value is not None and energy.value else None
     low, high = (None if share is None or bound is None else tidy(bound * share) for bound in (energy.low, energy.high))
     lacking = [c.id for c in marginal if c.id not in known]

@@ -14,6 +14,7 @@ from pathlib import Path
 from ckptcost.errors import OutputError
 
 _ENDING = ".part"
+_OLD = ".old" + _ENDING
 
 
 @contextlib.contextmanager
@@ -42,25 +43,29 @@ def whole_folder(target: Path, over: bool) -> Iterator[Path]:
 
 
 def _replace(made: Path, target: Path, over: bool) -> None:
-    """Between the two renames there is neither; nothing can swap folders at once everywhere."""
-    old = made.with_suffix(".old" + _ENDING)
-    moved = False
+    """Between the two renames there is neither; nothing can swap folders at once everywhere. A kill there leaves the older one, and the
+    next call puts it back."""
+    old = made.with_suffix(_OLD)
+    held: int | None = None
     if over and target.exists():
+        held = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # while it is locked nobody takes it for left behind
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         target.rename(old)
-        moved = True
     try:
         made.rename(target)
     except OSError as error:
-        if moved:
+        if held is not None:
             with contextlib.suppress(OSError):
                 old.rename(target)
-                moved = False
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise OutputError(f"{target} was written by somebody else in the meantime") from None
     finally:
-        if moved:
-            shutil.rmtree(old, ignore_errors=True)
+        if held is not None:
+            if target.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            os.close(held)
     _sync(target.parent)
 
 
@@ -73,7 +78,7 @@ def _sync(path: Path) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """What killed writers of the same folder left."""
+    """What killed writers of the same folder left: half-written ones go, and an older one that has no successor comes back."""
     for left in target.parent.iterdir():
         if not (left.name.startswith(f".{target.name}.") and left.name.endswith(_ENDING) and left.is_dir()):
             continue
@@ -81,7 +86,10 @@ def _sweep(target: Path) -> None:
             fd = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
+                if left.name.endswith(_OLD) and not target.exists():
+                    left.rename(target)
+                else:
+                    shutil.rmtree(left, ignore_errors=True)
             finally:
                 os.close(fd)
 

@@ -190,7 +190,8 @@ def _source(factor: Factor | None) -> str:
 def _intensity_note(statement: Statement, grid: Factor | None) -> str:
     zone = statement.subject.grid or statement.subject.grid_zone
     hourly = statement.series is not None and len({*statement.series.grid_kgco2e_per_kwh}) > 1
-    words = ["location-based", *([zone] if zone else []), *(["mean over the hours"] if hourly else []), _method(grid) if grid else ""]
+    files = [source.title for source in grid.sources if source.id == "file"] if grid is not None else []
+    words = ["location-based", zone or "", "mean over the rows" if hourly else "", *files, _method(grid) if grid else ""]
     return ", ".join(word for word in words if word)
 
 

@@ -154,3 +154,16 @@ def test_the_newest_first_over_the_hour_that_comes_twice(file):
     grid = read_grid(file(text), zone="Europe/Berlin")
     assert np.diff(grid.steps.start_s).tolist() == [3600.0] * 3
     assert grid.steps.value.tolist() == pytest.approx([0.0, 0.001, 0.002, 0.003])
+
+
+@pytest.mark.parametrize("text", ["time,kgCO2e/kWh\n2026-07-01T00:00Z,0,310\n", "time,gCO2e/kWh\n2026-07-01T00:00Z,1,310\n"])
+def test_a_decimal_comma_or_a_comma_of_thousands_is_no_column(file, text):
+    with pytest.raises(InputError, match=r"line 2 has 3 cells, the header 2\. a decimal comma"):
+        read_grid(file(text))
+    assert read_grid(file("time,g/kWh\n2026-07-01T00:00Z,1,\n")).steps.value.tolist() == [0.001]  # an empty cell at the end says nothing
+
+
+def test_offsets_that_change_are_instants_in_order(file):
+    grid = read_grid(file("time,g/kWh\n2026-10-25T02:30+02:00,1\n2026-10-25T02:00+01:00,2\n2026-10-25T02:30+01:00,3\n"))
+    assert np.diff(grid.steps.start_s).tolist() == [1800.0] * 2
+    assert grid.steps.value.tolist() == pytest.approx([0.001, 0.002, 0.003])

@@ -187,7 +187,8 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
     names = [row["id"] for row in json.loads((tmp_path / "both.json").read_text("utf-8"))["cases"]]
     done = cli("diff", "both.json", "both.json", "--case", names[0], "--case", names[1], "-f", "json")
     assert done.code == 0, done.err
-    assert [json.loads(done.out)[which]["statement"]["subject"]["name"].split(", ")[-1] for which in ("past", "current")] == names
+    ids = [json.loads(done.out)[which]["statement"]["subject"]["run_id"] for which in ("past", "current")]
+    assert [each.split("-", 1)[1] for each in ids] == [name.replace("@", "-") for name in names]
     same = json.loads(cli("diff", "both.json", "flash.json", "--case", names[1], "--case", names[1], "-f", "json").out)
     assert same["delta"]["totals"]["energy"]["change"] == 0
 

@@ -256,3 +256,17 @@ def test_wide_rows_that_are_divided_say_so():
     found = dated(s, grid=grid_of([0.1, 0.5] * 12, step_s=300.0))
     assert [w.code for w in found.warnings].count("ROWS_DIVIDED") == 1
     assert "ROWS_DIVIDED" not in {w.code for w in dated(s, grid=grid_of([0.1, 0.5])).warnings}
+
+
+def test_what_stands_there_anyway_is_under_the_same_factors():
+    s = statements.statement(rows=4, begin=START)
+    found = dated(s, grid=grid_of([0.1, 0.2, 0.3, 0.4]), sites=contracts(ppa(0.5, 0.0)))
+    standing = next(c for c in found.components if c.ledger == "allocated")
+    for told in (standing, found.allocated):
+        assert told.energy.value == 4.0
+        assert told.emissions_location.value == pytest.approx(4.0 * 0.25)
+        assert told.emissions_market.value == pytest.approx(4.0 * 0.2)
+    plain = dated(plan(), sites=contracts(ppa(0.5, 0.0)))
+    assert plain.allocated.emissions_market.value == pytest.approx(4.0 * 0.2)
+    dark = dated(s, sites=contracts(ppa(0.5, 0.0), residual=math.nan))
+    assert dark.allocated.emissions_market.value is None

@@ -232,14 +232,14 @@ def test_rows_to_the_millisecond():
     assert found.series.start[0] == "2026-10-01T00:00:00.500Z"
 
 
-def test_an_allocated_share_has_no_rows_and_keeps_its_emissions():
+def test_an_allocated_share_has_no_rows_and_the_mean_of_the_hours():
     s = statements.statement(dated=False).model_copy(update={"length_s": 7200.0})
     found = dated(s, START, grid=grid_of([0.1, 0.3]))
     assert "standing" not in found.series.component
     mean = next(f.value for f in found.factors if f.id == "site.grid_location") * 3.6e6
     assert mean == pytest.approx(found.totals.emissions_location.value / found.totals.energy.value)
     standing = next(c for c in found.components if c.id == "standing")
-    assert standing.emissions_location.value is None
+    assert standing.emissions_location.value == pytest.approx(4.0 * 0.2)
     assert "standing" not in found.totals.emissions_location.excludes
 
 
@@ -317,7 +317,7 @@ def test_rows_are_counted_for_every_component(monkeypatch):
     from ckptcost.report import dating
 
     monkeypatch.setattr(dating, "MOST_ROWS", 15)
-    with pytest.raises(InputError, match="5 rows of time for 5 components are too many"):
+    with pytest.raises(InputError, match="is 5 rows of time long, too many for 5 components"):
         dated(statements.statement((1.0,) * 5, rows=5, begin=START))
 
 

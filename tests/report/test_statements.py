@@ -272,7 +272,7 @@ def test_the_same_run_twice_is_refused(tmp_path, report):
     [
         (["x"], "is no label"),
         (["=x"], "is no label"),
-        (["x="], "is no label"),
+        (["x="], "says nothing"),
         (["latitude=95"], "is no latitude"),
         (["tokens=many"], "is no tokens"),
         (["grid_zone=DEU"], "is not said by a label"),

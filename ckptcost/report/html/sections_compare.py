@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ckptcost.present.amounts import share
@@ -31,14 +32,25 @@ def unlike(statements: Sequence[Statement]) -> list[str]:
     return [words for words, of in first.items() if any(other[words] != of for other in rest)]
 
 
-def _cell(q: Quantity, first: Quantity | None, lacking: str) -> Markup:
+def _cell(q: Quantity, first: Quantity | None, lacking: str, alike: bool) -> Markup:
     against = None
-    if first is not None and q.value is not None and first.value:
+    if first is not None and not alike and q.value is not None and first.value is not None:
+        against = "no difference told: not the same lines are known"
+    elif first is not None and q.value is not None and first.value:
         change = q.value / first.value - 1
         against = "as the first" if change == 0 else f"{'+' if change > 0 else ''}{share(change)}"
+        if change and _overlap(q, first):
+            against += ", ranges overlap"
     spread = el("span", ranged(q), class_="nb") if ranged(q) else None
     missing = f"without {lacking}" if lacking and q.value is not None else None
     return el("td", data(q.value), small(spread), small(against), small(missing), class_="n")
+
+
+def _overlap(one: Quantity, other: Quantity) -> bool:
+    """Whether both have ranges and an amount lies in both: the sign of the difference may be the uncertainty's."""
+    if one.interval is None or other.interval is None or one.low is None or other.low is None:
+        return False
+    return one.low <= (math.inf if other.high is None else other.high) and other.low <= (math.inf if one.high is None else one.high)
 
 
 def comparison(statements: Sequence[Statement]) -> Markup:
@@ -51,7 +63,13 @@ def comparison(statements: Sequence[Statement]) -> Markup:
         name = el("a", s.subject.name, href=f"#statement-{n + 1}")
         told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
         cells = [
-            _cell(getattr(s.totals, what), getattr(first, what, None), "" if what in alike else lacking[what][n]) for what, _ in COLUMNS
+            _cell(
+                getattr(s.totals, what),
+                getattr(first, what, None),
+                "" if what in alike else lacking[what][n],
+                lacking[what][n] == lacking[what][0],
+            )
+            for what, _ in COLUMNS
         ]
         rows.append(el("tr", el("th", name, small(told), small(s.subject.tier), scope="row"), cells))
     header = ["Statement", *(name for _, name in COLUMNS)]

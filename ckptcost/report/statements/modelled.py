@@ -8,6 +8,7 @@ from typing import Any
 
 from ckptcost.errors import UnknownName
 from ckptcost.jobs.model import Answer, Case
+from ckptcost.present.amounts import count
 from ckptcost.report.build import METHOD_VERSION, parts_of
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Boundary, Statement, Subject
@@ -95,7 +96,7 @@ def subject_of(report: Report, digest: str, case: str) -> Subject:
     params = next((f.value for f in report.factors if f.id == "checkpoint.params"), None)
     return Subject(
         run_id=plain_id(f"{digest[:16]}-{case}"),
-        name=f"{s.run_name}, {case}",
+        name=f"{s.run_name}, {_told(case)}",
         checkpoint=s.checkpoint or None,
         tier=s.tier or None,
         cluster=s.cluster or None,
@@ -105,6 +106,19 @@ def subject_of(report: Report, digest: str, case: str) -> Subject:
         nodes=s.nodes,
         **place_of(choices.get("site.id"), choices.get("site.grid"), s.site or None, s.grid),
     )
+
+
+def _told(case: str) -> str:
+    """A case for people: its number of saves may have a dozen digits.
+
+    >>> _told("flash-shared@4966.88352084"), _told("odd")
+    ('flash-shared, 4,970 saves', 'odd')
+    """
+    tier, at, saves = case.rpartition("@")
+    try:
+        return f"{tier}, {count(float(saves))} saves" if at else case
+    except ValueError:
+        return case
 
 
 def place_of(site_id: str | None, zone: str | None, site: str | None, grid: str | None) -> dict[str, Any]:

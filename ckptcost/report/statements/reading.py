@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ckptcost.catalog.contracts import SiteContracts, read_contracts
-from ckptcost.catalog.files import text_of
 from ckptcost.catalog.grid_hours import GridHours, read_grid
 from ckptcost.catalog.schema import printable
 from ckptcost.catalog.store import Catalog
@@ -23,6 +24,7 @@ from ckptcost.errors import InputError, UnknownName, brief
 from ckptcost.report.build import METHOD_VERSION, generated_at
 from ckptcost.report.dating import dated, start_of
 from ckptcost.report.document import FunctionalUnit, InputFile
+from ckptcost.report.json_text import parsed
 from ckptcost.report.statement import SCHEMA_VERSION, Statement, StatementDocument, Subject, document_of, hash_of
 from ckptcost.scenario import Resolved
 from ckptcost.version import __version__
@@ -54,6 +56,22 @@ class Factors(NamedTuple):
     inputs: tuple[InputFile, ...]
 
 
+@contextlib.contextmanager
+def spooled(source: str) -> Iterator[str]:
+    """A document that comes through a pipe, or on stdin as `-`, as a file that can be read more than once."""
+    path = Path(source)
+    if source not in ("-", "/dev/stdin") and not source.startswith("/dev/fd/"):  # a named pipe may have nobody who ever writes
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="ckptcost-") as folder:
+        kept = Path(folder) / "stdin.json"
+        with contextlib.ExitStack() as open_:
+            stream = sys.stdin.buffer if source == "-" else open_.enter_context(path.open("rb"))
+            raw = stream.read(MOST_BYTES + 1)
+        kept.write_bytes(raw)
+        yield str(kept)
+
+
 def is_document(source: str) -> bool:
     """A JSON file, rather than the name of a recorded run."""
     path = Path(source)
@@ -61,22 +79,17 @@ def is_document(source: str) -> bool:
         if not path.is_file() or path.suffix == ".jsonl":
             return False
         with path.open("rb") as stream:
-            return stream.read(64).lstrip().startswith(b"{")
+            begin = stream.read(64)
     except OSError:  # whoever reads it next says why it cannot be
         return False
+    if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError("is in UTF-16", where=source, remedy="save it as UTF-8; -o FILE of ckptcost writes it so")
+    return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
 def raw_of(source: str) -> dict[str, Any]:
     """The document in a file, as it is written."""
-    text = text_of(Path(source), source, MOST_BYTES)
-    try:
-        raw = json.loads(text, parse_constant=lambda word: _refused(source, word))
-    except RecursionError:
-        raise InputError("is not valid JSON: nested too deep", where=source) from None
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"is not valid JSON: {brief(str(error), 200)}", where=source) from None
+    raw = parsed(source, MOST_BYTES)
     if not isinstance(raw, dict) or raw.get("schema_name") not in SCHEMAS:
         raise InputError(
             "is no document of ckptcost's",
@@ -85,10 +98,6 @@ def raw_of(source: str) -> dict[str, Any]:
             remedy="write one with -f json, e.g. `ckptcost model -f json -o report.json`",
         )
     return raw
-
-
-def _refused(source: str, word: str) -> Any:
-    raise InputError(f"holds {word}, which is not JSON", where=source)
 
 
 def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) -> Model:
@@ -218,7 +227,8 @@ def _labelled(s: Statement, labels: Sequence[str]) -> Statement:
         name, equals, value = text.partition("=")
         name, value = name.strip(), printable(value.strip())
         if not equals or not name or not value:
-            raise InputError(f"{brief(text)} is no label", where="--label", remedy="NAME=TEXT, e.g. team=infra")
+            empty = "says nothing" if equals and name else "is no label"
+            raise InputError(f"{brief(text)} {empty}", where="--label", remedy="NAME=TEXT, e.g. team=infra")
         if name in _FIXED:
             raise InputError(f"{name} is not said by a label", where="--label", remedy="--site names a site")
         if name in _NUMBERS:
