@@ -132,7 +132,7 @@ def test_whoever_opens_it_to_others_is_told(place):
         port = url.removesuffix("/metrics").rpartition(":")[2]
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
-        assert err == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run\n"
+        assert err == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run, under any name\n"
 
 
 def test_help_fits_a_terminal(cli):
