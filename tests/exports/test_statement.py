@@ -1,0 +1,47 @@
+"""The statement itself, by the validator that others would use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from statements import document, statement
+
+import ckptcost
+from ckptcost.exports.formats import exported
+
+SCHEMA = Path(ckptcost.__file__).parent / "report" / "statement-1.0.schema.json"
+
+
+def judged(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "check_jsonschema", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_schema_is_one():
+    assert judged("--check-metaschema", str(SCHEMA)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "made", [document(), document(statement(dated=False), statement(run_id="b" * 8, kind="measured", grid=None, market=None))]
+)
+def test_what_is_exported_is_valid(made, tmp_path):
+    (content,) = exported(made, "statement").values()
+    file = tmp_path / "statement.json"
+    file.write_text("".join(content), "utf-8")
+    done = judged("--schemafile", str(SCHEMA), str(file))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "slip", [{"unit": "MWh"}, {"value": "12"}, {"more": 1}, {"interval": "p1-p99"}], ids=["unit", "text", "unknown key", "interval"]
+)
+def test_a_slip_is_refused(slip, tmp_path):
+    raw = json.loads(document().to_json())
+    raw["statements"][0]["totals"]["energy"] |= slip
+    file = tmp_path / "statement.json"
+    file.write_text(json.dumps(raw), "utf-8")
+    assert judged("--schemafile", str(SCHEMA), str(file)).returncode == 1
