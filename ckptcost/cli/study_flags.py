@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.gates import Gate, Verdict
-    from ckptcost.report.document import InputFile
     from ckptcost.report.study import Study
 
 MISSED = 3
@@ -59,7 +58,7 @@ def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command:
     elif options.format == "html":
         from ckptcost.report.again import page_of_answer
 
-        written = page_of_answer(study, catalog, command, files_of(files))
+        written = page_of_answer(study, catalog, command, files)
     else:
         from ckptcost.report import study_views
 
@@ -67,16 +66,6 @@ def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command:
         written = study_views.to_csv(study, options.table) if options.format == "csv" else views[options.format](study)
     output.write([written], options.output)
     return missed(study.gates)
-
-
-def files_of(files: Sequence[tuple[str, bytes]]) -> list[InputFile]:
-    """Files of the user's as a document names them."""
-    import hashlib
-    import os
-
-    from ckptcost.report.document import InputFile
-
-    return [InputFile(path=os.path.basename(name), bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest()) for name, raw in files]
 
 
 def missed(verdicts: Sequence[Verdict]) -> int:

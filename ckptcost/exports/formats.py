@@ -25,7 +25,6 @@ class Format(NamedTuple):
     folder: bool = False
     dated: bool = False
     """needs to know when the run was"""
-    module: str = ""
 
 
 FORMATS = {
@@ -157,5 +156,5 @@ def exported(document: StatementDocument, name: str) -> Files:
                 where=f"--to {wanted.id}",
                 remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
             )
-    files: Files = import_module(f"ckptcost.exports.{wanted.module or wanted.id.replace('-', '_')}").export(document)
+    files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)
     return files

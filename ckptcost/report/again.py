@@ -8,6 +8,7 @@ from typing import Any
 from ckptcost.catalog.store import Catalog
 from ckptcost.report import check, statement_views, study_again, study_views, to_csv
 from ckptcost.report import text as report_views
+from ckptcost.report.build import input_part
 from ckptcost.report.document import InputFile, Report
 from ckptcost.report.html.extras import Extras
 from ckptcost.report.html.page import page_of
@@ -67,11 +68,12 @@ def page(document: StatementDocument, source: str, study: Study | None, case: st
     return page_of(document, of_study(study, document.statements) if study is not None else _extras(document, source, case))
 
 
-def page_of_answer(answer: Report | Study, catalog: Catalog, command: Sequence[str], inputs: Sequence[InputFile] = ()) -> str:
+def page_of_answer(answer: Report | Study, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]] = ()) -> str:
     """The page of what was just found, before it was written anywhere."""
     if isinstance(answer, Report):
         return _page_of_report(answer)
     statements = [] if answer.bills is None else answer.bills(catalog)
+    inputs = [InputFile(**input_part(name, raw)) for name, raw in files]
     return page_of(reading.gathered(statements, command, inputs), of_study(answer, statements))
 
 

@@ -234,13 +234,14 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
         "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"}, "warnings": _warnings(answer),
         "reproducibility": {
             "inputs_sha256": digest, "seed": SEED, "result_sha256": "",
-            "inputs": [_file(name, raw) for name, raw in files],
+            "inputs": [input_part(name, raw) for name, raw in files],
             "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([plain_factor(f) for f in everything])},
         },
     }  # fmt: skip
 
 
-def _file(name: str, raw: bytes) -> Part:
+def input_part(name: str, raw: bytes) -> Part:
+    """A file of the user's as a document names it: without its folder."""
     return {"path": os.path.basename(name), "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
 
 

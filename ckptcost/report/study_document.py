@@ -5,16 +5,14 @@ Written strictly: unknown keys and non-finite numbers are refused.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import UnknownName
-from ckptcost.report.build import FACTOR_SET, METHOD_VERSION, generated_at
+from ckptcost.report.build import FACTOR_SET, METHOD_VERSION, generated_at, input_part
 from ckptcost.report.canonical import pretty, sha256, tidy
 from ckptcost.report.document import Factor, FactorSet, InputFile, Tool, Warned
 from ckptcost.report.factors import Part, factor_of, plain_factor
@@ -165,7 +163,7 @@ def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), fil
         **body,
         "reproducibility": {
             "inputs_sha256": sha256({"question": study.question, "scenarios": plain}),
-            "inputs": [{"path": PurePath(name).name, "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()} for name, raw in files],
+            "inputs": [input_part(name, raw) for name, raw in files],
             "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([f for s in plain for f in s["factors"]])},
             "result_sha256": sha256(body),
         },

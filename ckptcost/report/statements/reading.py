@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +19,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.hourly import width_for
 from ckptcost.core.units import HOUR_S
 from ckptcost.errors import InputError, UnknownName, brief
-from ckptcost.report.build import METHOD_VERSION, generated_at
+from ckptcost.report.build import METHOD_VERSION, generated_at, input_part
 from ckptcost.report.dating import dated, start_of
 from ckptcost.report.document import FunctionalUnit, InputFile
 from ckptcost.report.json_text import parsed
@@ -194,12 +192,7 @@ def factors_of(placing: Placing) -> Factors:
     grid = read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit) if placing.grid else None
     sites = read_contracts(placing.contracts) if placing.contracts else None
     files = [path for path in (placing.grid, placing.contracts) if path]
-    return Factors(grid, sites, tuple(_input(path) for path in files))
-
-
-def _input(path: str) -> InputFile:
-    raw = Path(path).read_bytes()
-    return InputFile(path=os.path.basename(path), bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
+    return Factors(grid, sites, tuple(InputFile(**input_part(path, Path(path).read_bytes())) for path in files))
 
 
 def width_of(factors: Factors) -> float:
