@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 SHARED = {
-    "sweep": "outcome", "channels": "counters", "measures": "outcome", "contents": "joining",
+    "sweep": "outcome", "channels": "counters", "measures": "outcome", "contents": "joining", "groups": "offsets",
     **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate"),
 }  # fmt: skip
 """core modules that share another one's page"""

@@ -23,21 +23,28 @@ from ckptcost.core import (
     energy,
     failures,
     levels,
+    missing,
     money,
+    mtbf,
     nested,
     numeric,
+    offsets,
     optimum,
     outcome,
     pareto,
     regret,
     size,
     solve,
+    stragglers,
     timing,
+    useful,
 )
 from ckptcost.core.bill import QUANTITIES, Bill, Line
 from ckptcost.core.units import UNITS, suffix_of
 
 FORMULAS = (size, timing, failures, optimum, energy, money, carbon, levels, solve, nested, pareto, regret)
+OF_SAMPLES = (offsets, stragglers, missing, mtbf, useful)
+"""take arrays and whole nanoseconds, which no quantity can be: run in other units instead"""
 
 registry = pint.UnitRegistry(None)
 for definition in (
@@ -416,3 +423,55 @@ def compare_lines(plain: Line, quantity: Line) -> None:
     for name in QUANTITIES:
         if float(getattr(plain, name)) != 0.0:
             same(getattr(plain, name), getattr(quantity, name), unit_of(name), f"{plain.id}.{name}")
+
+
+OTHER = {"s": 8, "gpu": 4, "j": 128}
+"""how many of our units are in those of somebody else: powers of two, which no float is rounded by"""
+_DRAWN = np.random.default_rng(11)
+_WHOLE = np.repeat(np.arange(30), 8)
+SAMPLES: dict[object, dict[str, object]] = {
+    offsets.offsets_of: {"window": _WHOLE, "node": np.tile(np.arange(8), 30), "begin_ns": _DRAWN.integers(0, 10**9, 240) * 2},
+    stragglers.stragglers_of: {
+        "window": _WHOLE, "windows": 30, "begin_ns": _DRAWN.integers(0, 10**9, 240), "stall_s": _DRAWN.gamma(9.0, size=240),
+        "gpus": np.full(240, 8.0), "stall_w": _DRAWN.gamma(9.0, size=240),
+    },
+    missing.missing_share: {"per_node_j": _DRAWN.gamma(9.0, size=20), "lacking": np.array([3.0, 50.0])},
+    mtbf.mtbf_of: {"failures": 7, "exposure_s": 1e6},
+    mtbf.shape_of: {"gaps_s": _DRAWN.gamma(2.0, size=20), "open_s": np.array([4.0])},
+    useful.useful_of: {
+        "spans": [useful.RunSpan(0.0, 1000.0, True, 700.0, 90.0, 20.0, 30.0), useful.RunSpan(1300.0, 2000.0, True, -math.inf, 10.0, 30.0)]
+    },
+}  # fmt: skip
+ESTIMATES = {"missing_share": "j", "mtbf_of": "s", "shape_of": ""}
+"""the unit of value, low, high and stderr"""
+
+
+def other_unit(name: str) -> float:
+    dims = (("gpu", 1),) if name == "gpus" else (("s", 1),) if name.endswith("_ns") else UNITS[suffix_of(name)][0]
+    return math.prod(float(OTHER[thing]) ** power for thing, power in dims)
+
+
+def in_other_units(name: str, value: object) -> object:
+    if isinstance(value, list):
+        return [type(one)(**{each: in_other_units(each, getattr(one, each)) for each in one._fields}) for one in value]
+    if isinstance(value, bool) or other_unit(name) == 1:
+        return value
+    return value * (int(other_unit(name)) if name.endswith("_ns") else other_unit(name))
+
+
+@pytest.mark.parametrize("function", SAMPLES, ids=lambda f: f.__name__)
+def test_formulas_of_samples_keep_their_units(function):
+    """In other units of time, GPUs and energy the same comes out, in those."""
+    given = SAMPLES[function]
+    plain = function(*given.values())
+    other = function(*(in_other_units(name, value) for name, value in given.items()))
+    for name, one, two in zip(plain._fields, plain, other, strict=True):
+        of_estimate = name in ("value", "low", "high", "stderr")
+        by = other_unit(ESTIMATES[function.__name__] if of_estimate else name)
+        if one is not None and not isinstance(one, str):
+            # an offset is rounded to whole nanoseconds
+            np.testing.assert_allclose(two, np.asarray(one) * by, rtol=1e-9, atol=2 * by if name == "offset_ns" else 0.0)
+
+
+def test_no_formula_of_samples_escapes():
+    assert set(SAMPLES) == {function for module in OF_SAMPLES for function in public(module).values()}
