@@ -18,6 +18,8 @@ LINES = {
     "redone_work": "work redone after failures",
     "restart": "detection and restart",
     "loading": "loading checkpoints",
+    "waiting": "nodes waiting for the last one",
+    "missing_nodes": "nodes that are missing, estimated",
 }
 
 

@@ -1,0 +1,221 @@
+"""Which nodes a job's run should have, which of them said nothing on which days, and how many saves and loads that leaves out.
+
+A launcher says how many nodes a run has, and often their names. A node without a file that counts is missing, for one reason or another;
+one with a file that is silent on a save that others made stood there with them. Both lack windows, and both are told by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from ckptcost.fleet.figures.grouping import Cells, numbers, texts
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ckptcost.fleet.merge.part import Part
+
+NO_FILE: Final = "NO_FILE"
+SILENT: Final = "SILENT"
+MOST_NAMES: Final = 200_000
+"""nodes that a launcher's list may name; a longer one is taken for a slip of the pen, and says nothing"""
+_PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\],\s]+)")
+_NAME: Final = re.compile(r"(?:\[[^\[\]]*\]|[^\[\],\s])+")
+_RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+class Absent(NamedTuple):
+    """A node that did not say what it should have."""
+
+    host: str
+    why: str
+    """NO_FILE, SILENT, or the code with which its file was set aside"""
+    windows: int
+    """saves and loads of the others that it lacks"""
+    days: tuple[str, ...]
+
+
+class Lacking(NamedTuple):
+    """Of one run of a job."""
+
+    job: str
+    run: str
+    expected: int
+    """nodes"""
+    hosts: int
+    """that have a file that counts, on any day"""
+    missing: tuple[Absent, ...]
+    unnamed: int
+    """further missing nodes, of which nobody knows the name"""
+    unnamed_windows: int
+    """that each of them lacks"""
+    silent: tuple[Absent, ...]
+    of_cells: Mapping[int, float]
+    """windows lacking by cell, nodes added up"""
+
+    @property
+    def each(self) -> tuple[float, ...]:
+        """Windows that each node lacks."""
+        named = tuple(float(node.windows) for node in (*self.missing, *self.silent) if node.windows)
+        return named + (float(self.unnamed_windows),) * (self.unnamed if self.unnamed_windows else 0)
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """The hosts of a launcher's list; none where it cannot be read, or names more than MOST_NAMES.
+
+    >>> names_of("n[08-10,7],m4"), names_of("r[1-2]n[1,3]-ib")
+    (('n08', 'n09', 'n10', 'n7', 'm4'), ('r1n1-ib', 'r1n3-ib', 'r2n1-ib', 'r2n3-ib'))
+    """
+    if re.sub(_NAME, "", text).strip(", \t\r\n"):
+        return ()
+    found: dict[str, None] = {}
+    for name in _NAME.findall(text):
+        room = MOST_NAMES - len(found)
+        parts: list[list[str]] = []
+        count = 1
+        for inside, plain in _PIECE.findall(name):
+            some = [plain] if plain else _numbered(inside, room)
+            if not some or (count := count * len(some)) > room:
+                return ()
+            parts.append(some)
+        found.update((("".join(each), None)) for each in product(*parts))
+    return tuple(found)
+
+
+def _numbered(inside: str, room: int) -> list[str]:
+    """001-003,7: as many digits as the first of a range has. None where it is no such list, or a longer one than there is room for."""
+    found: list[str] = []
+    for piece in inside.split(","):
+        ends = _RANGE.fullmatch(piece.strip())
+        if ends is None or len(ends[0]) > 40:  # no host has such a number, and int() is slow on it
+            return []
+        first, last = int(ends[1]), int(ends[2] or ends[1])
+        if not 0 <= last - first < room - len(found):
+            return []
+        found += [f"{number:0{len(ends[1])}d}" for number in range(first, last + 1)]
+    return found
+
+
+def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
+    """Every run, by job and run, complete ones too."""
+    windows = np.bincount(cells.of_windows, minlength=cells.many).tolist()
+    present: list[set[str]] = [set() for _ in range(cells.many)]
+    for cell, host in zip(cells.of_heads.tolist(), texts(part.heads, "host"), strict=True):
+        present[cell].add(host)
+    spoke: defaultdict[tuple[int, str], int] = defaultdict(int)
+    said = np.nan_to_num(numbers(part.nodes, "windows")).astype(np.int64).tolist()
+    for cell, host, count in zip(cells.of_nodes.tolist(), texts(part.nodes, "host"), said, strict=True):
+        spoke[cell, host] += count
+    aside = _set_aside(part.files, cells)
+    launched = _launched(part.heads, cells)
+    return tuple(
+        _of_run(cells, key, places, windows, present, spoke, aside, *launched.get(key, (0, ())))
+        for key, places in sorted(cells.of_runs.items())
+    )
+
+
+def _of_run(
+    cells: Cells, key: tuple[str, str], places: list[int], windows: list[int], present: list[set[str]],
+    spoke: Mapping[tuple[int, str], int], aside: Mapping[int, Mapping[str, str]], nodes: int, names: tuple[str, ...],
+) -> Lacking:  # fmt: skip
+    hosts = set().union(*(present[cell] for cell in places))
+    known = hosts | {host for cell in places for host in aside.get(cell, {}) if host}
+    expected = max(nodes, len(known), len(names))
+    short = known | {host.split(".", 1)[0] for host in known}
+    others = [name for name in names if name not in short and name.split(".", 1)[0] not in short]
+    if len(known) + len(others) > expected:  # the launcher calls the nodes by other names than they do themselves
+        others = []
+    lacks: dict[int, float] = {}
+    missing: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    silent: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    unnamed = expected - len(known) - len(others)
+    everybody = known.union(others)
+    for cell in places:
+        here = present[cell]
+        lacks[cell] = float(windows[cell] * unnamed)
+        for host in everybody:
+            quiet = windows[cell] - spoke.get((cell, host), 0)
+            if host in here:
+                if quiet > 0:
+                    silent[host, SILENT].append(cell)
+            elif here or quiet > 0:  # a day of which nobody has a file: the last save before midnight, by a clock that is ahead
+                missing[host, aside.get(cell, {}).get(host, NO_FILE)].append(cell)
+            lacks[cell] += max(quiet, 0)
+
+    def lacks_of(cell: int, host: str) -> int:
+        return windows[cell] - spoke.get((cell, host), 0)
+
+    return Lacking(
+        *key,
+        expected,
+        len(hosts),
+        _absent(missing, cells, lacks_of),
+        unnamed,
+        sum(windows[cell] for cell in places),
+        _absent(silent, cells, lacks_of),
+        lacks,
+    )
+
+
+def _absent(found: Mapping[tuple[str, str], list[int]], cells: Cells, lacks: Callable[[int, str], int]) -> tuple[Absent, ...]:
+    return tuple(
+        Absent(host, why, sum(lacks(cell, host) for cell in places), tuple(sorted({cells.day[cell] for cell in places})))
+        for (host, why), places in sorted(found.items())
+    )
+
+
+def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
+    """By run, the most nodes and the longest list that any of its nodes was told."""
+    found: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
+    read: dict[str, tuple[str, ...]] = {}
+    counts = np.nan_to_num(numbers(heads, "nodes")).astype(np.int64).tolist()
+    lists = texts(heads, "node_names")
+    for cell, nodes, text in sorted(set(zip(cells.of_heads.tolist(), counts, lists, strict=True))):
+        if text not in read:
+            read[text] = names_of(text)
+        most, names = found.get((cells.job[cell], cells.run[cell]), (0, ()))
+        found[cells.job[cell], cells.run[cell]] = max(most, nodes), max(names, read[text], key=len)
+    return found
+
+
+def _set_aside(files: DataFrame, cells: Cells) -> dict[int, dict[str, str]]:
+    """By cell, the hosts of files that do not count and the code of each. What a broken file was of is in its name only."""
+    found: dict[int, dict[str, str]] = {}
+    if not len(files):
+        return found
+    of_day: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for cell, key in enumerate(zip(cells.job, cells.day, strict=True)):
+        of_day[key].append(cell)
+    bad = files[files["code"].astype("str") != ""]
+    rows = zip(*(texts(bad, name) for name in ("path", "job", "run", "host", "day", "code")), strict=True)
+    for path, job, run, host, day, code in rows:
+        for cell in of_day.get((job, day), []):
+            mine = host if run == cells.run[cell] else _host_in(path, cells.run[cell]) if not run else ""
+            if mine:
+                found.setdefault(cell, {}).setdefault(mine, code)
+                break
+    return found
+
+
+def _host_in(path: str, run: str) -> str:
+    """From <host>-<run, its first 12>-<sum>.parquet, if it is of this run.
+
+    >>> _host_in("job=a/day=2026-11-20/n-07-3f2a-8899aabb.parquet", "3f2a")
+    'n-07'
+    """
+    stem = path.rsplit("/", 1)[-1].removesuffix(".parquet").rpartition("-")[0]
+    for end in _ends_of(run[:12]):
+        if run and stem.endswith(f"-{end}"):
+            return unquote(stem[: -len(end) - 1])
+    return ""
+
+
+def _ends_of(run: str) -> Iterable[str]:
+    return dict.fromkeys((quote(run, safe=""), run))

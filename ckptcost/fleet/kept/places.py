@@ -1,0 +1,186 @@
+"""Where a store's files are: in a folder of this machine, or elsewhere (far_places). Each lists, reads, and puts whole files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from ckptcost.errors import InputError, OutputError
+
+PART: Final = ".part"
+"""ending of what is being written; such names begin with a dot"""
+OLD_S: Final = 86_400.0
+"""where locks cannot be asked, a file that nobody touched for so long has no writer"""
+_TRIES: Final = 5
+
+
+class Thing(NamedTuple):
+    """In a folder. `bytes` of a file; `kind`: file, folder, or something else."""
+
+    name: str
+    kind: str
+    bytes: int
+
+
+class Place(Protocol):
+    def things(self, folder: str) -> Iterator[Thing]:
+        """Those with a dot first are left out. Nothing where there is no such folder; raises InputError where it cannot be looked into."""
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def read(self, path: str) -> bytes:
+        """Raises FileNotFoundError, or InputError for all else."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Whole or not at all; its folders are made. Raises OutputError."""
+
+    def sweep(self, folders: Iterator[str]) -> int:
+        """Takes away what killed writers left."""
+
+
+class Folder:
+    """A file is written under a hidden name, synced, and renamed. The lock on it dies with its writer."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self.root, path) if path else self.root
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(self._at(path))
+
+    def things(self, folder: str) -> Iterator[Thing]:
+        try:
+            with os.scandir(self._at(folder)) as entries:
+                for entry in entries:
+                    if not entry.name.startswith("."):
+                        with contextlib.suppress(FileNotFoundError):  # gone meanwhile, unless it is a link to nowhere
+                            yield _thing(entry)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise InputError(f"cannot be listed ({error.strerror})", where=self._at(folder)) from None
+
+    def read(self, path: str) -> bytes:
+        try:
+            with open(self._at(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror})", where=self._at(path)) from None
+
+    def put(self, path: str, data: bytes) -> None:
+        target = self._at(path)
+        folder, name = os.path.split(target)
+        for tries in range(_TRIES):
+            try:
+                self._make(folder)
+                self._write(folder, name, data)
+            except FileNotFoundError as error:  # a sweep took it before it was locked, or somebody the folder
+                if tries == _TRIES - 1:
+                    raise OutputError(f"{target}: could not be written ({error.strerror})") from None
+            except OSError as error:
+                raise OutputError(f"{target}: could not be written ({error.strerror})") from None
+            else:
+                return
+
+    def _make(self, folder: str) -> None:
+        """New folders last only once the one above is synced."""
+        new = []
+        above = folder
+        while not os.path.isdir(above):
+            new.append(above)
+            above = os.path.dirname(above)
+        if new:
+            os.makedirs(folder, exist_ok=True)
+            for made in new:
+                _sync(os.path.dirname(made))
+
+    def _write(self, folder: str, name: str, data: bytes) -> None:
+        part = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{PART}")
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks: what a kill leaves goes when it is old
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            os.fsync(fd)
+            os.rename(part, os.path.join(folder, name))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+        finally:
+            os.close(fd)
+        _sync(folder)
+
+    def sweep(self, folders: Iterator[str]) -> int:
+        gone = 0
+        for folder in folders:
+            with contextlib.suppress(OSError), os.scandir(self._at(folder)) as entries:
+                for entry in entries:
+                    if entry.name.startswith(".") and entry.name.endswith(PART) and entry.is_file(follow_symlinks=False):
+                        gone += _swept(entry.path)
+        return gone
+
+
+def _thing(entry: os.DirEntry[str]) -> Thing:
+    """A link is what it leads to."""
+    try:
+        if entry.is_dir():
+            return Thing(entry.name, "folder", 0)
+        found = entry.stat()
+    except FileNotFoundError:
+        if not entry.is_symlink():
+            raise
+        return Thing(entry.name, "other", 0)
+    except OSError:  # a link to itself
+        return Thing(entry.name, "other", 0)
+    return Thing(entry.name, "file", found.st_size) if stat.S_ISREG(found.st_mode) else Thing(entry.name, "other", 0)
+
+
+def _swept(path: str) -> bool:
+    """Whether it was left behind, and is gone now."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # NFS locks only what may be written
+    except OSError:
+        return False
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            if time.time() - os.fstat(fd).st_mtime < OLD_S:
+                return False
+        os.unlink(path)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(fd)
+
+
+def _sync(folder: str) -> None:
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:  # may be written to, not looked into
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no folders
+            raise
+    finally:
+        os.close(fd)

@@ -1,0 +1,1 @@
+"""Fleets that never were, with their truth."""

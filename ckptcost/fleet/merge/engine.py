@@ -1,0 +1,149 @@
+"""The same work on one machine and on many: a part for each job and day, put together in order. Only who does the work differs.
+
+    pandas                       one part after another, here
+    threads, processes           dask's schedulers on this machine
+    tcp://host:port, tls://...   workers of a Dask cluster, which see the store under the same name
+
+Workers get a store's name and a list of files, and give back sums. A worker that is lost has its parts done again by another.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from ckptcost.errors import InputError, MeterUnavailable, brief
+from ckptcost.fleet.kept.node_day import COLUMNS
+from ckptcost.fleet.merge import frames
+from ckptcost.fleet.merge.job_day import finished, part_of
+from ckptcost.fleet.merge.part import Part, joined
+from ckptcost.fleet.merge.sorting_out import Verdict, heads_apart, read_in
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ckptcost.fleet.kept.store import Entry, Store
+
+Tell = Callable[[int, int], None]
+"""so many parts are done, of so many"""
+Work = tuple["Store", list["Entry"]]
+
+ONE: Final = "pandas"
+LOCAL: Final = ("threads", "processes")
+SCHEDULERS: Final = (ONE, *LOCAL, "tcp://host:port", "tls://host:port")
+FILES_AT_ONCE: Final = 128
+"""of a partition of raw rows: some 20 MB where nodes have a save every two minutes"""
+RAW: Final = ("job", "run", "host", *COLUMNS)
+
+
+def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """By job and day, as the work is divided."""
+    ordered = sorted(entries, key=lambda entry: (entry.job, entry.day, entry.path))
+    return [list(same) for _, same in groupby(ordered, key=lambda entry: (entry.job, entry.day))]
+
+
+def collected(store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = ONE, tell: Tell | None = None) -> Part:
+    """Each group is the files of one job and day. The result is the same bits whatever the scheduler and the number of workers."""
+    groups, aside = _one_job_each(store, groups)
+    work = [(store, list(group)) for group in groups]
+    done = joined([frames.part(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)])
+    return finished(done)
+
+
+def worked(work: Work) -> Part:
+    """What a worker does."""
+    return part_of(*work)
+
+
+def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None) -> Iterator[Part]:
+    if scheduler == ONE:
+        for done, each in enumerate(work, 1):
+            yield worked(each)
+            if tell:
+                tell(done, len(work))
+    elif scheduler in LOCAL:
+        yield from _by_dask(work, scheduler, tell)
+    elif scheduler.startswith(("tcp://", "tls://")):
+        from ckptcost.fleet.merge.cluster import by_cluster
+
+        yield from by_cluster(worked, work, store, scheduler, tell)
+    else:
+        raise InputError(f"no scheduler named {brief(scheduler)}", where="--scheduler", remedy="known: " + ", ".join(SCHEDULERS))
+
+
+def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequence[Part]:
+    dask = dask_of()
+    from dask.callbacks import Callback
+
+    done = 0
+
+    def one_more(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        if tell:
+            tell(min(done, len(work)), len(work))
+
+    with Callback(posttask=one_more):
+        delayed = dask.delayed(worked, pure=False)
+        # a list of files is not looked into for other delayed work
+        found: Sequence[Part] = dask.compute(*(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler)
+    return found
+
+
+def dask_of() -> Any:
+    try:
+        import dask
+    except ImportError as error:
+        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
+        raise MeterUnavailable(f"dask {there}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
+    return dask
+
+
+def _one_job_each(store: Store, groups: Sequence[Sequence[Entry]]) -> tuple[list[list[Entry]], list[Verdict]]:
+    """A run, host and day under two jobs has the same file name in both: only of such files are the heads read, before anything counts."""
+    named: defaultdict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for group in groups:
+        for entry in group:
+            named[entry.day, entry.path.rpartition("/")[2]].append(entry)
+    alike = [entry for same in named.values() if len({entry.job for entry in same}) > 1 for entry in same]
+    if not alike:
+        return [list(group) for group in groups], []
+    # what cannot be read, or lies in a wrong place, is named by the part that it is in
+    seen, _ = read_in(store, alike, ("key",))
+    aside = heads_apart(seen)
+    paths = {path for path, _ in aside}
+    return [[entry for entry in group if entry.path not in paths] for group in groups], [line for _, line in aside]
+
+
+def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str] = RAW) -> Any:
+    """A lazy dask.dataframe of the rows as the nodes wrote them, by their own clocks, for questions of one's own.
+
+    Files that cannot be read, lie in a wrong place or are of another day are left out; `collected` names them. Files that are there twice
+    are in it twice.
+    """
+    dask_of()
+    import dask.dataframe as dd
+
+    pieces = [group[at : at + FILES_AT_ONCE] for group in grouped(entries) for at in range(0, len(group), FILES_AT_ONCE)]
+    wanted = list(columns)
+    if unknown := [name for name in wanted if name not in RAW]:
+        raise InputError(f"no column {brief(unknown[0])}", remedy="known: " + ", ".join(RAW))
+    return dd.from_map(_raw, pieces or [[]], store=store, columns=wanted, meta=_raw([], store, wanted))
+
+
+def _raw(entries: Sequence[Entry], store: Store, columns: Sequence[str]) -> DataFrame:
+    import numpy as np
+    import pandas as pd
+
+    files, _ = read_in(store, entries, [name for name in COLUMNS if name in (*columns, "begin_ns")])
+    found = {}
+    for name in columns:
+        if name in COLUMNS:
+            empty = [np.zeros(0, dtype=object if COLUMNS[name].dtype == "str" else COLUMNS[name].dtype)]
+            values = np.concatenate([file.rows[name] for file in files] or empty)
+            found[name] = pd.Series(values, dtype=COLUMNS[name].dtype)
+        else:
+            found[name] = pd.Series(np.repeat([getattr(file.head, name) for file in files], [file.many for file in files]), dtype="str")
+    return pd.DataFrame(found)

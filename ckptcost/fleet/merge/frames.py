@@ -1,0 +1,115 @@
+"""Columns to the frames of a part: each with the names, types and order that part.py says, empty or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ckptcost.fleet.kept.node_day import COLUMNS, Head
+from ckptcost.fleet.merge.part import FILES, HEADS, NODES, WINDOWS, Part
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ckptcost.fleet.merge.one_clock import Timed
+    from ckptcost.fleet.merge.same_save import Ints
+    from ckptcost.fleet.merge.sorting_out import Verdict
+
+EDGES: Final = ("job", "run", "host", "day", "gpus", *COLUMNS)
+"""`day`: of the file that the row is from"""
+TEXTS: Final = {"path", "job", "run", "host", "day", "code", "text", "labels", "label", "node_names", "slowest"}
+"""`slowest` of windows is a host; of nodes it is a number"""
+WHOLE: Final = {
+    "key", "begin_ns", "began_ns", "until_ns", "run_began_ns", "last_kept_ns", "last_mark_ns", "nodes", "windows", "saves",
+    "offset_windows", "wait_nodes",
+    *(f"{line}_{of}" for line in ("gpu", "host", "slow", "storage") for of in ("nodes", "windows")),
+}  # fmt: skip
+FLAGS: Final = {"load", "failed", "simulated", "over"}
+
+
+def made(names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()) -> DataFrame:
+    """A frame with these columns; the same types wherever it is made, so that frames can be put one after another."""
+    import pandas as pd
+
+    found = {}
+    for name in names:
+        values = columns.get(name, ())
+        if name in whole or name in WHOLE:
+            found[name] = pd.Series(values, dtype="int64")
+        elif name in TEXTS:
+            found[name] = pd.Series(values, dtype="str")
+        else:
+            found[name] = pd.Series(values, dtype="bool" if name in FLAGS else "float64")
+    return pd.DataFrame(found)
+
+
+def part(**given: DataFrame) -> Part:
+    """What is not given is empty."""
+    empty = {
+        "files": of_files(()), "heads": made(HEADS, {}), "windows": made(WINDOWS, {}), "nodes": made(NODES, {}, ("slowest",)),
+        "edges": made(EDGES, {}, ("ranks",)),
+    }  # fmt: skip
+    return Part(**{**empty, **given})
+
+
+def of_files(verdicts: Iterable[Verdict]) -> DataFrame:
+    lines = list(verdicts)
+    return made(FILES, {name: [getattr(line, name) for line in lines] for name in FILES})
+
+
+def of_heads(timed: Timed, kept_ns: Ints, last_ns: Ints) -> DataFrame:
+    """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken off."""
+    heads = [file.head for file in timed.files]
+    found: dict[str, Any] = {name: [getattr(head, name) for head in heads] for name in HEADS if name in Head.__dataclass_fields__}
+    for name in ("began_ns", "until_ns", "run_began_ns"):
+        given = np.array(found[name], dtype=np.int64)
+        found[name] = np.where(given == 0, 0, given - timed.offset_ns)
+    found["labels"] = [json.dumps(dict(head.labels), sort_keys=True, ensure_ascii=False) for head in heads]
+    found["exit_code"] = [np.nan if head.exit_code is None else float(head.exit_code) for head in heads]
+    found["last_kept_ns"], found["last_mark_ns"] = kept_ns, last_ns
+    found["offset_s"] = np.where(timed.told > 0, timed.offset_ns / 1e9, np.nan)
+    found["offset_unsure_s"], found["offset_windows"] = timed.unsure_s, timed.told
+    return made(HEADS, found)
+
+
+def of_windows(
+    timed: Timed, columns: Mapping[str, Any], sums: Mapping[str, Any], slowest: Ints, first: Ints, labels: Mapping[int, str], which: Any
+) -> DataFrame:
+    """`first`: a row of each window; `which`: windows that are wanted."""
+    places = np.flatnonzero(which)
+    rows = first[places]
+    heads = [timed.files[file].head for file in timed.node[rows].tolist()]
+    last = slowest[places]
+    hosts = [timed.files[file].head.host for file in timed.node[last].tolist()]
+    found = {name: values[places] for name, values in sums.items()} | {
+        "job": [head.job for head in heads],
+        "run": [head.run for head in heads],
+        "day": [head.day for head in heads],
+        "key": columns["key"][rows],
+        "load": columns["load"][rows],
+        "label": [labels.get(place, "") for place in places.tolist()],
+        "slowest": ["" if row < 0 else host for row, host in zip(last.tolist(), hosts, strict=True)],
+    }
+    return made(WINDOWS, found)
+
+
+def of_nodes(heads: Sequence[Head], sums: Mapping[str, Any]) -> DataFrame:
+    named = {name: [getattr(head, name) for head in heads] for name in ("job", "run", "host", "day")}
+    return made(NODES, {**named, **sums}, ("slowest",))
+
+
+def of_edges(timed: Timed, columns: Mapping[str, Any], rows: Ints, labels: Mapping[int, str]) -> DataFrame:
+    heads = [timed.files[file].head for file in timed.node[rows].tolist()]
+    found: dict[str, Any] = {name: values[rows] for name, values in columns.items()}
+    found |= {name: [getattr(head, name) for head in heads] for name in ("job", "run", "host", "day", "gpus")}
+    found["label"] = [labels.get(place, "") for place in timed.window[rows].tolist()]
+    # not read, and of no use here: node_day says that 0 is unknown
+    found["ranks"] = np.zeros(len(rows), dtype=np.int64)
+    return made(EDGES, found, ("ranks",))
+
+
+def in_order(frame: DataFrame, *names: str) -> DataFrame:
+    return frame.sort_values(list(names), kind="stable", ignore_index=True)

@@ -1,0 +1,1 @@
+"""From recorded runs to node-days in a store."""

@@ -1,0 +1,210 @@
+"""Recorded runs into a store: one file for each node and UTC day, written again only when there is more to say.
+
+Each file is put on its own, so a packer that is killed leaves whole files, and the next one does the rest. Two that pack the same run at
+once write the same bytes. Only the files of one host are in memory at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
+from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows
+from ckptcost.fleet.kept.node_file import decode, encode
+from ckptcost.fleet.kept.seal import FUTURE, BadNodeFile
+from ckptcost.fleet.kept.store import Entry, Store
+from ckptcost.fleet.pack.day_clock import DAY_NS, day_name
+from ckptcost.fleet.pack.day_of import Told, days_of
+from ckptcost.jobs.measure import reviewed_run
+from ckptcost.jobs.measured import Measured
+from ckptcost.runs import baselines, job_facts
+from ckptcost.runs.clocks import S
+from ckptcost.runs.job_facts import JobFacts
+from ckptcost.runs.reader import Loading
+from ckptcost.runs.store import Head as FileHead
+from ckptcost.runs.store import Kept
+from ckptcost.runs.summary import summary_of
+
+PACKING: Final = "1"
+"""of what is made of a run: another one packs all runs again"""
+WRITTEN, THERE, NEWER = "written", "already there", "newer there"
+_TAIL_BYTES: Final = 4096
+_LESS_S: Final = 1.0
+"""a day that is there and covers so much more is of a run whose first parts are gone now"""
+
+
+class Asked(NamedTuple):
+    """What the user says of the job: before what the launcher said."""
+
+    job: str = ""
+    labels: Mapping[str, str] = {}
+
+
+NOTHING_ASKED: Final = Asked()
+
+
+class Put(NamedTuple):
+    """A node's day, and what became of it."""
+
+    job: str
+    run: str
+    host: str
+    day: str
+    rows: int
+    bytes: int
+    outcome: str
+    simulated: bool
+
+
+class Failed(NamedTuple):
+    """A run, or a host of one, that could not be packed."""
+
+    name: str
+    error: CkptcostError
+
+
+class Packing(NamedTuple):
+    store: str
+    puts: list[Put]
+    failed: list[Failed]
+    notes: list[str]
+    """what a reader of the store should know, in sentences"""
+    swept: int
+    """leftovers of writers that were killed"""
+
+
+def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> Packing:
+    """Every run; one that cannot be read costs none but itself. Raises OutputError where the store takes nothing more."""
+    encode(NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows()))  # without pyarrow no run is worth reading
+    found = Packing(store.url, [], [], [], 0)
+    for kept in runs:
+        for host in sorted({head.header.host for head in kept.heads}):
+            heads = tuple(head for head in kept.heads if head.header.host == host)
+            try:
+                _pack(store, kept._replace(heads=heads), host, asked, found)
+            except OutputError:
+                raise
+            except CkptcostError as error:
+                name = kept.name if len(heads) == len(kept.heads) else f"{kept.name}, host {host}"
+                found.failed.append(Failed(name, error))
+    return found._replace(swept=store.sweep())
+
+
+def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> None:
+    source = source_of(kept.heads, host, asked)
+    summary = summary_of(kept)
+    first, last = kept.began_ns // DAY_NS, (kept.began_ns + max(0, round(summary.length_s * S))) // DAY_NS
+    around = store.listing(day_name(first - 1), day_name(last + 1))
+    theirs = _of_run(store, around, kept.run, host)
+    expected = {day_name(day) for day in range(first, last + 1)}
+    known = {entry.day: (entry, day) for entry in theirs if (day := _read(store, entry)) is not None and day.head.source == source}
+    if expected <= known.keys():
+        found.puts.extend(_put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known)))
+        return
+    m = measured(kept.heads, host, kept.name)
+    facts = facts_in(m)
+    if facts.odd:
+        found.notes.append(f"{kept.name}: {facts.odd}")
+    labels = {name: text for name, text in (facts.all_labels | dict(asked.labels)).items() if text}
+    told = Told(asked.job or facts.job or m.run.id, labels, facts.nodes, facts.node_names, m.run.ended, source)
+    there = {entry.path: entry for entry in theirs}
+    days = days_of(m, told)
+    for day in days:
+        found.puts.append(_one(store, day, there))
+    ours = {store.path_of(day.head): day.head.day for day in days}
+    for entry in theirs:
+        if entry.path not in ours and entry.day in ours.values():
+            found.notes.append(f"{kept.name}: {entry.path} is of the same run and host, under another job, and counts there too")
+
+
+def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
+    path = store.path_of(day.head)
+    entry = there.get(path)
+    if entry is not None:
+        try:
+            old = decode(store.read(path), ("key",), path)
+        except BadNodeFile as error:
+            if error.code == FUTURE:
+                return _put(day, entry.bytes, NEWER)
+        else:
+            if old.head.source == day.head.source:
+                return _put(old, entry.bytes, THERE)
+            if _covers_more(old.head, day.head):
+                return _put(old, entry.bytes, NEWER)
+    try:
+        data = encode(day)
+    except ValueError as error:  # of a clock that stood in another century, say
+        raise RunFileError(f"cannot be packed: {error}", where=f"{day.head.host} {day.head.day}") from None
+    store.put(path, data)
+    return _put(day, len(data), WRITTEN)
+
+
+def _covers_more(old: Head, new: Head) -> bool:
+    return old.until_ns > new.until_ns or (old.until_ns == new.until_ns and old.covered_s > new.covered_s + _LESS_S)
+
+
+def _put(day: NodeDay, bytes_: int, outcome: str) -> Put:
+    head = day.head
+    return Put(head.job, head.run, head.host, head.day, day.many, bytes_, outcome, head.simulated)
+
+
+def _of_run(store: Store, entries: Iterable[Entry], run: str, host: str) -> list[Entry]:
+    """Of this run and host, whatever the job: a file is named by both."""
+    names: dict[str, str] = {}
+    found = []
+    for entry in entries:
+        if entry.day not in names:
+            names[entry.day] = store.path_of(Head("-", run, host, entry.day)).rsplit("/", 1)[-1]
+        if entry.path.rsplit("/", 1)[-1] == names[entry.day]:
+            found.append(entry)
+    return found
+
+
+def _read(store: Store, entry: Entry) -> NodeDay | None:
+    try:
+        return decode(store.read(entry.path), ("key",), entry.path)
+    except InputError:  # as if it was not there: it is looked at again before it is written over
+        return None
+
+
+def measured(heads: Iterable[FileHead], host: str, name: str) -> Measured:
+    """The run as this host alone saw it, by its own clock."""
+    loading = Loading()
+    for head in heads:
+        try:
+            loading.read(head.file, head.header.run)
+        except OSError as error:
+            raise RunFileError(f"cannot be read: {error.strerror}", where=str(head.file)) from None
+    if not loading.parts:
+        raise RunFileError("its files are gone", where=name)
+    return reviewed_run(loading.finish(), host=host, name=name)
+
+
+def facts_in(m: Measured) -> JobFacts:
+    """What the launcher said, the last time that the recorder said it."""
+    notes = [event for event in m.run.events if event.domain == job_facts.DOMAIN and event.name == "note"]
+    return job_facts.facts_from(notes[-1].detail)._replace(odd=notes[-1].text) if notes else JobFacts()
+
+
+def source_of(heads: Iterable[FileHead], host: str, asked: Asked) -> str:
+    """Another one where anything is that a packed file is made of: the host's files, its baseline, what was asked for, and how."""
+    told = hashlib.sha256(json.dumps([PACKING, asked.job, sorted(asked.labels.items())]).encode())
+    heads = sorted(heads, key=lambda head: head.file.name)
+    for head in heads:
+        try:
+            with head.file.open("rb") as stream:
+                size = stream.seek(0, 2)
+                stream.seek(max(0, size - _TAIL_BYTES))
+                tail = hashlib.sha256(stream.read(_TAIL_BYTES)).hexdigest()
+        except OSError as error:
+            raise RunFileError(f"cannot be read: {error.strerror}", where=str(head.file)) from None
+        told.update(json.dumps([head.file.name, size, tail]).encode())
+    if not any(head.header.simulated for head in heads):
+        try:
+            told.update(baselines.file_of(host).read_bytes())
+        except OSError:
+            told.update(b"none")
+    return told.hexdigest()

@@ -1,0 +1,1 @@
+"""A fleet's figures as a study and as statements."""

@@ -1,0 +1,214 @@
+"""A fleet's tables of what it cost: groups, days, the lines of its bill, runs and failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ckptcost.core.units import HOUR_S, to_hours, to_kwh
+from ckptcost.fleet.figures.figures import Fleet, Group
+from ckptcost.fleet.figures.lines import Amount, Line
+from ckptcost.present.words import line_label
+from ckptcost.report.study import Column, Table
+
+BILLED: Final = (
+    ("gpu_hours", "gpu_s", "GPU-h lost", "GPU-h", to_hours),
+    ("kwh", "energy_j", "kWh", "kWh", to_kwh),
+    ("usd", "cost_usd", "USD", "USD", float),
+    ("kgco2e", "location_kgco2e", "kgCO2e", "kgCO2e", float),
+    ("market_kgco2e", "market_kgco2e", "kgCO2e, market", "kgCO2e", float),
+    ("embodied_kgco2e", "embodied_kgco2e", "kgCO2e, embodied", "kgCO2e", float),
+)
+PRICED: Final = ("usd", "kgco2e")
+HIDDEN: Final = ("market_kgco2e", "embodied_kgco2e")
+
+
+def plain(value: float | None) -> float | None:
+    """For a document: neither NaN nor an end that is none."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def billed(amounts: object, placed: bool) -> dict[str, Any]:
+    """The quantities of a line or of totals, in people's units, with their ends."""
+    row: dict[str, Any] = {}
+    for name, attribute, _, _, people in BILLED:
+        if not placed and name not in ("gpu_hours", "kwh"):
+            continue
+        amount: Amount = getattr(amounts, attribute)
+        row[name] = plain(people(amount.value))
+        row[f"{name}_low"], row[f"{name}_high"] = plain(people(amount.low)), plain(people(amount.high))
+    return row
+
+
+def billed_columns(placed: bool, ends: bool = False) -> tuple[Column, ...]:
+    found = []
+    for name, _, label, unit, _ in BILLED:
+        if not placed and name not in ("gpu_hours", "kwh"):
+            continue
+        found.append(Column(name, label, unit, shown=name not in HIDDEN))
+        shown = ends and name == "kwh"
+        found += [
+            Column(f"{name}_low", "low", unit, shown=shown),
+            Column(f"{name}_high", "high", unit, "null: without bound, or not known", shown=shown),
+        ]
+    return tuple(found)
+
+
+def groups(fleet: Fleet, placed: bool) -> Table:
+    """The answer by what was asked for, and all together."""
+    rows = [_group(each, placed) for each in (*fleet.groups, *([fleet.whole] if len(fleet.groups) != 1 else []))]
+    return Table(
+        "groups",
+        f"By {fleet.by}",
+        _group_columns(fleet.by, placed),
+        rows,
+        "Stalls are from the first node's begin to the last one's return.",
+    )
+
+
+def days(fleet: Fleet, placed: bool) -> Table:
+    columns = _group_columns("day", placed)
+    return Table("days", "Day by day", columns, [_group(each, placed) for each in fleet.trend], shown=fleet.by != "day")
+
+
+def _group(group: Group, placed: bool) -> dict[str, Any]:
+    times, mtbf = group.stalls, group.node_mtbf_s
+    lacks = sorted({line_label(name) for names in group.totals.lacks.values() for name in names})
+    return {
+        "name": group.name,
+        "jobs": float(group.jobs),
+        "nodes": float(group.nodes),
+        "runs": float(group.runs),
+        "checkpoints": float(group.checkpoints),
+        "failed_saves": float(group.failed_saves),
+        "loads": float(group.loads),
+        "bytes": plain(group.bytes),
+        "files": plain(group.files),
+        "stall": plain(times.p50_s),
+        "stall_mean": plain(times.mean_s),
+        "stall_p95": plain(times.p95_s),
+        "stall_max": plain(times.max_s),
+        "stall_sum": plain(group.stall_s),
+        "load_sum": plain(group.load_s),
+        **billed(group.totals, placed),
+        "goodput": plain(group.goodput),
+        "failures": float(group.failures),
+        "node_mtbf": plain(mtbf.value / HOUR_S),
+        "node_mtbf_low": _hours(mtbf.low),
+        "node_mtbf_high": _hours(mtbf.high),
+        "saves_per_day": plain(group.saves_per_day),
+        "write_rate": plain(group.write_bytes_per_s),
+        "running": plain(group.running_s),
+        "lacks": "; ".join(lacks),
+    }
+
+
+def _hours(value: float | None) -> float | None:
+    return None if value is None else plain(value / HOUR_S)
+
+
+def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
+    return (
+        Column("name", by),
+        Column("jobs", "jobs", "count", shown=by not in ("job", "day")),
+        Column("nodes", "nodes", "count", "of which a file is there that counts"),
+        Column("runs", "runs", "count", shown=False),
+        Column("checkpoints", "saves", "count", "completed"),
+        Column("failed_saves", "failed saves", "count", shown=False),
+        Column("loads", "loads", "count", shown=False),
+        Column("bytes", "bytes", "bytes", "of completed saves", shown=False),
+        Column("files", "files", "count", shown=False),
+        Column("stall", "stall p50", "s", "training held up by a save, from the first node's begin to the last one's return"),
+        Column("stall_mean", "mean", "s", shown=False),
+        Column("stall_p95", "p95", "s", shown=False),
+        Column("stall_max", "longest", "s", shown=False),
+        Column("stall_sum", "stalls in all", "s", shown=False),
+        Column("load_sum", "loading in all", "s", shown=False),
+        *billed_columns(placed),
+        Column("goodput", "goodput", "share", "GPU time of work that was kept, of the time of runs and from a failure to the next run"),
+        Column("failures", "failures", "count", shown=by == "day"),
+        Column("node_mtbf", "MTBF of a node", "h", "null with a low end: no failure was seen", shown=False),
+        Column("node_mtbf_low", "low", "h", "95 %, exact for failures at a constant rate", shown=False),
+        Column("node_mtbf_high", "high", "h", shown=False),
+        Column("saves_per_day", "saves a day", "1", shown=False),
+        Column("write_rate", "write rate", "bytes_per_s", "until safe, else until training went on", shown=False),
+        Column("running", "running", "s", "runs added up", shown=False),
+        Column("lacks", "not in the sums, or not all of it", shown=False),
+    )
+
+
+def lines(whole: Group, placed: bool) -> Table:
+    """The bill of all of it."""
+    rows = [_line(line, placed) for line in whole.lines]
+    rows.append({"line": "total", "id": "total", "basis": "", **billed(whole.totals, placed)})
+    columns = (
+        Column("line", "line"),
+        Column("id", "id", shown=False),
+        Column("basis", "basis", meaning="measured: by meters and clocks; estimated: from what was measured"),
+        *billed_columns(placed, ends=True),
+        Column("known", "known", "share", "of windows times nodes, or of runs, whose joules are known and in the sum"),
+    )
+    note = "Sums of what is known. Low and high are bounds of meters, added up; of estimates 95 %."
+    return Table("lines", "What it is made of", columns, rows, note)
+
+
+def _line(line: Line, placed: bool) -> dict[str, Any]:
+    some, of = line.known["energy_j"]
+    return {
+        "line": line_label(line.id),
+        "id": line.id,
+        "basis": "estimated" if line.estimated else "measured",
+        **billed(line, placed),
+        "known": some / of if of else None,
+    }
+
+
+def failures(fleet: Fleet) -> list[Table]:
+    """By job, and by cause."""
+    by_job: dict[str, list[Any]] = {}
+    for run in fleet.runs:
+        by_job.setdefault(run.job, []).append(run)
+    rows = [
+        {
+            "job": job,
+            "runs": float(len(mine)),
+            "failures": float(sum(run.state == "FAILED" for run in mine)),
+            "nodes": float(max(run.nodes for run in mine)),
+            "ran": _sum(run.own_s for run in mine),
+            "lost": _sum(run.spent.lost_s for run in mine),
+            "down": _sum(run.restart_s for run in mine),
+            "stall": _sum(run.spent.stall_s for run in mine),
+            "load": _sum(run.spent.load_s for run in mine),
+            "useful": _sum(run.spent.useful_s for run in mine),
+            "state": mine[-1].state.lower(),
+        }
+        for job, mine in sorted(by_job.items())
+    ]
+    columns = (
+        Column("job", "job"),
+        Column("state", "last run", meaning="over; open: nobody saw an end; failed: and none followed"),
+        Column("nodes", "nodes", "count"),
+        Column("runs", "runs", "count"),
+        Column("failures", "failures", "count"),
+        Column("ran", "ran", "s"),
+        Column("lost", "work lost", "s", "since the last completed save, of runs that failed"),
+        Column("down", "down", "s", "from a failure to the next run"),
+        Column("stall", "saving", "s"),
+        Column("load", "loading", "s", shown=False),
+        Column("useful", "work kept", "s"),
+    )
+    causes = [
+        {"cause": each.cause, "failures": float(each.failures), "gpu_hours": plain(to_hours(each.lost_gpu_s))}
+        for each in fleet.failures.causes
+    ]
+    why = (
+        Column("cause", "cause", meaning="EXIT_n: the command's exit code; CUT: recordings stop and another run follows"),
+        Column("failures", "failures", "count"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h", "redone work and time until the next run"),
+    )
+    return [Table("failures", "Runs and failures", columns, rows), Table("causes", "Why runs failed", why, causes, shown=bool(causes))]
+
+
+def _sum(values: Iterable[float]) -> float | None:
+    return plain(math.fsum(values))

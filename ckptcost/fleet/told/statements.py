@@ -1,0 +1,255 @@
+"""Each job of a fleet as a statement: what its nodes measured and what follows from it, line by line and day by day, for every export."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import Quantity as Billed
+from ckptcost.core.domain import Scenario
+from ckptcost.core.hourly import edges_of
+from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_hours, to_kwh
+from ckptcost.fleet.figures.cell_lines import cell_lines_of
+from ckptcost.fleet.figures.figures import Fleet, Group
+from ckptcost.fleet.figures.grouping import Cells, Groups, groups_of
+from ckptcost.fleet.figures.lines import Amount, Line, lines_of
+from ckptcost.fleet.figures.runs_seen import RunSeen
+from ckptcost.present.amounts import count
+from ckptcost.present.words import line_label
+from ckptcost.report.build import METHOD_VERSION
+from ckptcost.report.canonical import tidy
+from ckptcost.report.document import Component, Excluded, Factor, FunctionalUnit, Quantity, RunTotals, Warned
+from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.rows_of_time import Factors, Placed, series_of
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statements.modelled import place_of, plain_id
+from ckptcost.report.statements.run_lines import unpriced
+
+if TYPE_CHECKING:
+    from ckptcost.fleet.merge.part import Part
+    from ckptcost.scenario import Resolved
+
+QUANTITIES: Final[Mapping[str, tuple[Billed, Any, Any]]] = {
+    "energy": ("energy_j", "kWh", to_kwh), "emissions_location": ("location_kgco2e", "kgCO2e", float),
+    "emissions_market": ("market_kgco2e", "kgCO2e", float), "embodied": ("embodied_kgco2e", "kgCO2e", float),
+    "gpu_time_lost": ("gpu_s", "GPU-h", to_hours), "cost": ("cost_usd", "USD", float),
+}  # fmt: skip
+RESTS: Final = {
+    "energy": ("site.pue",), "emissions_location": ("site.pue", "site.grid_location"), "emissions_market": ("site.pue", "site.grid_market"),
+    "embodied": ("cluster.gpu_embodied",), "gpu_time_lost": (), "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
+}  # fmt: skip
+OF_FAILURES: Final = frozenset({"redone_work", "restart", "loading"})
+_METERED: Final = ("energy", "gpu_time_lost")
+
+
+def statements_of(part: Part, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog) -> list[Statement]:
+    """By job; one of which no instant is known has none."""
+    s = None if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    cells = fleet.cells
+    by_day = _by_job_and_day(part, cells, fleet, s)
+    runs: dict[str, list[RunSeen]] = {}
+    for run in fleet.runs:
+        runs.setdefault(run.job, []).append(run)
+    factors = [] if resolved is None else [
+        Factor.model_validate(factor_of(each, catalog)) for each in resolved.inputs
+        if each.path.startswith("site.") or (priced and each.path in ("cluster.gpu_price", "cluster.gpu_embodied"))
+    ]  # fmt: skip
+    labels = {cells.job[at]: cells.labels[at] for at in range(cells.many)}
+    return [
+        _statement(group, runs[group.name], by_day.get(group.name, []), labels[group.name], part, factors, resolved, s)
+        for group in fleet.jobs
+        if group.name in runs
+    ]
+
+
+class _Day:
+    """A job's lines on one day, and how many saves were completed."""
+
+    def __init__(self, day: str, lines: Sequence[Line], saves: float) -> None:
+        self.begin_s = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+        self.lines, self.saves = {line.id: line for line in lines}, saves
+
+
+def _by_job_and_day(part: Part, cells: Cells, fleet: Fleet, s: Scenario | None) -> dict[str, list[_Day]]:
+    """The same sums as the groups', cut once more."""
+    jobs, days = groups_of(cells, "job"), groups_of(cells, "day")
+    places, of_cells = np.unique(jobs.of_cells * max(len(days.names), 1) + days.of_cells, return_inverse=True)
+    pairs = Groups(tuple(str(each) for each in places), of_cells.astype(np.int64))
+    lines = lines_of(cell_lines_of(part, cells, fleet.lacking, fleet.runs, s), pairs.of_cells, len(places))
+    windows = part.windows
+    done = ~(windows["load"].to_numpy(dtype=bool) | windows["failed"].to_numpy(dtype=bool)) if len(windows) else np.zeros(0, dtype=bool)
+    saves = np.bincount(pairs.of_cells[cells.of_windows][done], minlength=len(places))
+    found: dict[str, list[_Day]] = {}
+    for place, mine, many in zip(places.tolist(), lines, saves.tolist(), strict=True):
+        job, day = divmod(place, len(days.names))
+        found.setdefault(jobs.names[job], []).append(_Day(days.names[day], mine, float(many)))
+    return found
+
+
+def _statement(
+    group: Group, runs: Sequence[RunSeen], days: Sequence[_Day], labels: Mapping[str, str], part: Part, factors: list[Factor],
+    resolved: Resolved | None, s: Scenario | None,
+) -> Statement:  # fmt: skip
+    begin_s, end_s = round(min(run.began_ns for run in runs) / 1e9, 3), round(max(run.ended_ns for run in runs) / 1e9, 3)
+    names = tuple(each.id for each in factors)
+    components = [_component(line, s, names) for line in group.lines]
+    heads = part.heads[part.heads["job"].astype("str") == group.name]
+    gpus = max((run.gpus for run in runs if not math.isnan(run.gpus)), default=math.nan)
+    words = {} if resolved is None else resolved.words
+    simulated = bool(heads["simulated"].all())
+    estimated = any(line.estimated for line in group.lines)
+    return Statement(
+        id=f"urn:ckptcost:fleet:{plain_id(group.name)}",
+        kind="mixed" if estimated else "measured",
+        how=f"recordings of {count(float(group.nodes))} nodes, merged" + (", simulated or made up" if simulated else ""),
+        simulated=simulated,
+        method_version=METHOD_VERSION,
+        period_start=instant(begin_s),
+        period_end=instant(end_s),
+        length_s=end_s - begin_s,
+        subject=Subject(
+            run_id=plain_id(f"fleet-{group.name}"),
+            name=f"job {group.name}",
+            accelerator_count=None if math.isnan(gpus) else gpus,
+            nodes=float(max(run.nodes for run in runs)),
+            tags=dict(labels),
+            **place_of(words.get("site.id"), words.get("site.grid"),
+                       *([resolved.names["site"], resolved.names.get("grid")] if resolved else [None, None])),
+        ),
+        boundary=_boundary(components, s),
+        totals=_totals(group, names),
+        allocated=None,
+        components=components,
+        functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
+        series=_series(group, days, s, begin_s, end_s),
+        factors=factors,
+        choices={k: v for k, v in words.items() if k.startswith("site.") or k == "cluster.price_includes_electricity"},
+        assumptions=[],
+        measurements=_measurements(heads),
+        uncertainty="low and high: bounds of the meters, added up; of what is estimated 95 %",
+        warnings=_warnings(group, resolved),
+    ).model_copy(update={"assumptions": _assumed(factors)})  # fmt: skip
+
+
+def _assumed(factors: Sequence[Factor]) -> list[Any]:
+    from ckptcost.report.document import Assumption
+
+    return [Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])]
+
+
+def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Component:
+    found: dict[str, Any] = {}
+    for what, (attribute, unit, people) in QUANTITIES.items():
+        some, of = line.known[attribute]
+        lacks = [f"{count(of - some)} of {count(of)} windows of nodes, or runs"] if 0 < some < of else []
+        found[what] = _quantity(getattr(line, attribute), what, unit, people, names, line.estimated, lacks)
+    price = math.nan if s is None else float(s.cluster.usd_per_gpu_s)
+    hours = found["gpu_time_lost"].value
+    if hours and not math.isnan(price) and found["cost"].value is not None:
+        found |= {"price_qty": hours, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
+    of_storage = line.id == "storage_write"
+    return Component(
+        id=line.id,
+        label=line_label(line.id),
+        cause="failure" if line.id in OF_FAILURES else "save",
+        ledger="marginal",
+        boundary=(s.tier.boundary if s is not None else "drive") if of_storage else "node",
+        basis="modelled" if line.estimated else "measured",
+        rests_on="measured",
+        **found,
+    )
+
+
+def _quantity(amount: Amount, what: str, unit: Any, people: Any, names: tuple[str, ...], estimated: bool, lacks: Sequence[str]) -> Quantity:
+    basis: Any = "measured" if what in _METERED and not estimated else "modelled"
+    rests = [name for name in RESTS[what] if name in names]
+    if not amount.known:
+        return Quantity(value=None, unit=unit, basis=basis, factors=rests, excludes=list(lacks))
+    ranged: dict[str, Any] = {}
+    if amount.low < amount.high:
+        ranged = {"low": tidy(people(amount.low)), "high": tidy(people(amount.high)), "interval": "bounds"}
+    return Quantity(value=tidy(people(amount.value)), unit=unit, basis=basis, factors=rests, excludes=list(lacks), **ranged)
+
+
+def _totals(group: Group, names: tuple[str, ...]) -> RunTotals:
+    estimated = any(line.estimated for line in group.lines)
+    sums = {
+        what: _quantity(getattr(group.totals, attribute), what, unit, people, names, estimated, group.totals.lacks[attribute])
+        for what, (attribute, unit, people) in QUANTITIES.items()
+    }
+    return RunTotals(**sums, checkpoints=Quantity(value=float(group.checkpoints), unit="1", basis="measured"))
+
+
+def _series(group: Group, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float) -> Any:
+    """Each line in the days in which it was; of a day everything lies evenly."""
+    edges = edges_of(begin_s, end_s, DAY_S)
+    inside = [(day, max(day.begin_s, begin_s), min(day.begin_s + DAY_S, end_s)) for day in days]
+    inside = [(day, since, until) for day, since, until in inside if since < until]
+    placed = []
+    for line in group.lines:
+        mine = [(day.lines[line.id], since, until) for day, since, until in inside if line.id in day.lines]
+        amounts = {
+            what: [QUANTITIES[what][2](getattr(each, QUANTITIES[what][0]).value) for each, _, _ in mine]
+            for what in ("energy", "gpu_time_lost", "cost", "embodied")
+        }
+        known = {what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs for what, xs in amounts.items()}
+        if any(x for xs in known.values() for x in xs if x == x):
+            placed.append(Placed(line.id, [(since, until) for _, since, until in mine], known))
+    if not placed:
+        return None
+    rows = np.zeros(len(edges) - 1)
+    for day in days:
+        rows[min(max(int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1, 0), len(rows) - 1)] += day.saves
+    grids = (None, None) if s is None else (tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j))
+    factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
+    return series_of(placed, edges, DAY_S, factors, rows)
+
+
+def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
+    return Boundary(
+        included=[each.label for each in components if each.energy.value is not None],
+        excluded=[
+            *(Excluded(component=each.label, reason="not metered") for each in components if each.energy.value is None),
+            Excluded(component="useful training", reason="the statement holds what checkpoints and failures add"),
+            Excluded(component="keeping the bytes", reason="recordings do not tell"),
+        ],
+        pue=None if s is None else float(s.site.pue),
+        pue_included_in_energy=s is not None,
+        counterfactual="the same work with no checkpoints and no failures",
+    )
+
+
+def _measurements(heads: Any) -> list[Measurement]:
+    """All nodes' meters together."""
+    covered = float(heads["covered_s"].sum())
+    spans = float(((heads["until_ns"] - heads["began_ns"]) / 1e9).sum())
+    hosts = int(heads["host"].nunique())
+    found = []
+    for name, column in (("gpus", "gpu_total_j"), ("hosts", "host_total_j")):
+        joules = float(heads[column].sum(min_count=1))
+        found.append(
+            Measurement(
+                id=name, instrument=f"meters of {count(float(hosts))} nodes", scope=name, boundary="node", basis="measured", tick_s=None,
+                coverage=tidy(min(covered / spans, 1.0)) if spans > 0 else None, energy_kwh=tidy(to_kwh(joules)),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _warnings(group: Group, resolved: Resolved | None) -> list[Warned]:
+    found = []
+    if resolved is None:
+        found.append(
+            Warned(
+                code="NO_SITE",
+                message="Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e.",
+            )
+        )
+    if lacks := group.totals.lacks["energy_j"]:
+        found.append(Warned(code="UNKNOWN", message=f"Energy not known, or not of all: {', '.join(line_label(name) for name in lacks)}."))
+    return found

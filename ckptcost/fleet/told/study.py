@@ -1,0 +1,182 @@
+"""A fleet as a study: sentences first, then the tables, and a statement for each job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ckptcost.core.units import HOUR_S, to_hours, to_kwh
+from ckptcost.fleet.figures.figures import Fleet
+from ckptcost.fleet.figures.lines import Line
+from ckptcost.fleet.figures.savings import Savings
+from ckptcost.fleet.figures.tiers import TierSeen
+from ckptcost.fleet.figures.worst import Worst
+from ckptcost.fleet.told import bill_tables, look_tables, savings_tables
+from ckptcost.jobs.gates import Verdict
+from ckptcost.present.amounts import count, duration, number, share, size
+from ckptcost.present.words import line_label
+from ckptcost.report.study import Bills, Study
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.fleet.merge.part import Part
+    from ckptcost.fleet.told.answer import Asked
+    from ckptcost.report.statement import Statement
+
+MOST_NAMED = 3
+"""in a sentence; the tables have all"""
+OF_NEARLY_ALL = 0.99
+
+
+class Findings(NamedTuple):
+    """All that was found in a store."""
+
+    fleet: Fleet
+    """by what was asked for"""
+    part: Part
+    savings: Savings
+    tiers: Sequence[TierSeen]
+    worst: Worst
+    strange: Sequence[str]
+    """files that no fleet puts there"""
+
+
+def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Study:
+    placed, fleet = asked.resolved is not None, found.fleet
+    simulated = bool(len(found.part.heads)) and bool(found.part.heads["simulated"].all())
+    tables = [
+        bill_tables.groups(fleet, placed), bill_tables.lines(fleet.whole, placed), *savings_tables.tables(found.savings, placed),
+        *bill_tables.failures(fleet), *look_tables.worst(found.worst), look_tables.tiers(found.tiers), bill_tables.days(fleet, placed),
+        look_tables.missing(fleet), look_tables.aside(found.part, found.strange), look_tables.clocks(found.part),
+    ]  # fmt: skip
+    return Study(
+        kind="fleet",
+        title=f"A fleet of {count(float(fleet.whole.nodes))} nodes, {_span(fleet)}" + (", made up or simulated" if simulated else ""),
+        about=_about(asked, fleet),
+        question={
+            "by": asked.by, "since": asked.since or None, "until": asked.until or None, "jobs": list(asked.jobs),
+            "site": None if asked.resolved is None else asked.resolved.names.get("site"),
+        },
+        tables=tables,
+        findings=[text for text in _findings(found, placed) if text],
+        warnings=_warnings(found, placed),
+        gates=list(verdicts),
+        resolved=[] if asked.resolved is None else [asked.resolved],
+        simulated=simulated,
+        bills=Bills(lambda catalog: _bills(asked, found, catalog)),
+    )  # fmt: skip
+
+
+def _bills(asked: Asked, found: Findings, catalog: Catalog) -> list[Statement]:
+    from ckptcost.fleet.told.statements import statements_of
+
+    return statements_of(found.part, found.fleet, asked.resolved, asked.priced, catalog)
+
+
+def _span(fleet: Fleet) -> str:
+    days = [group.name for group in fleet.trend]
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
+
+
+def _about(asked: Asked, fleet: Fleet) -> list[str]:
+    whole = fleet.whole
+    only = f" Only {', '.join(asked.jobs)}." if asked.jobs else ""
+    return [
+        f"{_many(whole.jobs, 'job')}, {_many(whole.runs, 'run')}, {_many(whole.checkpoints, 'checkpoint')} of {size(whole.bytes)} in all, "
+        f"{_many(whole.loads, 'load')}.{only}",
+        "Energies are the machines' own: no PUE." if asked.resolved is None else f"At {asked.resolved.names.get('site', 'a site')}.",
+    ]
+
+
+def _many(number_: int, what: str) -> str:
+    return f"{count(float(number_))} {what}{'' if number_ == 1 else 's'}"
+
+
+def _findings(found: Findings, placed: bool) -> list[str]:
+    whole, totals = found.fleet.whole, found.fleet.whole.totals
+    price = f", ${number(totals.cost_usd.value)}" if placed and totals.cost_usd.known else ""
+    carbon = f", {number(totals.location_kgco2e.value)} kgCO2e" if placed and totals.location_kgco2e.known else ""
+    said = []
+    if totals.gpu_s.known:
+        energy = f", {number(to_kwh(totals.energy_j.value))} kWh" if totals.energy_j.known else ""
+        said.append(f"Checkpoints and failures took {number(to_hours(totals.gpu_s.value))} GPU-hours{energy}{price}{carbon}.")
+    said += [_goodput(found), _waiting(found), savings_tables.sentence(found.savings), _missing(found.fleet)]
+    if whole.failed_saves:
+        said.append(f"{_many(whole.failed_saves, 'save')} began and was never completed." if whole.failed_saves == 1 else
+                    f"{_many(whole.failed_saves, 'save')} began and were never completed.")  # fmt: skip
+    return said
+
+
+def _goodput(found: Findings) -> str:
+    whole, mtbf = found.fleet.whole, found.fleet.failures.node_mtbf_s
+    kept = f"Goodput {share(whole.goodput)}. " if whole.goodput == whole.goodput else ""
+    if not whole.failures:
+        least = f": a node lasts {duration(mtbf.low)} or longer (95 %)" if mtbf.low else ""
+        return f"{kept}No run failed{least}."
+    spread = "" if mtbf.low is None or mtbf.high is None else f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
+    shape = found.fleet.failures.shape
+    even = ""
+    if shape.known and shape.low is not None and shape.high is not None:
+        even = (
+            " More often soon after a start than later." if shape.high < 1 else
+            " More often the longer a run lasts." if shape.low > 1 else ""
+        )  # fmt: skip
+    return f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in the mean{spread}.{even}"
+
+
+def _waiting(found: Findings) -> str:
+    hosts = [host for host in found.worst.hosts if host.share == host.share]
+    line = next((line for line in found.fleet.whole.lines if line.id == "waiting"), None)
+    if line is None or not line.gpu_s.known or line.gpu_s.value <= 0 or not hosts:
+        return ""
+    named = ", ".join(f"{host.host} ({share(host.share)})" for host in hosts[:MOST_NAMED])
+    return f"{number(to_hours(line.gpu_s.value))} GPU-hours of that are nodes that were done and waited, most for {named}."
+
+
+def _missing(fleet: Fleet) -> str:
+    names = sorted({node.host for run in fleet.lacking for node in run.missing})
+    unnamed = sum(run.unnamed for run in fleet.lacking)
+    line = next((line for line in fleet.whole.lines if line.id == "missing_nodes"), None)
+    if not names and not unnamed:
+        return ""
+    told = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" if unnamed else "")))
+    share_of = ""
+    if line is not None and line.gpu_s.known:
+        share_of = f": estimated at {number(to_hours(line.gpu_s.value))} GPU-hours"
+        if line.energy_j.known:
+            energy = line.energy_j
+            high = "more" if energy.high == float("inf") else number(to_kwh(energy.high))
+            share_of += f" and {number(to_kwh(energy.value))} kWh ({number(to_kwh(energy.low))} to {high})"
+    return f"Missing: {whom}{share_of}, on a line of its own."
+
+
+def _lacks(line: Line) -> str:
+    """A line whose joules are unknown, or of much of it. Of saves that failed nobody knows them; those few are in the table."""
+    some, of = line.known["energy_j"]
+    if not of or some >= OF_NEARLY_ALL * of:
+        return ""
+    return line_label(line.id) if not some else f"{share(1.0 - some / of)} of {line_label(line.id)}"
+
+
+def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
+    said = []
+    if not placed:
+        said.append(("NO_SITE", "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e."))
+    files = found.part.files
+    codes = Counter(str(code) for code in files["code"] if code) if len(files) else Counter[str]()
+    codes.update({"STRAY": len(found.strange)} if found.strange else {})
+    for code, many in sorted(codes.items()):
+        said.append((code, f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}."))
+    silent = sum(len(run.silent) for run in found.fleet.lacking)
+    if silent:
+        said.append(("SILENT", f"{_many(silent, 'node')} recorded and lacks saves that others have: counted as waiting, by estimate."))
+    lacks = [_lacks(line) for line in found.fleet.whole.lines]
+    if any(lacks):
+        said.append(("UNKNOWN", f"Energy not known of {', '.join(filter(None, lacks))}."))
+    unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
+    worst_s = max((float(each) for each in unsure if each == each), default=0.0)
+    if worst_s > 0.1:
+        said.append(("CLOCKS", f"Clocks are known to {duration(worst_s)} at worst; table clocks."))
+    return said
