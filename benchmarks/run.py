@@ -10,6 +10,7 @@ from pathlib import Path
 
 import cold_start
 import exports
+import fleet
 import million
 import one_bill
 import sampler
@@ -27,7 +28,7 @@ BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of resu
 SECTIONS = {
     "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
     "What measuring costs": sampler, "Joules of a window": window_energy, "Writing and reading checkpoints": saver_fio,
-    "What `ckptcost run` costs a job": wrapping, "The screen": screen, "Exports": exports,
+    "What `ckptcost run` costs a job": wrapping, "The screen": screen, "Exports": exports, "Fleet": fleet,
 }  # fmt: skip
 QUICK_ROUNDS = 4
 

@@ -24,6 +24,7 @@ __all__ = [
     "model",
     "optimize",
     "record",
+    "roll_up",
     "sensitivity",
     "simulate",
     "solve",

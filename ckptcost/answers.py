@@ -250,7 +250,7 @@ def statement_document(
                 )
             told = reading.statements_of(source, said.case)
         else:
-            told = _of_run(source, said.host, within, catalog, _standing(catalog, scenario, settings, site) if asked else None,
+            told = _of_run(source, said.host, within, catalog, standing(catalog, scenario, settings, site) if asked else None,
                            bool(scenario) or any(each.startswith("cluster.") for each in settings), reading.width_of(factors))  # fmt: skip
         found += reading.placed(told, said, factors)
     return reading.gathered(found, command, factors.inputs)
@@ -276,7 +276,7 @@ def run_named(name: str, within: str | None = None) -> Found:
     return store.found(name, None if within is None else Path(within))
 
 
-def _standing(catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str) -> Resolved:
+def standing(catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str) -> Resolved:
     """A scenario for its site and prices."""
     layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
     said = [*([f"site.id={site}"] if site else []), *settings]

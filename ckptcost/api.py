@@ -254,3 +254,23 @@ def load_report(path: str) -> Report:
     from ckptcost.report.check import read
 
     return read(path)
+
+
+def roll_up(
+    store: str | os.PathLike[str], by: str = "job", *, since: str = "", until: str = "", jobs: str | Sequence[str] = (),
+    scheduler: str = "pandas", site: str = "", scenario: str | os.PathLike[str] | None = None, changes: Changes = (),
+    require: str | Sequence[str] = (), top: int = 10, catalog: Catalog | None = None,
+) -> StudyDocument:  # fmt: skip
+    """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ..."""
+    from ckptcost import answers
+    from ckptcost.fleet.told.answer import Asked, answer_of
+
+    catalog, settings = catalog or Catalog(), _settings(changes)
+    resolved, files = None, []
+    if site or scenario is not None or settings:
+        named = None if scenario is None else str(scenario)
+        resolved = answers.standing(catalog, named, settings, site)
+        files = files_of(layers_for(catalog, named, None, []))
+    priced = scenario is not None or any(each.startswith("cluster.") for each in settings)
+    asked = Asked(str(store), by, since, until, tuple(_many(jobs)), scheduler, top, resolved, priced)
+    return _built(answer_of(asked, _gates(require)), catalog, files)

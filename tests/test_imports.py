@@ -79,7 +79,8 @@ def test_what_is_served_calls_nobody():
 def test_nothing_reaches_for_the_network(path):
     nodes = list(ast.walk(parsed(path)))
     names = {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    names |= {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+    # urllib.parse writes and reads names with odd letters, and calls nobody
+    names |= {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module != "urllib.parse"}
     assert names & {"socket", "urllib", "http", "requests", "ssl", "ftplib", "smtplib"} == set()
 
 

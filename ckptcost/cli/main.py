@@ -36,6 +36,7 @@ COMMANDS = {
     "export": "the same for other software: 14 formats, each tried with it",
     "diff": "two of them held against each other, for a pull request",
     "serve-metrics": "metrics of a run for Prometheus, while it is recorded",
+    "fleet": "a store of packed runs: jobs, nodes and months rolled up",
     "doctor": "what can be measured here, and what would help with the rest",
     "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
@@ -125,7 +126,7 @@ def _no_bare_dashes(parser: Parser, options: argparse.Namespace) -> None:
     for action in parser._actions:
         value = getattr(options, action.dest, None)
         many = value if isinstance(value, list) and isinstance(action, argparse._AppendAction) else [value]
-        if action.option_strings and any(isinstance(each, list) for each in many):
+        if action.option_strings and not isinstance(action.nargs, int) and any(isinstance(each, list) for each in many):
             parser.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
 
 

@@ -20,6 +20,8 @@ then: ckptcost report last
 The command's output, signals and exit code pass through untouched. Without
 --watch its own writing shows when it saves; `with ckptcost.window(...):`
 in the script says it exactly (docs/howto/hooks.md).
+One for each task of a launcher (srun, mpirun): they write one run, in which
+one of each node reads the meters (docs/howto/fleet-setup.md).
 exit code: the command's; 126 or 127 where it cannot be run; before that 2, 4
 or 5 as elsewhere
 """
@@ -57,7 +59,8 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     from ckptcost.cli import meter_flags, watch_flags
     from ckptcost.errors import InputError, OutputError
     from ckptcost.jobs.command import end_alike
-    from ckptcost.jobs.wrap import wrap
+    from ckptcost.jobs.wrap import wait_for_tasks, wrap
+    from ckptcost.runs.election import task_of
     from ckptcost.watch.output import Tokens
 
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -70,14 +73,18 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     look = watch_flags.look_of(options)
     tokens = Tokens([_token(text) for text in options.token]) if options.token else None
     folder = None if options.record is None else Path(options.record)
-    talks = not options.quiet and sys.stderr is not None and sys.stderr.isatty()
+    task = task_of()
+    speaks = task is None or task.rank == 0  # one report for all of a job's tasks
+    talks = speaks and not options.quiet and sys.stderr is not None and sys.stderr.isatty()
     taken = wrap(
         words, options.meters, meter_flags.wanted_of(options), look, folder, tokens=tokens,
         said=watch_flags.say_save if talks else None, waiting=watch_flags.say_waiting if talks else None, mask=mask,
     )  # fmt: skip
     let_go(mask)
     if not options.quiet:
-        _tell(taken, options, talks)
+        if task is not None and speaks and (talks or options.output):
+            wait_for_tasks(taken)
+        _tell(taken, options, talks, speaks)
     assert taken.ended is not None
     return end_alike(taken.ended)
 
@@ -94,7 +101,7 @@ def _token(text: str) -> tuple[str, str]:
     return name, pattern
 
 
-def _tell(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
+def _tell(taken: Taken, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
     """The report where it was asked for, and a summary on a terminal. The job is over: nothing here may change its exit code."""
     from ckptcost.cli import watch_flags
     from ckptcost.errors import CkptcostError
@@ -102,6 +109,7 @@ def _tell(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
     for trouble in dict.fromkeys(taken.troubles):
         print(f"ckptcost: {trouble}", file=sys.stderr)
     try:
-        watch_flags.report(taken, options, talks)
+        if speaks:
+            watch_flags.report(taken, options, talks)
     except (CkptcostError, OSError) as error:
         print(f"ckptcost: {error}", file=sys.stderr)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK")
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
 # ^ as in runs.election, which loads numpy: too much for a process that only sends lines; a test holds the two together
 _OFF = {"off", "0", "no", "false", "none"}
 _CHOOSING_S = 10.0

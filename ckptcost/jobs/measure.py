@@ -13,6 +13,7 @@ from ckptcost.meters.found import Wanted
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
 from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.run import Run
 
 
 def measure(
@@ -54,13 +55,20 @@ def reviewed(path: str | Path, for_s: float | None = None, host: str = "", run_i
     run = reader.load(path, run_id)
     if host:
         run.node(host)
-    if not run.nodes or not len(ticked := (node := run.node(host) if host else run.nodes[0]).ticked_s()):
-        raise MeterUnavailable(f"{Path(path).name}: holds no readings")
+    return reviewed_run(run, for_s, host or (run.hosts[0] if run.hosts else ""), Path(path).name)
+
+
+def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str = "") -> Measured:
+    """The same of one that is loaded already; `name` of what it was loaded from."""
+    if not run.nodes or not len(ticked := (node := run.node(host)).ticked_s()):
+        raise MeterUnavailable(f"{name}: holds no readings")
     first, last = float(ticked[0][0]), float(ticked[-1][1])
     margin_s = min(MARGIN_S, (last - first) / 4)
     asked = [mark.t_s for mark in run.marks if mark.by == ASKED]
     begin_s = min(asked, default=first + margin_s)
     end_s = max(asked) if len(asked) > 1 else last - margin_s
+    if not begin_s < end_s:  # killed as soon as it was begun
+        raise MeterUnavailable(f"{name}: holds no readings of what was asked for")
     idle, why = (None, "") if run.simulated else _baseline(node.host)
     return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(
         kept=run.id, idle_why=why

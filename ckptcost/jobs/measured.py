@@ -18,6 +18,7 @@ from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.training import Steps, dips_of, steps_seen
 from ckptcost.meters.base import Absence
+from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
 from ckptcost.runs.run import Run, RunEvent
@@ -120,8 +121,9 @@ class Measured(NamedTuple):
 
     @property
     def events(self) -> list[RunEvent]:
-        """What happened to this node's meters."""
-        return [event for event in self.run.events if event.name != "cost" and event.host == self.energies.node.host]
+        """What happened to this node's meters; what is said of the job is none of it."""
+        mine = (event for event in self.run.events if event.host == self.energies.node.host)
+        return [event for event in mine if event.name != "cost" and event.domain != job_facts.DOMAIN]
 
     @property
     def own_share(self) -> float:

@@ -16,12 +16,15 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.progress import Progress, Save
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
 from ckptcost.meters.base import Absence
+from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import RealClock, S
-from ckptcost.runs.election import job_run_id
+from ckptcost.runs.election import Task, job_run_id
 from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink, Sink
+from ckptcost.runs.station import Station
 from ckptcost.watch.bursts import Burster, Bursts
+from ckptcost.watch.filesystems import kind_of
 from ckptcost.watch.groups import Rules
 from ckptcost.watch.settle import Settling
 from ckptcost.watch.watcher import Settings, Watcher
@@ -57,22 +60,29 @@ class Observer:
     """`start`, then `follow` a process; `close` ends it whatever happened, and leaves a complete run."""
 
     def __init__(
-        self, tools: Instruments, look: Look, directory: Path | None = None, *, said: Callable[[Save], None] | None = None,
-        environ: Mapping[str, str] = os.environ, tee: Callable[[Sink], Sink] | None = None,
+        self, tools: Instruments | Callable[[], Instruments], look: Look, directory: Path | None = None, *,
+        said: Callable[[Save], None] | None = None, environ: Mapping[str, str] = os.environ, tee: Callable[[Sink], Sink] | None = None,
+        task: Task | None = None,
     ) -> None:  # fmt: skip
-        """`tee`: somebody who wants to be told every line besides the files, such as a screen."""
-        run_id = job_run_id(environ) or new_run_id()
-        self.folder, self._look = folder_for(directory, run_id), look
-        self._clock = RealClock()
-        files = FileSink(self.folder)
-        self.recorder = Recorder(tools.meters, files if tee is None else tee(files), tools.clock, run_id=run_id)
-        self.progress = Progress(self.recorder.mark, said)
+        """`tee`: somebody who wants to be told every line besides the files, such as a screen. `task`: one of several that record one
+        run into one folder; `tools` is then called by the one of them that reads the node's meters."""
+        self.run_id = job_run_id(environ) or new_run_id() if task is None else task.run
+        self.folder, self._look = folder_for(directory, self.run_id, "" if task is None else task.name), look
+        self._clock, self._task = RealClock(), task
+        self._records: Recorder | Station
+        if callable(tools):
+            assert task is not None
+            self._records = Station(self.folder, self.run_id, lambda: tools().meters, rank=task.rank, local=task.local or 0)
+        else:
+            files = FileSink(self.folder)
+            self._records = Recorder(tools.meters, files if tee is None else tee(files), tools.clock, run_id=self.run_id)
+        self.progress = Progress(self._records.mark, said)
         self._settling = Settling(self.tell)
         self._listener: Listener | None = None
         self._finders: list[Watcher | Burster] = []
         self._evidence: Evidence | None = None
         self.problems: list[str] = []
-        self._begun_ns = 0
+        self._begun_ns, self._environ = 0, environ
 
     def tell(
         self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
@@ -88,7 +98,7 @@ class Observer:
             self._evidence.forget(window)
 
     def _expect(self, within_s: float) -> None:
-        self.recorder.expect(within_s)
+        self._records.expect(within_s)
         self._sign()
 
     def _sign(self) -> None:
@@ -109,10 +119,10 @@ class Observer:
 
     def start(self, listen: bool = True) -> dict[str, str]:
         """The recorder and the folders' watchers run; what a job's environment needs for its hooks to speak to us."""
-        self.recorder.start()
+        self._records.start()
         rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
         settings = Settings(rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),))
-        for directory in self._look.watch:
+        for directory in filter(self._watches, self._look.watch):
             watcher = Watcher(
                 directory,
                 self.tell,
@@ -133,15 +143,38 @@ class Observer:
             self.problems.append(f"hooks cannot speak to this recorder: {error}")
             return {}
 
+    def _watches(self, directory: Path) -> bool:
+        """A folder has one watcher, or its files would count once for each task: of all nodes where others write there too."""
+        if self._task is None:
+            return True
+        if kind_of(directory).blind:
+            return self._task.rank == 0
+        return self.reads if self._task.local is None else self._task.local == 0
+
+    @property
+    def recorder(self) -> Recorder:
+        """For those who show what is read now, which none of several tasks does."""
+        assert not isinstance(self._records, Station)
+        return self._records
+
+    @property
+    def reads(self) -> bool:
+        """The meters, now: not one of those that stand by."""
+        return not isinstance(self._records, Station) or self._records.elected
+
     def begin(self, **detail: Any) -> None:
         """What was asked for begins now; readings from before are its margin."""
         self._begun_ns = self._clock.now_ns()
-        self.recorder.mark(EDGE, by=ASKED, t_ns=self._begun_ns)
+        self._records.mark(EDGE, by=ASKED, t_ns=self._begun_ns)
         if detail:
-            self.recorder.mark(EDGE, by="wrap", t_ns=self._begun_ns, **detail)
+            self._records.mark(EDGE, by="wrap", t_ns=self._begun_ns, **detail)
+        if not isinstance(self._records, Station):  # which says it where it has the meters
+            job_facts.told(self._records, self._environ)
 
     def follow(self, pid: int) -> None:
         """Without a folder to watch, the process's own writing shows when it saves."""
+        if self._look.watch and not self._finders:
+            return  # another task watches
         self._evidence = Evidence(pid, self.tell)
         self._evidence.rest()
         if not self._look.watch:
@@ -160,7 +193,7 @@ class Observer:
 
     def over(self, at_ns: int, wait: Callable[[float], bool], waiting: Callable[[int], None] | None = None, **detail: Any) -> None:
         """The job has ended: files' last words, then what the page cache still owes, unless `wait(seconds)` says to leave it."""
-        self.recorder.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
+        self._records.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
         for finder in self._finders:
             finder.stop()
         until_ns = self._clock.now_ns() + round(self._look.settle_s * S)
@@ -172,9 +205,10 @@ class Observer:
         if self._evidence is not None:
             self._evidence.late(last=True)
         self._settling.stop(0.0)
-        self.recorder.mark(EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns)
-        self.recorder.expect(MARGIN_S)
-        wait(MARGIN_S)
+        self._records.mark(EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns)
+        if self.reads:
+            self._records.expect(MARGIN_S)
+            wait(MARGIN_S)
 
     @property
     def pending(self) -> int:
@@ -192,7 +226,7 @@ class Observer:
             self._evidence.close()
         if self._listener is not None:
             self._listener.close()
-        self.recorder.stop()
+        self._records.stop()
 
     def troubles(self) -> Iterator[str]:
         """What went wrong with looking and recording, in words."""
@@ -200,5 +234,12 @@ class Observer:
         for finder in self._finders:
             if isinstance(finder, Watcher) and finder.problem:
                 yield finder.problem
-        if problem := self.recorder.stats.problem:
+        recorder = self._records
+        if isinstance(recorder, Station):
+            if recorder.problem:
+                yield recorder.problem
+            if recorder.recorder is None:
+                return
+            recorder = recorder.recorder
+        if problem := recorder.stats.problem:
             yield problem

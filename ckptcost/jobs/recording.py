@@ -13,10 +13,13 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.meters.base import Meter
 from ckptcost.runs import store
 from ckptcost.runs.clocks import RealClock, S, VirtualClock
+from ckptcost.runs.header import header_from
+from ckptcost.runs.lines import BadLine, decode
 from ckptcost.runs.pace import Pace
 from ckptcost.runs.recorder import Recorder, Stats
 from ckptcost.runs.run import Run
 from ckptcost.runs.sinks import FileSink, MemorySink, Sink
+from ckptcost.runs.writer import first_line
 
 MARGIN_S = 0.5
 """recorded before and after what is asked for"""
@@ -65,17 +68,28 @@ def record(
     return Recorded(run, (begin_ns - origin_ns) / S, (end_ns - origin_ns) / S, recorder.stats)
 
 
-def folder_for(directory: Path | None, run_id: str = "") -> Path:
-    """Where a run goes: the folder that is named, if it holds none yet, or a new one among the user's runs."""
+def folder_for(directory: Path | None, run_id: str = "", job: str = "") -> Path:
+    """Where a run goes: the folder that is named, if it holds none yet, or a new one among the user's runs.
+
+    `job`: a name that tells that others record the same run into the same folder, which may be there already.
+    """
     if directory is None:
-        return store.new_folder(run=run_id)
+        return store.shared_folder(job, run_id) if job else store.new_folder(run=run_id)
     try:
-        taken = directory.is_dir() and any(directory.glob("*.jsonl"))
+        taken = directory.is_dir() and any(not (job and _is_of(file, run_id)) for file in directory.glob("*.jsonl"))
     except OSError as error:
         raise OutputError(f"{directory}: cannot be used ({error.strerror or error})") from None
     if taken:
         raise OutputError(f"{directory} holds a run already; name another folder")
     return directory
+
+
+def _is_of(file: Path, run_id: str) -> bool:
+    """By its first line; one without is being begun just now by another task."""
+    try:
+        return header_from(decode(first_line(file)), str(file)).run == run_id
+    except (BadLine, FileNotFoundError):
+        return True
 
 
 def _is_slow(meter: Meter) -> bool:

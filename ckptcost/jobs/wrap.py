@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.progress import Save
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import written_of
+from ckptcost.runs.edges import ending
+from ckptcost.runs.election import task_of
 from ckptcost.watch.output import Relay, Tokens
 
 
@@ -58,14 +61,18 @@ def wrap(
     said: Callable[[Save], None] | None = None, waiting: Callable[[int], None] | None = None, environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
 ) -> Taken:  # fmt: skip
-    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as `Command` has it."""
+    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as `Command` has it.
+
+    Of a job's tasks that a launcher started, each with a recorder, one of each node reads the meters; together they write one run.
+    """
     command = Command(argv, mask)
     command.check(environ.get("PATH"))
     command.hold()
     observer: Observer | None = None
     try:
-        tools = tools_of(meters, beside(wanted, look))
-        observer = Observer(tools, look, directory, said=said, environ=environ)
+        task = task_of(environ)
+        tools = partial(tools_of, meters, beside(wanted, look))
+        observer = Observer(tools() if task is None else tools, look, directory, said=said, environ=environ, task=task)
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
         observer.begin(command=spoken(argv))
@@ -78,12 +85,47 @@ def wrap(
             relay.finish()
             observer.problems += [relay.problem] if relay.problem else []
         observer.over(ended.at_ns, command.stopped_by_user, waiting, exit_status=ended.status, written_bytes=written_of(ended.usage))
+        if task is not None and observer.reads and not wanted.every_gpu:
+            observer.problems += others_gpus(environ)
         observer.close()
-        return Taken(observer.folder, observer.recorder.header.run, ended, observer.progress.saves, tuple(observer.troubles()))
+        return Taken(observer.folder, observer.run_id, ended, observer.progress.saves, tuple(observer.troubles()))
     finally:
         if observer is not None:
             observer.close()
         command.release()
+
+
+def others_gpus(environ: Mapping[str, str]) -> list[str]:
+    """Where a launcher gives each task its own GPUs, the one that reads for all sees no others.
+
+    >>> others_gpus({"CUDA_VISIBLE_DEVICES": "2", "SLURM_GPUS_ON_NODE": "4"})[0][:52]
+    'only 1 of the 4 GPUs that the job has on this node i'
+    >>> others_gpus({"CUDA_VISIBLE_DEVICES": "0,1,2,3", "SLURM_GPUS_ON_NODE": "4"})
+    []
+    """
+    seen, there = environ.get("CUDA_VISIBLE_DEVICES", ""), environ.get("SLURM_GPUS_ON_NODE", "")
+    count = len(seen.split(","))
+    if not seen or not there.isdigit() or count >= int(there):
+        return []
+    which = f"only {count} of the {there} GPUs that the job has on this node {'is' if count == 1 else 'are'} read"
+    return [f"{which}: give --gpus all where the job has the node alone, or --gpu-bind=none to srun"]
+
+
+def wait_for_tasks(taken: Taken, most_s: float = 5.0) -> bool:
+    """Until all tasks that record into this folder have ended their files; one that was killed never does."""
+    until_s = time.monotonic() + most_s
+    while True:
+        lasts = {file.name.rsplit(".", 2)[0]: file for file in sorted(taken.folder.glob("*.jsonl"), key=_in_order)}
+        if all(ending(file).ended for file in lasts.values()):
+            return True
+        if time.monotonic() >= until_s:
+            return False
+        time.sleep(0.1)
+
+
+def _in_order(file: Path) -> tuple[int, str]:
+    """Parts of one recorder: .1000 after .999."""
+    return len(file.name), file.name
 
 
 def _listening(tokens: Tokens, observer: Observer) -> Relay:
@@ -145,7 +187,7 @@ def attach(
             observer.close()
         if process is not None:
             os.close(process)
-    return Taken(observer.folder, observer.recorder.header.run, None, observer.progress.saves, tuple(observer.troubles()), why)
+    return Taken(observer.folder, observer.run_id, None, observer.progress.saves, tuple(observer.troubles()), why)
 
 
 def open_process(pid: int) -> int:

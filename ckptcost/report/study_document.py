@@ -1,4 +1,4 @@
-"""The document of a study, schema ckptcost.study 1.3: tables by name, a unit for every column, null = unknown.
+"""The document of a study, schema ckptcost.study 1.4: tables by name, a unit for every column, null = unknown.
 
 Written strictly: unknown keys and non-finite numbers are refused.
 """
@@ -20,7 +20,7 @@ from ckptcost.report.statement import Statement
 from ckptcost.report.study import UNITS, Study, Table
 from ckptcost.version import __version__
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.3"
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.study", "1.4"
 Unit = Literal[
     "",
     "1",
@@ -55,6 +55,7 @@ Kind = Literal[
     "calibration",
     "gap",
     "runs",
+    "fleet",
 ]
 
 

@@ -75,15 +75,18 @@ def wrapped(first: Path, last: Path) -> tuple[str, int | None]:
     try:
         with first.open("rb") as stream:
             command, exit_code = spoken(_notes(stream.read(ENDS_BYTES)))
-        if not command or exit_code is not None:
-            return command, exit_code
-        for most in (ENDS_BYTES, NOTE_BYTES):
-            exit_code = spoken(_notes(tail(last, most)))[1]
-            if exit_code is not None:
-                break
+        return command, exit_of(last) if command and exit_code is None else exit_code
     except OSError:
         return "", None
-    return command, exit_code
+
+
+def exit_of(last: Path) -> int | None:
+    """The exit code of the command, by the last part of whoever wrapped it. Raises OSError."""
+    for most in (ENDS_BYTES, NOTE_BYTES):
+        exit_code = spoken(_notes(tail(last, most)))[1]
+        if exit_code is not None:
+            return exit_code
+    return None
 
 
 def _notes(block: bytes) -> Iterator[Fields]:
@@ -99,7 +102,7 @@ def _notes(block: bytes) -> Iterator[Fields]:
 
 
 def spoken(lines: Iterator[Fields] | Sequence[Fields]) -> tuple[str, int | None]:
-    """Command and exit code, as far as marks say."""
+    """Command and exit code, as far as marks say; of a job's tasks the first exit code that is not 0."""
     command, exit_code = "", None
     for fields in lines:
         detail = fields.get("detail")
@@ -107,5 +110,5 @@ def spoken(lines: Iterator[Fields] | Sequence[Fields]) -> tuple[str, int | None]
             command = command or str(detail.get("command") or "")
             for key in ("exit_status", "exit_code"):
                 if isinstance(detail.get(key), int):
-                    exit_code = detail[key]
+                    exit_code = exit_code or detail[key]
     return command, exit_code

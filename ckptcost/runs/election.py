@@ -15,12 +15,16 @@ import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from ckptcost.errors import OutputError
 from ckptcost.runs.header import host_name
 
-_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK")
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+"""Slurm's last: a batch script has them too, all 0, and what its mpirun starts inherits them"""
+_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+"""beside each of those: how many tasks there are"""
 _LEFT_S = 5.0
 """after an orderly end others wait so long: at the end of a job all ranks stop within seconds, and none should begin anew"""
 _held: dict[str, int] = {}
@@ -53,13 +57,46 @@ def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
     if given := environ.get("CKPTCOST_RUN_ID", ""):
         return given
     for names in (
+        ("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),  # a random number of each mpirun, and the same on all its nodes
         ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
         ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
+        ("PMIX_NAMESPACE",),
     ):
         if environ.get(names[0], "none") != "none":
             said = "\0".join(f"{name}={environ.get(name, '')}" for name in names)
             return hashlib.sha256(said.encode()).hexdigest()[:32]
     return ""
+
+
+class Task(NamedTuple):
+    """One of the processes that a launcher started for a job, in which each may have a recorder around it."""
+
+    run: str
+    name: str
+    """of the job, for people"""
+    rank: int
+    local: int | None
+    """the rank within the node; None where the launcher does not say it"""
+
+
+def task_of(environ: Mapping[str, str] = os.environ) -> Task | None:
+    """None: alone, or one of several of which nobody says whose they are; then each is for itself.
+
+    >>> task_of({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "4"})[1:]
+    ('slurm-17', 3, 1)
+    >>> task_of({"SLURM_JOB_ID": "17", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"})  # the batch script itself
+    """
+    run = job_run_id(environ)
+    for rank_name, size_name in zip(_RANKS, _SIZES, strict=True):
+        rank, size = _first_number((rank_name,), environ), _first_number((size_name,), environ)
+        if rank is None or size is None:
+            continue
+        if not run or size < 2:
+            return None  # of the innermost launcher: what one further out says is about its own tasks
+        slurm = environ.get("SLURM_JOB_ID", "")
+        name = environ.get("CKPTCOST_JOB", "") or (f"slurm-{slurm}" if slurm else "job")
+        return Task(run, name, rank, _first_number(_LOCAL_RANKS, environ))
+    return None
 
 
 def lock_directory(environ: Mapping[str, str] = os.environ, tmp: Path = Path("/tmp")) -> Path:
@@ -102,8 +139,9 @@ class Seat:
         """By this process: a forked child does not hold it."""
         return self._fd >= 0 and self._pid == os.getpid()
 
-    def take(self) -> bool:
-        """Tries, without waiting. About 30 us."""
+    def take(self, anew: bool = False) -> bool:
+        """Tries, without waiting. About 30 us. `anew`: by who just began, such as the next command of the same job: whoever left a
+        moment ago is no sign that all are ending."""
         if self.held:
             return True
         name = str(self.path)
@@ -114,7 +152,7 @@ class Seat:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             there = os.stat(name)
             mine = os.fstat(fd)
-            if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino) or _left_s(fd) < _LEFT_S:
+            if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino) or (_left_s(fd) < _LEFT_S and not anew):
                 os.close(fd)  # somebody cleared the directory; or left a moment ago
                 return False
         except OSError as error:

@@ -26,6 +26,8 @@ from ckptcost.runs.thinning import Thinner
 MINUTE_NS = 60 * S
 _MOST_MARKS = 100_000
 """that wait for the recorder's thread; more than that is no checkpointing"""
+_NOTES_EACH = 60
+"""minutes until a note is said again"""
 _MOST_DEFECTS = 10
 """in a row, then the recording ends and says so"""
 
@@ -75,6 +77,7 @@ class Recorder:
         )  # fmt: skip
         self._renewals = tuple(Renewals(len(meter.channels)) for meter in self._meters)
         self._marks: deque[dict[str, Any]] = deque(maxlen=_MOST_MARKS)
+        self._notes: list[dict[str, Any]] = []
         self._wake = Wake()
         self._expected: int | None = None
         self._latest: list[tuple[int, Values]] = [(0, asked.nothing) for asked in self._asked]
@@ -84,7 +87,7 @@ class Recorder:
         self._stopping = self._finished = self._begun = False
         self._ticks = self._late = self._latest_ns = self._missed = 0
         self._last_ns = self._next_ns = self._minute_ns = 0
-        self._quick_since_ns = self._said_periods = 0
+        self._quick_since_ns = self._said_periods = self._minutes = 0
         self._problem = ""
         self._windows: tuple[str, ...] = ()
 
@@ -120,6 +123,13 @@ class Recorder:
         self._marks.append(fields)
         if type(name) is not str or name not in ROUTINE:
             self._wake.ring()
+
+    def note(self, domain: str, text: str = "", **detail: object) -> None:
+        """Something that readers should know of the whole run: no mark, no window, nothing is polled for it. From any thread."""
+        if os.getpid() == self._pid:
+            fields = {"k": "event", "t": self._now_ns(), "name": "note", "domain": domain, "text": text, "detail": detail}
+            self._notes.append(fields)
+            self._marks.append(fields)
 
     def expect(self, within_s: float) -> None:
         """A mark will come within so long: ask often from now on."""
@@ -187,6 +197,9 @@ class Recorder:
     def _take_marks(self) -> None:
         while self._marks:
             fields = self._marks.popleft()
+            if fields["k"] == "event":
+                self._sink.line(fields)
+                continue
             try:
                 fields |= {"t": int(fields["t"]), "name": str(fields["name"]), "window": str(fields["window"])}
             except Exception as error:  # somebody's __str__
@@ -219,6 +232,10 @@ class Recorder:
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
         self._say_periods(t_ns)
         self._sink.line({"k": "event", "t": t_ns, "name": "cost", "domain": "self", "text": "", "detail": self._cost()})
+        self._minutes += 1
+        if self._minutes % _NOTES_EACH == 0:  # of a long run the first parts are removed, and with them what was said first
+            for note in self._notes:
+                self._sink.line(note | {"t": t_ns})
         for window in self._tempo.abandoned(t_ns):
             self._event(t_ns, "note", "recorder", f"window {window!r} has no end; single ticks are not kept for it any more")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ckptcost.errors import CkptcostError
 from ckptcost.meters.base import Meter
+from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import RealClock, Wake, boot_id
 from ckptcost.runs.election import Seat, global_rank, local_rank
 from ckptcost.runs.header import Header, base_name, host_name
@@ -64,7 +65,7 @@ class Station:
         """Raises OutputError where this rank should record and cannot."""
         self._seat = Seat(self.run_id, self._host, self._locks)
         if self._local == 0:
-            self._try()
+            self._try(anew=True)
         self._thread = threading.Thread(target=self._stand_by, name="ckptcost-station", daemon=True)
         self._thread.start()
         return self
@@ -85,15 +86,16 @@ class Station:
         if self.recorder is not None:
             self.recorder.expect(within_s)
 
-    def _try(self) -> None:
+    def _try(self, anew: bool = False) -> None:
         assert self._seat is not None
-        if not self._seat.take():
+        if not self._seat.take(anew):
             return
         recorder: Recorder | None = None
         try:
             sink = FileSink(self._directory, sync_s=self._sync_s)
             recorder = Recorder(self._meters(), sink, pace=self._pace, run_id=self.run_id, host=self._host, rank=self._rank)
             recorder.start()
+            job_facts.told(recorder)
         except BaseException:
             self._seat.leave()
             raise

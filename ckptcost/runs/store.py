@@ -88,6 +88,18 @@ def new_folder(name: str = "", run: str = "", now_ns: int | None = None) -> Path
     raise OutputError(f"{base / stem}: a thousand folders of this name are there already")
 
 
+def shared_folder(name: str, run: str) -> Path:
+    """The folder of a job whose tasks each come here: the same for all of them, made by whoever is first."""
+    base = home()
+    folder = base / f"{base_name(name)}-{base_name(run)[:8]}"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS") from None
+    return folder
+
+
 def folders(within: Path | None = None) -> list[Path]:
     """Folders that hold run files or cannot be looked into, by name; `within` itself where it is one; none where it is not there."""
     base = home() if within is None else within

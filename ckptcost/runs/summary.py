@@ -18,7 +18,7 @@ from ckptcost.core.joining import joined
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S, boot_id
-from ckptcost.runs.edges import Ending, ending, spoken, wrapped
+from ckptcost.runs.edges import Ending, ending, exit_of, spoken, wrapped
 from ckptcost.runs.gaps import missing_parts
 from ckptcost.runs.header import Header
 from ckptcost.runs.lines import BadLine, decode
@@ -127,6 +127,8 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     problems += [str(problem) for problem in missing_parts([(head.file.name, head.header) for head in heads])]
     metered = [head.file for head in heads if head.header.meters]
     command, exit_code = wrapped(metered[0], metered[-1]) if metered else ("", None)
+    if command and len(lasts) > 1 and not exit_code:
+        exit_code = _failed([last.head.file for last in lasts]) or exit_code
     return Summary(
         path=kept.path,
         run=kept.run,
@@ -140,6 +142,15 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
         exit_code=exit_code,
         problems=tuple(problems),
     )
+
+
+def _failed(files: Sequence[Path]) -> int | None:
+    """The first exit code that is not 0: of a job's tasks each has its own."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            if exit_code := exit_of(file):
+                return exit_code
+    return None
 
 
 def _clock(head: Head) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import chosen
 from ckptcost.jobs.recording import ASKED
+from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, periods_from
 from ckptcost.runs.lines import Raw, Second
@@ -264,7 +265,7 @@ class Intake:
             self._asked_s.append(mark.t_s)
 
     def _event(self, event: Happened) -> None:
-        if event.name == "cost":
+        if event.name == "cost" or event.domain == job_facts.DOMAIN:
             return
         self.events.append(event)
         if event.name == "lost":

@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.3.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8"))
 DEMO = ("measure", "--meters", "simulated", "--for", "70 s")
 
 

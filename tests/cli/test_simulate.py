@@ -20,7 +20,7 @@ import pytest
 from ckptcost.catalog.interruptions import SaidKind, read_kinds, read_trace
 from ckptcost.errors import InputError
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.3.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8"))
 SHORT = ("-s", "llama31-405b-16k", "--set", "run.work=2 days", "--runs", "20")
 THREE = (
     "--set",

@@ -18,7 +18,7 @@ from ckptcost.report.study import Column, Study, Table, cell, shown_cells
 from ckptcost.report.study_document import build
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "ckptcost" / "report" / "study-1.3.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((ROOT / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8"))
 NOT_HASHED = {"schema_name", "schema_version", "generated_at", "tool", "reproducibility"}
 LLAMA = ["-s", "llama31-405b-16k"]
 COMMANDS = {
