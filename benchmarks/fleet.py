@@ -1,4 +1,4 @@
-"""A fleet read and merged: 1e5 to 1e7 windows on one machine, and the largest with more workers. Each round in an interpreter of its own."""
+"""A fleet read and merged: 1e5 to 1e7 windows on one machine, the largest with more workers. Each round in an interpreter of its own."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def measure(rounds: int = ROUNDS) -> str:
                          f"{_median(seen, 'mb'):.0f}", "", "", f"{alone_s / _median(seen, 's'):.2f} of one"])  # fmt: skip
     header = ["windows", "where", "s", "MB", "us a window", "to pyarrow.dataset", "limit, speed-up"]
     return table(header, told) + (
-        "\nFrom `ckptcost fleet`'s first look at the store to its finished study, files in the page cache; MB: resident peak of the process "
-        "that asks. pyarrow.dataset reads three columns of the same files and adds one up. The machine has two cores: more workers than that "
-        "only share them.\n"
+        "\nFrom `ckptcost fleet`'s first look at the store to its finished study, files in the page cache; MB: resident peak of the "
+        "process that asks. pyarrow.dataset reads three columns of the same files and adds one up. The machine has two cores: more "
+        "workers than that only share them.\n"
     )
 
 

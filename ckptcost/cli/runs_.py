@@ -123,7 +123,7 @@ def _stored(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError
     from ckptcost.fleet.kept.store import open_store
     from ckptcost.fleet.pack.packed import study_of
-    from ckptcost.fleet.pack.packing import Asked, packed
+    from ckptcost.fleet.pack.packing import Asked, beside, packed
     from ckptcost.runs import store
     from ckptcost.runs.job_facts import labels_of
     from ckptcost.runs.summary import one_of
@@ -147,7 +147,7 @@ def _stored(options: argparse.Namespace) -> int:
         runs, unread = listing.runs, listing.unread
     else:
         found = found_of(options)
-        runs = [one_of(found.path, found.run)]
+        runs = beside(one_of(found.path, found.run), store.kept(found.path.resolve().parent).runs)
     words = spoken(options)
     packing = packed(open_store(options.store, make=True), runs, Asked((options.job or "").strip(), labels))
     for failed in packing.failed:

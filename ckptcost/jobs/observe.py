@@ -18,7 +18,7 @@ from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import RealClock, S
-from ckptcost.runs.election import Task, job_run_id
+from ckptcost.runs.election import RUN_ID, Task
 from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink, Sink
@@ -66,7 +66,8 @@ class Observer:
     ) -> None:  # fmt: skip
         """`tee`: somebody who wants to be told every line besides the files, such as a screen. `task`: one of several that record one
         run into one folder; `tools` is then called by the one of them that reads the node's meters."""
-        self.run_id = job_run_id(environ) or new_run_id() if task is None else task.run
+        # alone it is a run of its own, though its job has others: a script that starts again after a failure has had two
+        self.run_id = environ.get(RUN_ID, "") or new_run_id() if task is None else task.run
         self.folder, self._look = folder_for(directory, self.run_id, "" if task is None else task.name), look
         self._clock, self._task = RealClock(), task
         self._records: Recorder | Station

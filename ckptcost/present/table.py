@@ -24,12 +24,24 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1,
         while over > 0 and left and max(widths[:left]) > LEAST:  # the widest gives first, so that no name is cut for another's sake
             widths[widths.index(max(widths[:left]))] -= 1
             over -= 1
-        cells = [[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+        cells = [
+            list(row)
+            for row in zip(*(_cut(column, width) for column, width in zip(zip(*cells, strict=True), widths, strict=True)), strict=True)
+        ]
     return [_line(row, widths, left, gap) for row in cells]
 
 
-def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else cell[: width - 2] + ".."
+def _cut(column: Sequence[str], width: int) -> list[str]:
+    """Cells that are too long lose their end; their middle, where ends are what tells them apart.
+
+    >>> _cut(["pretraining-01", "short"], 8), _cut(["pretraining-01", "pretraining-02"], 8)
+    (['pretra..', 'short'], ['pre..-01', 'pre..-02'])
+    """
+    ended = [cell if len(cell) <= width else cell[: width - 2] + ".." for cell in column]
+    if len(set(ended)) == len(set(column)) or width < LEAST:
+        return ended
+    first = (width - 2) // 2
+    return [cell if len(cell) <= width else f"{cell[:first]}..{cell[len(cell) - (width - 2 - first) :]}" for cell in column]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 from ckptcost.errors import OutputError
 from ckptcost.runs.header import host_name
 
+RUN_ID = "CKPTCOST_RUN_ID"
+"""what a user gives to all tasks of a run"""
 _LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 """Slurm's last: a batch script has them too, all 0, and what its mpirun starts inherits them"""
@@ -54,7 +56,7 @@ def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
     >>> job_run_id({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0"}) == job_run_id({"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "17"})
     True
     """
-    if given := environ.get("CKPTCOST_RUN_ID", ""):
+    if given := environ.get(RUN_ID, ""):
         return given
     for names in (
         ("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),  # a random number of each mpirun, and the same on all its nodes

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ckptcost.errors import CkptcostError
+from ckptcost.errors import CkptcostError, OutputError
 from ckptcost.meters.base import Meter
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import RealClock, Wake, boot_id
@@ -63,7 +63,10 @@ class Station:
 
     def start(self) -> Station:
         """Raises OutputError where this rank should record and cannot."""
-        self._seat = Seat(self.run_id, self._host, self._locks)
+        try:
+            self._seat = Seat(self.run_id, self._host, self._locks)
+        except OutputError as error:  # no place for the lock: the first of the node records, and nobody takes over from it
+            self.problem = str(error)
         if self._local == 0:
             self._try(anew=True)
         self._thread = threading.Thread(target=self._stand_by, name="ckptcost-station", daemon=True)
@@ -87,8 +90,7 @@ class Station:
             self.recorder.expect(within_s)
 
     def _try(self, anew: bool = False) -> None:
-        assert self._seat is not None
-        if not self._seat.take(anew):
+        if not (self._local == 0 if self._seat is None else self._seat.take(anew)):
             return
         recorder: Recorder | None = None
         try:
@@ -97,7 +99,8 @@ class Station:
             recorder.start()
             job_facts.told(recorder)
         except BaseException:
-            self._seat.leave()
+            if self._seat is not None:
+                self._seat.leave()
             raise
         self.recorder = recorder
 

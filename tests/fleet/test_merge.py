@@ -17,9 +17,9 @@ from pandas.testing import assert_frame_equal
 from ckptcost.fleet.kept.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
 from ckptcost.fleet.kept.node_file import encode
 from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.merge import job_day
-from ckptcost.fleet.merge.job_day import finished, part_of
-from ckptcost.fleet.merge.part import FILES, HEADS, NODES, WINDOWS, Part, joined
+from ckptcost.fleet.merge import frames, job_day
+from ckptcost.fleet.merge.job_day import finished, part_of, pieces_of
+from ckptcost.fleet.merge.part import FILES, HEADS, NODES, WINDOWS, Part
 from ckptcost.fleet.merge.same_save import places_of
 from ckptcost.fleet.merge.sorting_out import date_of, day_of
 
@@ -69,7 +69,7 @@ def stored(tmp_path, days: list[NodeDay], name: str = "store"):
 def merged(store, order=lambda entries: entries) -> Part:
     entries = order(store.listing())
     groups = {(entry.job, entry.day): [each for each in entries if (each.job, each.day) == (entry.job, entry.day)] for entry in entries}
-    return finished(joined(part_of(store, group) for group in groups.values()))
+    return finished(frames.put_together([pieces_of(store, group) for group in groups.values()]))
 
 
 def made_up(seed: int, jitter: bool = True, nodes: int = 5) -> tuple[list[Row], dict[str, int]]:

@@ -129,7 +129,7 @@ def test_every_grouping_is_true(made: Made, by: str) -> None:
 
 
 def test_days_are_true_but_for_saves_at_midnight(made: Made) -> None:
-    """The job's clock is its middle node's, some milliseconds from the true one: a save that begins in these is of the day before or after."""
+    """The job's clock is its middle node's, some milliseconds from the true one: a save that begins in these may be of another day."""
     days, true = {group.name: group for group in made.fleet.trend}, made.truth.by("day")
     assert days.keys() == true.keys()
     assert sum(group.checkpoints for group in days.values()) == made.truth.saves.windows

@@ -19,7 +19,7 @@ from ckptcost.core.phases import windows_of
 from ckptcost.errors import OutputError
 from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.recording import folder_for
-from ckptcost.runs import store
+from ckptcost.runs import station, store
 from ckptcost.runs.election import Task, job_run_id, task_of
 from ckptcost.runs.reader import load
 from ckptcost.runs.summary import summary
@@ -93,12 +93,13 @@ def folders(environ) -> list[Path]:
 
 
 def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(start, environ, tmp_path):
-    report = tmp_path / "cost.json"
-    flags = (*FEW, "-o", str(report), "-f", "json")
+    flags = (*FEW, "-o", "-", "-f", "json")
     tasks = [start(HOOKED, tmp_path, of=of_slurm(rank) | {"CKPTCOST_LABELS": "team=infra"}, flags=flags) for rank in range(TASKS)]
     ended = [task.communicate(timeout=60) for task in tasks]
     assert [task.returncode for task in tasks] == [0, 10, 20, 30]
-    assert ended == [(f"out of {rank}\n", "") for rank in range(TASKS)]
+    assert ended[1:] == [(f"out of {rank}\n", "") for rank in range(1, TASKS)]
+    said, _, report = ended[0][0].partition("\n")
+    assert (said, ended[0][1]) == ("out of 0", "")
 
     (folder,) = folders(environ)
     assert folder.name == f"slurm-17-{job_run_id(of_slurm(0))[:8]}"
@@ -123,7 +124,7 @@ def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(sta
     assert told.state == "complete"
     assert told.exit_code in (10, 20, 30)  # not rank 0's
     assert told.command.startswith(Path(sys.executable).name)
-    document = json.loads(report.read_text())
+    document = json.loads(report)
     assert [row["window"] for row in document["tables"]["windows"]["rows"]] == ["step 1", "step 2"]
 
 
@@ -156,6 +157,7 @@ def test_a_watched_folder_counts_once(start, environ, tmp_path):
     tasks = [start(SAVING, folder, of=of_slurm(rank, 3), flags=flags) for rank in range(3)]
     assert [(task.communicate(timeout=60), task.returncode)[1] for task in tasks] == [0, 0, 0]
     run = load(folders(environ)[0])
+    assert {mark.rank for mark in run.marks if mark.by == "watch"} == {0}
     marks = joined(run.marks)
     (window,) = windows_of(marks)
     (what,) = contents_of(marks, [window])
@@ -271,3 +273,17 @@ def test_who_watches_a_folder(rank, local, blind, elected, watches, tmp_path, mo
     observer = Observer(lambda: None, Look(watch=(tmp_path,)), tmp_path / "run", task=Task("a", "job", rank, local))
     monkeypatch.setattr(Observer, "reads", elected)
     assert observer._watches(tmp_path) is watches
+
+
+@pytest.mark.parametrize(("local", "reads"), [(0, True), (1, False)])
+def test_without_a_place_for_the_lock_the_first_task_reads_and_the_job_goes_on(local, reads, tmp_path, monkeypatch):
+    def nowhere(*_):
+        raise OutputError("no directory for locks")
+
+    monkeypatch.setattr(station, "Seat", nowhere)
+    made = station.Station(tmp_path, "run", list, rank=local, local=local).start()
+    made.mark("begin", "step 1")
+    assert made.elected is reads
+    made.stop()
+    assert made.problem == "no directory for locks"
+    assert [mark.window for mark in load(tmp_path).marks] == ["step 1"]

@@ -24,8 +24,9 @@ LINES: Final = (
 )  # fmt: skip
 ESTIMATED: Final = frozenset({"missing_nodes", "redone_work"})
 """they follow from what was measured; the others were"""
-NEEDED: Final = (OF_THE_JOB | {"waiting"}) - {"restart"}
-"""a sum that lacks one of these is none, as in every bill; between two runs nobody records, which is said and not made up"""
+NEEDED: Final = (OF_THE_JOB | {"waiting"}) - {"restart", "slowdown"}
+"""a sum that lacks one of these is none, as in every bill. Between two runs nobody records, and how much longer training took beside a
+drain nobody sees: that is said beside the sum, or most jobs would have none"""
 _OF_GPUS: Final = frozenset(LINES) - {"host_wait", "storage_write"}
 _LEAST: Final = 1e-6
 """ends that differ by less are one: bounds are kept with seven digits"""

@@ -1,4 +1,7 @@
-"""What each tier did in this fleet: rate and fixed time fitted to its saves, and the rates that single saves had."""
+"""What each tier did for a node in this fleet: rate and fixed time fitted to its saves, and the rates that single saves had.
+
+Of a node, because jobs have from one to thousands of them: whether a storage that they share gives each the same shows in the rows by job.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class TierSeen(NamedTuple):
     until_safe: int
     """of these, until they were safe; the others until training went on, for nobody says more"""
     fit: TimeFit
-    """of the whole job's bytes and seconds. Its `why` has NO_ROUNDS, ONE_ROUND, ONE_SIZE ... where it is not fully told"""
+    """of a node's bytes, in the mean of its job's, and seconds of the whole save. Its `why` says what these saves cannot tell"""
     p5_bytes_per_s: float
     p50_bytes_per_s: float
     p95_bytes_per_s: float
@@ -40,6 +43,7 @@ def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
     cells = cells_of(part) if cells is None else cells
     windows = part.windows
     size, stall_s, drain_s = (numbers(windows, name) for name in ("bytes", "stall_s", "drain_s"))
+    size = size / np.maximum(numbers(windows, "nodes"), 1.0)
     safe = ~np.isnan(drain_s)
     seconds = stall_s + np.where(safe, drain_s, 0.0)
     told = ~flags(windows, "load") & ~flags(windows, "failed") & (size > 0) & (seconds > 0) & np.isfinite(size) & np.isfinite(seconds)

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ckptcost.errors import InputError, MeterUnavailable, brief
 from ckptcost.fleet.kept.node_day import COLUMNS
 from ckptcost.fleet.merge import frames
-from ckptcost.fleet.merge.job_day import finished, part_of
-from ckptcost.fleet.merge.part import Part, joined
+from ckptcost.fleet.merge.frames import Pieces
+from ckptcost.fleet.merge.job_day import finished, pieces_of
+from ckptcost.fleet.merge.part import Part
 from ckptcost.fleet.merge.sorting_out import Verdict, heads_apart, read_in
 
 if TYPE_CHECKING:
@@ -48,16 +49,15 @@ def collected(store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = 
     """Each group is the files of one job and day. The result is the same bits whatever the scheduler and the number of workers."""
     groups, aside = _one_job_each(store, groups)
     work = [(store, list(group)) for group in groups]
-    done = joined([frames.part(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)])
-    return finished(done)
+    return finished(frames.put_together([frames.pieces(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)]))
 
 
-def worked(work: Work) -> Part:
+def worked(work: Work) -> Pieces:
     """What a worker does."""
-    return part_of(*work)
+    return pieces_of(*work)
 
 
-def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None) -> Iterator[Part]:
+def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None) -> Iterator[Pieces]:
     if scheduler == ONE:
         for done, each in enumerate(work, 1):
             yield worked(each)
@@ -73,7 +73,7 @@ def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None)
         raise InputError(f"no scheduler named {brief(scheduler)}", where="--scheduler", remedy="known: " + ", ".join(SCHEDULERS))
 
 
-def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequence[Part]:
+def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequence[Pieces]:
     dask = dask_of()
     from dask.callbacks import Callback
 
@@ -88,7 +88,7 @@ def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequenc
     with Callback(posttask=one_more):
         delayed = dask.delayed(worked, pure=False)
         # a list of files is not looked into for other delayed work
-        found: Sequence[Part] = dask.compute(*(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler)
+        found: Sequence[Pieces] = dask.compute(*(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler)
     return found
 
 

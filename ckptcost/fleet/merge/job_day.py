@@ -33,6 +33,11 @@ _S: Final = 1e9
 
 
 def part_of(store: Store, entries: Sequence[Entry]) -> Part:
+    """Of one job and day, as frames."""
+    return frames.put_together([pieces_of(store, entries)])
+
+
+def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
     """Of one job and day. Nothing in it depends on the order of the entries."""
     seen, aside = read_in(store, entries)
     seen, twice = one_of_each(seen)
@@ -40,7 +45,7 @@ def part_of(store: Store, entries: Sequence[Entry]) -> Part:
     del seen
     files = [*aside, *twice, *astray, *(verdict(file) for file in timed.files)]
     if not timed.files:
-        return frames.part(files=frames.of_files(files))
+        return frames.pieces(files=frames.of_files(files))
     columns = _columns(timed)
     gpus = np.array([file.head.gpus for file in timed.files])
     rows = Placed(timed.window, timed.windows, columns, gpus[timed.node])
@@ -52,7 +57,7 @@ def part_of(store: Store, entries: Sequence[Entry]) -> Part:
     # the last one written stays: the first row of each window
     first[timed.window[::-1]] = np.arange(len(timed.window))[::-1]
     labels = _labels(store, timed, columns, first, windows["stall_s"])
-    return Part(
+    return frames.Pieces(
         frames.of_files(files),
         frames.of_heads(timed, *_instants(timed, columns)),
         frames.of_windows(timed, columns, windows, waits.slowest, first, labels, ~edge),

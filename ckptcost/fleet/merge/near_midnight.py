@@ -43,9 +43,15 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
     told = heads["offset_windows"].to_numpy() > 0
     if told.all() or not told.any():
         return heads, edges
-    by_node = dict(iter(heads[told].groupby(_NODE)))
+    keys = list(zip(*(heads[name] for name in _NODE), strict=True))
+    known = {key for key, is_told in zip(keys, told.tolist(), strict=True) if is_told}
+    lacking = [at for at, is_told in zip(heads.index, told.tolist(), strict=True) if not is_told and keys[at] in known]
+    if not lacking:
+        return heads, edges
+    hosts = set(heads.loc[lacking, "host"])
+    by_node = dict(iter(heads[told & heads["host"].isin(hosts).to_numpy()].groupby(_NODE)))
     heads, edges = heads.copy(), edges.copy()
-    for at in heads.index[~told]:
+    for at in lacking:
         node, day = tuple(heads.loc[at, _NODE]), np.datetime64(heads.loc[at, "day"])
         near = by_node.get(node)
         if near is None:

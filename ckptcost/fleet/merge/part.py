@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,18 +40,3 @@ class Part(NamedTuple):
     windows: DataFrame
     nodes: DataFrame
     edges: DataFrame
-
-
-def joined(parts: Iterable[Part]) -> Part:
-    """One after another."""
-    import pandas as pd
-
-    lists: list[list[Any]] = [[] for _ in Part._fields]
-    for part in parts:
-        for frames, frame in zip(lists, part, strict=True):
-            frames.append(frame)
-    found = []
-    for frames in lists:
-        some = [frame for frame in frames if len(frame)] or frames[:1]
-        found.append(pd.concat(some, ignore_index=True) if some else pd.DataFrame())
-    return Part(*found)

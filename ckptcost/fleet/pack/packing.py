@@ -80,7 +80,7 @@ def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> 
     """Every run; one that cannot be read costs none but itself. Raises OutputError where the store takes nothing more."""
     encode(NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows()))  # without pyarrow no run is worth reading
     found = Packing(store.url, [], [], [], 0)
-    for kept in runs:
+    for kept in _whole(runs):
         for host in sorted({head.header.host for head in kept.heads}):
             heads = tuple(head for head in kept.heads if head.header.host == host)
             try:
@@ -91,6 +91,24 @@ def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> 
                 name = kept.name if len(heads) == len(kept.heads) else f"{kept.name}, host {host}"
                 found.failed.append(Failed(name, error))
     return found._replace(swept=store.sweep())
+
+
+def _whole(runs: Iterable[Kept]) -> list[Kept]:
+    """A run that lies in several folders, as one whose id somebody fixed and that was started again, is one; in the place of the first."""
+    found: dict[str, Kept] = {}
+    for kept in runs:
+        before = found.get(kept.run)
+        if before is None:
+            found[kept.run] = kept
+        else:
+            known = {head.file for head in before.heads}
+            found[kept.run] = before._replace(heads=(*before.heads, *(head for head in kept.heads if head.file not in known)))
+    return list(found.values())
+
+
+def beside(kept: Kept, within: Iterable[Kept]) -> list[Kept]:
+    """It, and what else is kept of the same run: packed without that, the file of a day would hold the one or the other."""
+    return [kept, *(each for each in within if each.run == kept.run and each.path != kept.path)]
 
 
 def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> None:
@@ -192,7 +210,7 @@ def facts_in(m: Measured) -> JobFacts:
 def source_of(heads: Iterable[FileHead], host: str, asked: Asked) -> str:
     """Another one where anything is that a packed file is made of: the host's files, its baseline, what was asked for, and how."""
     told = hashlib.sha256(json.dumps([PACKING, asked.job, sorted(asked.labels.items())]).encode())
-    heads = sorted(heads, key=lambda head: head.file.name)
+    heads = sorted(heads, key=lambda head: (head.file.name, head.header.wall_ns))
     for head in heads:
         try:
             with head.file.open("rb") as stream:

@@ -56,7 +56,7 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
         Column("tier", "tier"),
         Column("job", "job"),
         Column("saves", "saves", "count"),
-        Column("rate", "rate", "bytes_per_s", "fitted to whole saves: seconds = fixed + bytes / rate"),
+        Column("rate", "rate", "bytes_per_s", "of a node, fitted to saves: seconds = fixed + bytes / rate"),
         Column("rate_low", "low", "bytes_per_s", shown=False),
         Column("rate_high", "high", "bytes_per_s", shown=False),
         Column("fixed", "fixed", "s"),
@@ -74,7 +74,7 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
         ),
         Column("why", "why", meaning="code: what these saves cannot tell", shown=False),
     )
-    return Table("tiers", "Tiers, as jobs saw them", columns, rows)
+    return Table("tiers", "Tiers, as a node saw them", columns, rows)
 
 
 def _ranged(name: str, estimate: Estimate) -> dict[str, Any]:
