@@ -21,7 +21,7 @@ from ckptcost.fleet.merge.near_midnight import EDGE_S, merged
 from ckptcost.fleet.merge.one_clock import Timed, on_one_clock
 from ckptcost.fleet.merge.part import Part
 from ckptcost.fleet.merge.same_save import Ints
-from ckptcost.fleet.merge.sorting_out import NEEDED, Seen, day_of, one_of_each, read_in, verdict
+from ckptcost.fleet.merge.sorting_out import NEEDED, Seen, day_of, one_meter, one_of_each, read_in, verdict
 from ckptcost.fleet.merge.sums import Placed, node_sums, stragglers, window_sums
 
 if TYPE_CHECKING:
@@ -42,8 +42,12 @@ def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
     seen, aside = read_in(store, entries)
     seen, twice = one_of_each(seen)
     timed, astray = on_one_clock(seen)
+    seen, more = one_meter(timed.files)
+    if more:  # offsets are against nodes that count
+        timed, again = on_one_clock(seen)
+        more += again
     del seen
-    files = [*aside, *twice, *astray, *(verdict(file) for file in timed.files)]
+    files = [*aside, *twice, *astray, *more, *(verdict(file) for file in timed.files)]
     if not timed.files:
         return frames.pieces(files=frames.of_files(files))
     columns = _columns(timed)

@@ -12,6 +12,7 @@ import numpy as np
 from ckptcost.fleet.kept.node_day import COLUMNS
 from ckptcost.fleet.merge.frames import made
 from ckptcost.fleet.merge.part import NODES, SUMS, WINDOWS, Part
+from ckptcost.fleet.merge.same_save import again_of
 from ckptcost.fleet.merge.sums import Bins, Placed, node_sums, stragglers, window_sums
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
 def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     # within a window by host, as within a day
     rows = edges.sort_values([*_NODE, "load", "key", "begin_ns"], kind="stable", ignore_index=True)
-    rows["again"] = rows.groupby([*_NODE, "load", "key"]).cumcount()
+    name = rows.groupby(["job", "run", "load", "key"], sort=False).ngroup().to_numpy(dtype=np.int64)
+    host = rows.groupby("host", sort=False).ngroup().to_numpy(dtype=np.int64)
+    # a label may come again at the next midnight, and for another node
+    rows["again"] = again_of(name, host, rows["begin_ns"].to_numpy())
     window = rows.groupby(["job", "run", "load", "key", "again"], sort=False).ngroup().to_numpy()
     columns: dict[str, Any] = {name: rows[name].to_numpy() for name in COLUMNS if name != "label"}
     placed = Placed(window, int(window.max()) + 1, columns, rows["gpus"].to_numpy())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -118,7 +118,16 @@ def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
 
 
 def one_of_each(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
-    """One file for each run on each node, and one meter for each node at a time. What covers more counts."""
+    """One file for each run on each node. What covers more counts."""
+    return _counting(files, _twice)
+
+
+def one_meter(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
+    """One run for each node at a time. To be asked of files whose clocks are right: with a wrong one it seems to overlap with others."""
+    return _counting(files, _at_the_same_time)
+
+
+def _counting(files: Iterable[Seen], judge: Callable[[Seen, Seen], tuple[str, str] | None]) -> tuple[list[Seen], list[Verdict]]:
     by_host: defaultdict[str, list[Seen]] = defaultdict(list)
     for file in files:
         by_host[file.head.host].append(file)
@@ -127,7 +136,7 @@ def one_of_each(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
     for same in by_host.values():
         counting: list[Seen] = []
         for file in sorted(same, key=_worth) if len(same) > 1 else same:
-            fault = next((fault for other in counting if (fault := _twice(file, other))), None)
+            fault = next((fault for other in counting if (fault := judge(file, other))), None)
             if fault:
                 aside.append(verdict(file, *fault))
             else:
@@ -145,12 +154,17 @@ def _worth(file: Seen) -> tuple[float, int, int, str]:
 def _twice(file: Seen, other: Seen) -> tuple[str, str] | None:
     """Whether the other one, which covers more, makes this one count twice."""
     mine, its = file.head, other.head
-    at_once = _at_once(file, other)
-    if mine.run == its.run:
-        if at_once and mine.meter and its.meter and mine.meter != its.meter:
-            return SECOND_METER, f"a second recorder on {mine.host} at the same time; {plain(other.path)} counts"
-        return DUPLICATE, f"the same run on the same host and day as {plain(other.path)}, which counts"
-    if at_once and ((_has_gpu(file) and _has_gpu(other)) or _same_saves(file.rows, other.rows)):
+    if mine.run != its.run:
+        return None
+    if mine.meter and its.meter and mine.meter != its.meter and _at_once(file, other):
+        return SECOND_METER, f"a second recorder on {mine.host} at the same time; {plain(other.path)} counts"
+    return DUPLICATE, f"the same run on the same host and day as {plain(other.path)}, which counts"
+
+
+def _at_the_same_time(file: Seen, other: Seen) -> tuple[str, str] | None:
+    """Whether both counted the same joules."""
+    mine, its = file.head, other.head
+    if mine.run != its.run and _at_once(file, other) and ((_has_gpu(file) and _has_gpu(other)) or _same_saves(file.rows, other.rows)):
         return SECOND_METER, f"run {its.run} was recorded on {mine.host} at the same time; {plain(other.path)} counts"
     return None
 

@@ -167,7 +167,7 @@ def _rows(m: Measured, clock: Clock, lines: Sequence[Lines], places: Sequence[in
         window, what, line = m.windows[place], m.contents[place], lines[place]
         is_load = what.of == "load"
         end_s = load_end_s(window) if is_load else window.returned_s
-        rows["key"][n] = key_of(window.name)
+        rows["key"][n] = key_of(window.label)
         rows["label"][n] = window.label
         rows["load"][n] = is_load
         rows["begin_ns"][n] = clock.ns(_begun_s(window))

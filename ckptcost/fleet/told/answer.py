@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from math import nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ckptcost.errors import InputError, brief
 from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.merge.part import Part
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 
 if TYPE_CHECKING:
@@ -53,17 +54,35 @@ def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int
     if asked.since and asked.until and asked.since > asked.until:
         raise InputError(f"{asked.since} is after {asked.until}", where="--since")
     store = open_store(asked.store)
-    entries = store.listing(asked.since, asked.until, asked.jobs)
-    if not entries:
+    # a save at midnight may lie in part with the day beside
+    entries = store.listing(_beside(asked.since, -1), _beside(asked.until, 1), asked.jobs)
+    if not any(_inside(asked, entry.day) for entry in entries):
         raise InputError("holds nothing of that" if asked.since or asked.until or asked.jobs else "is empty", where=asked.store,
                          remedy="`ckptcost runs pack --all --store STORE` fills it")  # fmt: skip
-    part = collected(store, grouped(entries), asked.scheduler, tell)
+    part = _cut(collected(store, grouped(entries), asked.scheduler, tell), asked)
     s = None if asked.resolved is None else asked.resolved.scenario if asked.priced else unpriced(asked.resolved.scenario)
     fleet = fleet_of(part, asked.by, s)
     findings = Findings(
         fleet, part, savings_of(part, fleet, s), tiers_of(part, fleet.cells), worst_of(part, fleet, asked.top), store.strange()
     )  # fmt: skip
     return study_of(asked, findings, verdicts_of(fleet, gates))
+
+
+def _inside(asked: Asked, day: str) -> bool:
+    return asked.since <= day and (not asked.until or day <= asked.until)
+
+
+def _beside(day: str, by: int) -> str:
+    return (date.fromisoformat(day) + timedelta(days=by)).isoformat() if day else ""
+
+
+def _cut(part: Part, asked: Asked) -> Part:
+    """What is of the days that were asked for, by the jobs' clocks."""
+    if not asked.since and not asked.until:
+        return part
+    return Part(
+        *(frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True) if len(frame) else frame for frame in part)
+    )
 
 
 def _is_day(text: str, flag: str) -> None:
