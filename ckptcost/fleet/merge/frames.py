@@ -99,13 +99,14 @@ def of_files(verdicts: Iterable[Verdict]) -> Columns:
     return typed(FILES, {name: [getattr(line, name) for line in lines] for name in FILES})
 
 
-def of_heads(timed: Timed, kept_ns: Ints, last_ns: Ints) -> Columns:
-    """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken off."""
+def of_heads(timed: Timed, first_ns: Ints, kept_ns: Ints, last_ns: Ints) -> Columns:
+    """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken off. Who does not say when it began had
+    begun by its first row."""
     heads = [file.head for file in timed.files]
     found: dict[str, Any] = {name: [getattr(head, name) for head in heads] for name in HEADS if name in Head.__dataclass_fields__}
     for name in ("began_ns", "until_ns", "run_began_ns"):
         given = np.array(found[name], dtype=np.int64)
-        found[name] = np.where(given == 0, 0, given - timed.offset_ns)
+        found[name] = np.where(given == 0, first_ns if name == "began_ns" else 0, given - timed.offset_ns)
     found["labels"] = [json.dumps(dict(head.labels), sort_keys=True, ensure_ascii=False) for head in heads]
     found["exit_code"] = [np.nan if head.exit_code is None else float(head.exit_code) for head in heads]
     found["last_kept_ns"], found["last_mark_ns"] = kept_ns, last_ns

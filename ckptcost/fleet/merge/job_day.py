@@ -95,14 +95,16 @@ def _near_midnight(begin_ns: Ints, day: str) -> Any:
     return (begin_ns < first_ns + slack_ns) | (begin_ns >= next_ns - slack_ns)
 
 
-def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints]:
-    """Of each file: begin of its last completed save, and the last instant that a row names; 0 if none."""
+def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
+    """Of each file: the first begin, that of its last completed save, and the last instant that a row names; 0 if none."""
     begin_ns = columns["begin_ns"]
     took_s = np.nan_to_num(columns["stall_s"]) + np.nan_to_num(columns["drain_s"])
-    kept, last = np.zeros((2, len(timed.files)), dtype=np.int64)
+    first, kept, last = np.zeros((3, len(timed.files)), dtype=np.int64)
+    first[timed.node] = np.iinfo(np.int64).max
+    np.minimum.at(first, timed.node, begin_ns)
     np.maximum.at(last, timed.node, begin_ns + np.rint(took_s * _S).astype(np.int64))
     np.maximum.at(kept, timed.node, np.where(columns["failed"] | columns["load"], 0, begin_ns))
-    return kept, last
+    return first, kept, last
 
 
 def _labels(store: Store, timed: Timed, columns: Mapping[str, Any], first: Ints, stall_s: Any) -> dict[int, str]:

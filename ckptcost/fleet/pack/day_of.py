@@ -6,7 +6,7 @@ Lines are those of the run's statement, so their sums are its sums. Days are cut
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, nan
+from math import nan
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ckptcost.core.attribution import spent
 from ckptcost.core.contents import first_s
-from ckptcost.core.reconcile import NONE_SPENT, Energy, total, unknown
+from ckptcost.core.reconcile import NONE_SPENT, Energy, unknown
 from ckptcost.core.windows import Stretch, Window, without
 from ckptcost.fleet.kept.node_day import LINES, Head, NodeDay, empty_rows, key_of
 from ckptcost.fleet.pack.day_clock import DAY_NS, Clock, day_name
-from ckptcost.fleet.pack.day_totals import PARTS_OF_HOST, gaps_of, kind_of, totals_of
+from ckptcost.fleet.pack.day_totals import gaps_of, totals_of
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import counted_in, gpus_metered, load_end_s, shares_of
 from ckptcost.jobs.shared_waits import shared, waited, waits_of
@@ -133,10 +133,9 @@ def lines_of(m: Measured, gpus: float) -> list[Lines]:
 
 
 def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
-    """GPUs and host of each load, by place: the two halves of what the statement calls loading."""
+    """GPUs and host of each load, by place: the two halves of what the statement calls loading. It is one line there, so without a meter
+    of the node it is not known, though processors and memory are."""
     waits = waits_of(m)
-    is_node = any(kind_of(domain) == "node" for domain in m.energies.wholes)
-    metered = not is_node and any(kind_of(domain) in PARTS_OF_HOST for domain in m.energies.parts)
     found = {}
     for place, held in enumerate(shared(waits)):
         if m.contents[place].of != "load":
@@ -148,13 +147,10 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
             continue
         if held:
             own = waited(m, held, NOWHERE)
-            of_gpus, of_host, parts = own.gpus, own.hosts, own.parts
+            of_gpus, of_host = own.gpus, own.hosts
         else:
             seen = {domain: spent(m.energies.joules, domain, [wait]) for domain in counted_in(m)}
             of_gpus, of_host = shares_of(m, seen)
-            parts = total(energy for domain, energy in seen.items() if kind_of(domain) in PARTS_OF_HOST)
-        if not of_host.known and parts.known and metered:
-            of_host = parts._replace(high=inf)  # processors and memory alone: the least it was, as of a save
         found[place] = (of_gpus, of_host)
     return found
 

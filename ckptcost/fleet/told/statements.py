@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import QUANTITIES as BILLED
 from ckptcost.core.bill import Quantity as Billed
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
@@ -17,7 +18,7 @@ from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_hours, to_kwh
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.grouping import Cells, Groups, groups_of
-from ckptcost.fleet.figures.lines import Amount, Line, lines_of
+from ckptcost.fleet.figures.lines import ESTIMATED, LINES, NOTHING, Amount, Line, lines_of
 from ckptcost.fleet.figures.runs_seen import RunSeen
 from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
@@ -44,6 +45,8 @@ RESTS: Final = {
     "embodied": ("cluster.gpu_embodied",), "gpu_time_lost": (), "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
 }  # fmt: skip
 OF_FAILURES: Final = frozenset({"redone_work", "restart", "loading"})
+SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
+"""labels that a statement has a place for; others are tags"""
 _METERED: Final = ("energy", "gpu_time_lost")
 
 
@@ -97,15 +100,16 @@ def _statement(
 ) -> Statement:  # fmt: skip
     begin_s, end_s = round(min(run.began_ns for run in runs) / 1e9, 3), round(max(run.ended_ns for run in runs) / 1e9, 3)
     names = tuple(each.id for each in factors)
-    components = [_component(line, s, names) for line in group.lines]
+    there = {line.id: line for line in group.lines}
+    components = [_component(there.get(name, _none(name)), s, names) for name in LINES]
     heads = part.heads[part.heads["job"].astype("str") == group.name]
     gpus = max((run.gpus for run in runs if not math.isnan(run.gpus)), default=math.nan)
     words = {} if resolved is None else resolved.words
     simulated = bool(heads["simulated"].all())
-    estimated = any(line.estimated for line in group.lines)
+    said: dict[str, Any] = {name: text for name, text in labels.items() if name in SAID}
     return Statement(
         id=f"urn:ckptcost:fleet:{plain_id(group.name)}",
-        kind="mixed" if estimated else "measured",
+        kind="mixed",
         how=f"recordings of {count(float(group.nodes))} nodes, merged" + (", simulated or made up" if simulated else ""),
         simulated=simulated,
         method_version=METHOD_VERSION,
@@ -117,7 +121,8 @@ def _statement(
             name=f"job {group.name}",
             accelerator_count=None if math.isnan(gpus) else gpus,
             nodes=float(max(run.nodes for run in runs)),
-            tags=dict(labels),
+            tags={name: text for name, text in labels.items() if name not in said},
+            **said,
             **place_of(words.get("site.id"), words.get("site.grid"),
                        *([resolved.names["site"], resolved.names.get("grid")] if resolved else [None, None])),
         ),
@@ -140,6 +145,11 @@ def _assumed(factors: Sequence[Factor]) -> list[Any]:
     from ckptcost.report.document import Assumption
 
     return [Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])]
+
+
+def _none(name: str) -> Line:
+    """A line of which there was nothing is zero, so that a week with a failure and one without have the same lines."""
+    return Line(name, name in ESTIMATED, dict.fromkeys(BILLED, (0.0, 0.0)), *(NOTHING for _ in BILLED))
 
 
 def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Component:
@@ -216,7 +226,7 @@ def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
         excluded=[
             *(Excluded(component=each.label, reason="not metered") for each in components if each.energy.value is None),
             Excluded(component="useful training", reason="the statement holds what checkpoints and failures add"),
-            Excluded(component="keeping the bytes", reason="recordings do not tell"),
+            Excluded(component="keeping the bytes, network to storage, requests", reason="recordings of nodes do not tell"),
         ],
         pue=None if s is None else float(s.site.pue),
         pue_included_in_energy=s is not None,
