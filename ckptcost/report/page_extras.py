@@ -10,6 +10,7 @@ import numpy as np
 from ckptcost.core.bill import Quantity
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.units import to_kwh
+from ckptcost.present.amounts import count
 from ckptcost.present.words import gate_text
 from ckptcost.report import sci, text
 from ckptcost.report.canonical import tidy
@@ -88,11 +89,13 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
     known = {table.id: table for table in study.tables}
     power = power_of(known["power"], known.get("windows")) if "power" in known else None
     tables = [_told(table) for table in shown]
-    if not statements:
+    if not statements or study.kind == "fleet":
         care = [TextTable("Take care", ["code", "what"], [list(each) for each in study.warnings], 2)] if study.warnings else []
         met = [TextTable("Targets", ["target"], [[gate_text(each)] for each in study.gates])] if study.gates else []
         said = [*study.about, *study.findings]
-        return Extras(study.title, SIMULATED if study.simulated else "", said, power=power, tables=[*tables, *met, *care])
+        lead = f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this document." if statements else ""
+        banner = SIMULATED if study.simulated else ""
+        return Extras(study.title, lead, banner, said, power=power, tables=[*tables, *met, *care])
     if len(statements) == 1:
         return Extras(title=study.title, findings=study.findings, power=power, tables=tables, sci=sci_of(statements[0]))
     each = {s.subject.run_id: Extras(sci=sci_of(s)) for s in statements}

@@ -73,6 +73,9 @@ class Sci(NamedTuple):
 
 class Extras(NamedTuple):
     title: str = ""
+    lead: str = ""
+    """where it is said, the page is of the words and tables here, and statements are embedded only: they are parts of one whole, no
+    alternatives to be held against each other"""
     banner: str = ""
     """said in red where there is no statement that says so itself"""
     findings: Sequence[str] = ()

@@ -34,7 +34,10 @@ def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
         el("link", rel="icon", href="data:,"),
         el("style", Markup(style_sheet())),
     )
-    body = _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
+    if extras.lead:
+        body = _without_bill(el("h1", title), extras)
+    else:
+        body = _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
     sources = sections_proof.sources(sections_proof.sources_of(document.statements), 2)
     main = el("main", body, sources, sections_proof.reproducibility(document, 2, left_out(document)))
     page = el("div", main, sections_proof.small_print(document), class_="page")
@@ -113,7 +116,7 @@ def _without_bill(title: Markup, extras: Extras) -> Markup:
         ("", "", sections_pictures.further("", extras.tables, 2)),
     ]
     found = [part for part in told if part[2]]
-    lead = el("p", "An answer in words and tables; it holds no bill of its own.", class_="lead")
+    lead = el("p", extras.lead or "An answer in words and tables; it holds no bill of its own.", class_="lead")
     banner = note(extras.banner, class_="simulated") if extras.banner else None
     return join(
         [el("header", title, lead, banner), _nav([(at, words) for at, words, _ in found if at], False), [part for _, _, part in found]]

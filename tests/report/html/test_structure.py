@@ -171,3 +171,13 @@ def test_paper_is_light_and_shows_every_panel():
     assert css.count("{") == css.count("}")
     named = set(re.findall(r"var\(--([\w-]+)\)", css))
     assert named <= set(LIGHT)
+
+
+def test_statements_that_are_parts_of_one_whole_are_not_held_against_each_other():
+    made = document(statement(kind="measured"), statement(run_id="b", name="the other", rows=3, market=None))
+    page = page_of(made, Extras(title="All of it", lead="3 jobs; each has a bill.", findings=["It took an hour."]))
+    assert "Side by side" in page_of(made)
+    assert "Side by side" not in page
+    assert "3 jobs; each has a bill." in page
+    assert "It took an hour." in page
+    assert 'id="reproducibility"' in page
