@@ -375,10 +375,24 @@ def test_what_is_asked_for_comes_before_what_the_launcher_said(tmp_path, midnigh
     assert head.job == "mine"
     assert dict(head.labels) == {"team": "vision", "model": "llama-405b", "tier": "scratch"}
     assert outcomes(pack(store, midnight, job="mine", labels={"team": "nlp"})) == [WRITTEN, WRITTEN]
-    other = pack(store, midnight)
+    # who packs everything each hour says nothing of it, and takes nothing away
+    assert outcomes(pack(store, midnight)) == [THERE, THERE]
+    assert {decode(data).head.job for data in read_all(store).values()} == {"mine"}
+    other = pack(store, midnight, job="yours")
     assert outcomes(other) == [WRITTEN, WRITTEN]
-    assert len(other.notes) == 2
-    assert "under another job" in other.notes[0]
+    assert [("under another job, is gone" in note) for note in other.notes] == [True, True]
+    assert {decode(data).head.job for data in read_all(store).values()} == {"yours"}
+
+
+def test_what_was_said_by_hand_stays_when_the_run_has_grown(tmp_path):
+    folder, store = tmp_path / "run", store_at(tmp_path)
+    packable(folder, save("a", 20, 22))
+    pack(store, folder, job="mine", labels={"team": "vision"})
+    packable(folder, save("b", 20, 22), wall_ns=NEW_YEAR_NS + 7200 * S)
+    assert WRITTEN in outcomes(pack(store, folder))
+    heads = [decode(data).head for data in read_all(store).values()]
+    assert [(head.job, dict(head.labels)) for head in heads] == [("mine", {"team": "vision"})]
+    assert outcomes(pack(store, folder, job="mine", labels={"team": "vision"})) == [THERE]
 
 
 def test_without_a_launcher_a_run_is_its_own_job(tmp_path):

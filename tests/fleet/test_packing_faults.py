@@ -128,10 +128,10 @@ def test_a_store_that_takes_nothing_ends_it_at_once(store, folder, monkeypatch):
 
 
 def test_a_run_that_cannot_be_read_costs_no_other(store, folder, tmp_path):
-    silent = packable(tmp_path / "silent", seconds=60.0)
+    silent = packable(tmp_path / "silent", seconds=60.0, run_id="cd" * 16)
     (file,) = silent.glob("*.jsonl")
     file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])  # a recorder that was killed at its first line
-    gone = packable(tmp_path / "gone", seconds=60.0)
+    gone = packable(tmp_path / "gone", seconds=60.0, run_id="ef" * 16)
     runs = [*kept_at(gone), *kept_at(silent), *kept_at(folder)]
     next(gone.glob("*.jsonl")).unlink()
     packing = packed(store, runs)
@@ -206,7 +206,7 @@ def test_a_file_that_was_removed_comes_back(tmp_path, store, folder):
 
 
 def test_a_clock_in_another_century_is_named(store, tmp_path):
-    lost = packable(tmp_path / "lost", save("a", 20, 25), seconds=60.0, wall_ns=8_000_000_000 * S)
+    lost = packable(tmp_path / "lost", save("a", 20, 25), seconds=60.0, wall_ns=8_000_000_000 * S, run_id="cd" * 16)
     fine = packable(tmp_path / "fine", save("a", 20, 25), seconds=60.0, host="n2")
     packing = packed(store, [*kept_at(lost), *kept_at(fine)])
     assert [each.name for each in packing.failed] == ["lost"]

@@ -19,7 +19,8 @@ class Remote:
 
             self._files, self._root = fsspec.core.url_to_fs(url)
         except ImportError as error:
-            raise MeterUnavailable(f"{url} is reached by fsspec, which says: {error}", "pip install 'ckptcost[fleet]'") from None
+            remedy = "pip install 'ckptcost[fleet]'" if "fsspec" in str(error) else "install that driver beside 'ckptcost[fleet]'"
+            raise MeterUnavailable(f"{url} is reached by fsspec, which says: {error}", remedy) from None
         except Exception as error:
             raise InputError(f"is no place that fsspec knows ({error})", where=url) from None
         self._root = self._root.rstrip("/")
@@ -69,6 +70,15 @@ class Remote:
                 self._files.pipe_file(at, data)
         except Exception as error:
             raise OutputError(f"{self._where(path)}: could not be written ({_said(error)})") from None
+
+    def remove(self, path: str) -> str:
+        try:
+            self._files.rm_file(self._at(path))
+        except FileNotFoundError:
+            pass
+        except Exception as error:
+            return str(_said(error))
+        return ""
 
     def sweep(self, folders: Iterator[str]) -> int:
         """Half an upload has no name there."""

@@ -41,6 +41,9 @@ class Place(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Whole or not at all; its folders are made. Raises OutputError."""
 
+    def remove(self, path: str) -> str:
+        """Why it could not be; empty where it is gone."""
+
     def sweep(self, folders: Iterator[str]) -> int:
         """Takes away what killed writers left."""
 
@@ -71,6 +74,8 @@ class Folder:
 
     def read(self, path: str) -> bytes:
         try:
+            if not os.path.isfile(self._at(path)) and os.path.exists(self._at(path)):
+                raise InputError("is no file", where=self._at(path))  # a pipe would be waited for
             with open(self._at(path), "rb") as file:
                 return file.read()
         except FileNotFoundError:
@@ -92,6 +97,15 @@ class Folder:
                 raise OutputError(f"{target}: could not be written ({error.strerror})") from None
             else:
                 return
+
+    def remove(self, path: str) -> str:
+        try:
+            os.unlink(self._at(path))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
     def _make(self, folder: str) -> None:
         """New folders last only once the one above is synced."""

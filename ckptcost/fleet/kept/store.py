@@ -73,6 +73,10 @@ class Store:
         """Whole or not at all, and safe on the disk once it returns; over what was there. Raises OutputError."""
         self._place.put(path, data)
 
+    def remove(self, path: str) -> str:
+        """Why it could not be removed; empty where it is gone."""
+        return self._place.remove(path)
+
     def path_of(self, head: Head) -> str:
         """The same for the same job, day, run and host. Raises ValueError where the day is none.
 
@@ -108,15 +112,28 @@ class Store:
             if job is None:
                 yield top.name
                 continue
-            for below in self._place.things(top.name):
+            for below in self._looked_into(top.name):
+                if isinstance(below, str):
+                    yield below
+                    continue
                 folder = f"{top.name}/{below.name}"
                 day = below.name.removeprefix("day=")
                 if below.kind != "folder" or day == below.name or not _is_day(day):
                     yield folder
                 elif since <= day and (not until or day <= until):
-                    for name, kind, size in self._place.things(folder):
-                        path = f"{folder}/{name}"
-                        yield Entry(path, job, day, size) if kind == "file" and name.endswith(ENDING) else path
+                    for thing in self._looked_into(folder):
+                        if isinstance(thing, str):
+                            yield thing
+                            continue
+                        path = f"{folder}/{thing.name}"
+                        yield Entry(path, job, day, thing.bytes) if thing.kind == "file" and thing.name.endswith(ENDING) else path
+
+    def _looked_into(self, folder: str) -> Iterator[Thing | str]:
+        """One job's folder that may not be read costs that job, and its name is told with the reason."""
+        try:
+            yield from self._place.things(folder)
+        except InputError as error:
+            yield f"{folder}/ {error.problem}"
 
 
 def open_store(url: str, make: bool = False) -> Store:
@@ -145,7 +162,7 @@ def _judge(url: str, data: bytes) -> None:
         about = json.loads(data)
         if about["format"] != FORMAT:
             raise ValueError
-        major = int(about["version"].partition(".")[0])
+        major = int(re.fullmatch(r"([1-9]\d{0,5})\.\d{1,6}", about["version"])[1])  # type: ignore[index]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"its {ABOUT} is not that of a store", where=url, remedy="name another folder") from None
     if major > MAJOR:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 Got = TypeVar("Got")
 
+_ADDRESS: Final = re.compile(r"t(?:cp|ls)://(?:\[[0-9a-fA-F:.%\w]+\]|[^:/\s]+):\d{1,5}")
 ANSWER_S: Final = 8.0
 """a scheduler, or its first worker, that says nothing for so long is not there"""
 RETRIES: Final = 2
@@ -66,8 +70,10 @@ def _distributed() -> Any:
 @contextlib.contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
     where = f"--scheduler {address}"
+    if not _ADDRESS.fullmatch(address):
+        raise InputError("names no host and port", where=where, remedy="e.g. tcp://head:8786")
     try:
-        client = distributed.Client(address, timeout=ANSWER_S, set_as_default=False, name="ckptcost")
+        client = _in_time(lambda: distributed.Client(address, timeout=ANSWER_S, set_as_default=False, name="ckptcost"))
     except TypeError:
         raise InputError("TLS needs certificates", where=where, remedy="name them in Dask's configuration: distributed.comm.tls") from None
     except (OSError, ValueError) as error:
@@ -84,6 +90,26 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close(timeout=ANSWER_S)
+
+
+def _in_time(make: Callable[[], Any]) -> Any:
+    """What listens there may be no scheduler, and say nothing for ever: Dask's own limit does not cover its greeting."""
+    found: Queue[Any] = Queue()
+
+    def run() -> None:
+        try:
+            found.put(make())
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        made = found.get(timeout=ANSWER_S + 2.0)
+    except Empty:
+        raise TimeoutError from None
+    if isinstance(made, Exception):
+        raise made
+    return made
 
 
 def _same_on_workers(client: Any, store: Store, address: str) -> None:

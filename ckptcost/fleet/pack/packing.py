@@ -28,7 +28,7 @@ from ckptcost.runs.store import Head as FileHead
 from ckptcost.runs.store import Kept
 from ckptcost.runs.summary import summary_of
 
-PACKING: Final = "1"
+PACKING: Final = "2"
 """of what is made of a run: another one packs all runs again"""
 WRITTEN, THERE, NEWER = "written", "already there", "newer there"
 _TAIL_BYTES: Final = 4096
@@ -112,13 +112,16 @@ def beside(kept: Kept, within: Iterable[Kept]) -> list[Kept]:
 
 
 def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> None:
-    source = source_of(kept.heads, host, asked)
+    files = source_of(kept.heads, host)
+    source = f"{files}-{_digest_of(asked)}"
     summary = summary_of(kept)
     first, last = kept.began_ns // DAY_NS, (kept.began_ns + max(0, round(summary.length_s * S))) // DAY_NS
     around = store.listing(day_name(first - 1), day_name(last + 1))
     theirs = _of_run(store, around, kept.run, host)
     expected = {day_name(day) for day in range(first, last + 1)}
-    known = {entry.day: (entry, day) for entry in theirs if (day := _read(store, entry)) is not None and day.head.source == source}
+    there_now = [(entry, day) for entry in theirs if (day := _read(store, entry)) is not None]
+    fits = [(entry, day) for entry, day in there_now if day.head.source == source or (asked == NOTHING_ASKED and _files_of(day) == files)]
+    known = {entry.day: (entry, day) for entry, day in fits}
     if expected <= known.keys():
         found.puts.extend(_put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known)))
         return
@@ -126,8 +129,14 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
     facts = facts_in(m)
     if facts.odd:
         found.notes.append(f"{kept.name}: {facts.odd}")
-    labels = {name: text for name, text in (facts.all_labels | dict(asked.labels)).items() if text}
-    told = Told(asked.job or facts.job or m.run.id, labels, facts.nodes, facts.node_names, m.run.ended, source)
+    job = asked.job or facts.job or m.run.id
+    labels = facts.all_labels | dict(asked.labels)
+    if asked == NOTHING_ASKED and there_now:
+        # what somebody said by hand once stays, also when the run has grown
+        before = max((day.head for _, day in there_now), key=lambda head: (head.until_ns, head.job))
+        job, labels, source = before.job, labels | dict(before.labels), f"{files}{before.source[len(files) :]}"
+    labels = {name: text for name, text in labels.items() if text}
+    told = Told(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
     there = {entry.path: entry for entry in theirs}
     days = days_of(m, told)
     for day in days:
@@ -135,7 +144,9 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
     ours = {store.path_of(day.head): day.head.day for day in days}
     for entry in theirs:
         if entry.path not in ours and entry.day in ours.values():
-            found.notes.append(f"{kept.name}: {entry.path} is of the same run and host, under another job, and counts there too")
+            why = store.remove(entry.path)
+            done = f"could not be removed ({why}): of two jobs that have a run one counts, DUPLICATE_JOB" if why else "is gone"
+            found.notes.append(f"{kept.name}: {entry.path}, the same run and host under another job, {done}")
 
 
 def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
@@ -207,9 +218,17 @@ def facts_in(m: Measured) -> JobFacts:
     return job_facts.facts_from(notes[-1].detail)._replace(odd=notes[-1].text) if notes else JobFacts()
 
 
-def source_of(heads: Iterable[FileHead], host: str, asked: Asked) -> str:
-    """Another one where anything is that a packed file is made of: the host's files, its baseline, what was asked for, and how."""
-    told = hashlib.sha256(json.dumps([PACKING, asked.job, sorted(asked.labels.items())]).encode())
+def _files_of(day: NodeDay) -> str:
+    return day.head.source.partition("-")[0]
+
+
+def _digest_of(asked: Asked) -> str:
+    return hashlib.sha256(json.dumps([asked.job, sorted(asked.labels.items())]).encode()).hexdigest()[:16]
+
+
+def source_of(heads: Iterable[FileHead], host: str) -> str:
+    """Another one where anything is that a packed file is made of: the host's files, its baseline, and how. What was asked for is added."""
+    told = hashlib.sha256(PACKING.encode())
     heads = sorted(heads, key=lambda head: (head.file.name, head.header.wall_ns))
     for head in heads:
         try:
