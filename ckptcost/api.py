@@ -272,5 +272,5 @@ def roll_up(
         resolved = answers.standing(catalog, named, settings, site)
         files = files_of(layers_for(catalog, named, None, []))
     priced = scenario is not None or any(each.startswith("cluster.") for each in settings)
-    asked = Asked(str(store), by, since, until, tuple(_many(jobs)), scheduler, top, resolved, priced)
+    asked = Asked(str(store), by, since, until, tuple(_many(jobs)), scheduler, top, resolved, priced, scenario is not None)
     return _built(answer_of(asked, _gates(require)), catalog, files)

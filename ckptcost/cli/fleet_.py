@@ -33,8 +33,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("store", nargs="?", metavar="STORE", help="a folder or URL of packed runs")
     parser.add_argument("--by", choices=BY, default="job", help="what the rows of the first table are (default: job)")
-    parser.add_argument("--since", default="", metavar="DAY", help="first day, e.g. 2026-11-01 (UTC)")
-    parser.add_argument("--until", default="", metavar="DAY", help="last day")
+    parser.add_argument("--since", metavar="DAY", help="first day, e.g. 2026-11-01 (UTC)")
+    parser.add_argument("--until", metavar="DAY", help="last day")
     parser.add_argument("--job", action="append", default=[], metavar="ID", help="only this job; may repeat")
     parser.add_argument(
         "--scheduler", default="pandas", metavar="WHERE",
@@ -47,8 +47,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--synthesize", nargs=3, metavar=("NODES", "DAYS", "DIR"), help="write a made-up fleet with known truth instead: DIR/_truth.json"
     )
-    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="of --synthesize (default: 1)")
-    parser.add_argument("--saves-per-day", type=float, default=96.0, metavar="N", help="of --synthesize, by job (default: 96)")
+    parser.add_argument("--seed", type=_count, metavar="N", help="of --synthesize (default: 1)")
+    parser.add_argument("--saves-per-day", type=float, metavar="N", help="of --synthesize, by job (default: 96)")
     parser.add_argument("--faults", action="store_true", help="of --synthesize: with broken files, wrong clocks and missing nodes")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     study_flags.add(parser)
@@ -70,8 +70,12 @@ def run(options: argparse.Namespace) -> int:
 
     if options.synthesize:
         return _synthesize(options)
-    if options.faults:
-        raise InputError("belongs to --synthesize", where="--faults")
+    for flag in ("faults", "seed", "saves_per_day"):
+        if getattr(options, flag) not in (None, False):
+            raise InputError("belongs to --synthesize", where=f"--{flag.replace('_', '-')}")
+    for flag in ("since", "until"):
+        if getattr(options, flag) == "":
+            raise InputError("names no day", where=f"--{flag}", remedy="e.g. 2026-11-01, or leave it out")
     if not options.store:
         raise InputError("names no store", where="fleet", remedy="`ckptcost runs pack --all --store DIR` makes one")
     study_flags.fits(options)
@@ -95,7 +99,16 @@ def _asked(options: argparse.Namespace, resolved: Resolved | None) -> Asked:
 
     priced = bool(options.scenario) or any(each.startswith("cluster.") for each in options.set)
     return Asked(
-        options.store, options.by, options.since, options.until, tuple(options.job), options.scheduler, options.top, resolved, priced
+        options.store,
+        options.by,
+        options.since or "",
+        options.until or "",
+        tuple(options.job),
+        options.scheduler,
+        options.top,
+        resolved,
+        priced,
+        bool(options.scenario),
     )
 
 
@@ -115,23 +128,28 @@ def _synthesize(options: argparse.Namespace) -> int:
     """A store with known truth; what is in it goes to stdout."""
     from ckptcost.errors import InputError
     from ckptcost.fleet.made_up.synthesize import synthesize
-    from ckptcost.present.amounts import count, size
+    from ckptcost.present.amounts import size
 
     if options.store:
         raise InputError("a store is written, not read", where="--synthesize", remedy="leave STORE out; DIR is the third word")
+    others: dict[str, object] = dict.fromkeys(("since", "until", "scenario", "output", "table"))
+    others |= {"job": [], "set": [], "require": [], "budget": [], "site": "", "format": "text", "by": "job", "scheduler": "pandas"}
+    if said := [name for name, usual in others.items() if getattr(options, name) != usual]:
+        raise InputError("belongs to a store that is read", where=f"--{said[0]}", remedy="leave it out; ask the store afterwards")
     nodes, days, folder = options.synthesize
     told = _told("writing") if _talks() else None
     try:
         truth = synthesize(
-            _whole(nodes, "NODES"), _whole(days, "DAYS"), folder, seed=options.seed, saves_per_day=options.saves_per_day,
+            _whole(nodes, "NODES"), _whole(days, "DAYS"), folder, seed=1 if options.seed is None else options.seed,
+            saves_per_day=96.0 if options.saves_per_day is None else options.saves_per_day,
             faults=options.faults, tell=told,
         )  # fmt: skip
     finally:
         if told is not None:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(
-        f"{folder}: {count(float(nodes))} nodes, {count(float(days))} days, {count(float(len(truth.jobs)))} jobs, "
-        f"{count(float(truth.saves.windows))} checkpoints of {size(truth.saves.bytes)}. The truth is in _truth.json."
+        f"{folder}: {_many(int(nodes), 'node')}, {_many(int(days), 'day')}, {_many(len(truth.jobs), 'job')}, "
+        f"{_many(truth.saves.windows, 'checkpoint')} of {size(truth.saves.bytes)}. The truth is in _truth.json."
     )
     return 0
 
@@ -143,6 +161,12 @@ def _whole(text: str, where: str) -> int:
         return int(text)
     except ValueError:
         raise InputError(f"{brief(text)} is no whole number", where=f"--synthesize {where}") from None
+
+
+def _many(number: int, what: str) -> str:
+    from ckptcost.present.amounts import count
+
+    return f"{count(float(number))} {what}{'' if number == 1 else 's'}"
 
 
 def _talks() -> bool:

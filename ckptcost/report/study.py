@@ -108,6 +108,15 @@ _CELL = {
 }  # fmt: skip
 
 
+def on_one_line(text: str) -> str:
+    """What somebody else wrote, without what would move a terminal's cursor or break a row.
+
+    >>> on_one_line("job\\x1b[31m\\n7")
+    'job [31m 7'
+    """
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 def cell(value: Any, unit: str) -> str:
     """A value as its column shows it.
 
@@ -119,7 +128,7 @@ def cell(value: Any, unit: str) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        return value
+        return on_one_line(value)
     if unit == "points":
         return f"{number(float(value) * 100)} points"
     return _CELL.get(unit, number)(float(value))

@@ -10,7 +10,7 @@ from ckptcost.jobs.gates import Verdict
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import gate_text
 from ckptcost.report.canonical import tidy
-from ckptcost.report.study import Study, Table, shown_cells
+from ckptcost.report.study import Study, Table, on_one_line, shown_cells
 from ckptcost.report.to_csv import lines, safe
 
 WIDTH = 80
@@ -93,14 +93,15 @@ _SUFFIX = {"s": "s", "bytes": "bytes", "bytes_per_s": "bytes_per_s", "W": "w", "
 def _headed(name: str, unit: str) -> str:
     """The column's name, ending in its unit."""
     suffix = _SUFFIX.get(unit, "")
-    return name if not suffix or name == suffix or name.endswith("_" + suffix) else f"{name}_{suffix}"
+    said = not suffix or name == suffix or name.endswith("_" + suffix) or name.startswith(suffix + "_")
+    return name if said else f"{name}_{suffix}"
 
 
 def _raw(value: object, unit: str) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return safe(value)
+        return safe(on_one_line(value))
     if value is None or isinstance(value, int):
         return value
     plain = tidy(float(value))  # type: ignore[arg-type]

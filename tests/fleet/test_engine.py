@@ -258,8 +258,8 @@ def test_a_cluster_without_workers_is_told(store, tmp_path, monkeypatch):
     ("address", "said"),
     [
         ("tcp://127.0.0.1:1", r"no Dask scheduler answers"),
-        ("tcp://nonsense", r"no Dask scheduler answers"),
-        ("tcp://127.0.0.1:port", r"no Dask scheduler answers"),
+        ("tcp://nonsense", r"names no host and port"),
+        ("tcp://127.0.0.1:port", r"names no host and port"),
         ("tls://127.0.0.1:1", r"TLS needs certificates"),
         ("127.0.0.1:1", r"no scheduler named '127"),
         ("dask", r"known: pandas, threads, processes, tcp"),

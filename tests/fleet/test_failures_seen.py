@@ -85,9 +85,7 @@ def test_what_a_failure_costs_by_hand(written: Callable[[], Any]) -> None:
     redone, restart = _line(fleet, "redone_work"), _line(fleet, "restart")
     assert redone.gpu_s.value == pytest.approx(350.0 * 16)
     assert redone.estimated
-    reach = stats.t.ppf(0.975, 1) * 200.0
-    node_s = 350.0 * 2
-    assert redone.energy_j == pytest.approx((5200.0 * node_s, (4200.0 - reach + 1000.0) * node_s, (5200.0 + reach) * node_s))
+    assert redone.energy_j == pytest.approx((5200.0 * 700.0,) * 3)  # both nodes are there: their mean is no sample
     assert restart.gpu_s.value == pytest.approx(300.0 * 16)
     assert isnan(restart.energy_j.value)
     assert "restart" in fleet.whole.totals.lacks["energy_j"]
@@ -106,7 +104,9 @@ def test_nodes_that_are_missing_lose_their_work_too(written: Callable[[], Any]) 
     fleet = fleet_of(made.part(), "job", None)
     assert fleet.runs[0].gpus == 32.0
     assert _line(fleet, "redone_work").gpu_s.value == pytest.approx(350.0 * 32)
-    assert _line(fleet, "redone_work").energy_j.value == pytest.approx(5200.0 * 350.0 * 4)
+    reach = stats.t.ppf(0.975, 1) * 200.0
+    node_s = 350.0 * 4
+    assert _line(fleet, "redone_work").energy_j == pytest.approx((5200.0 * node_s, (5200.0 - reach) * node_s, (5200.0 + reach) * node_s))
     assert fleet.failures.node_s == pytest.approx(4 * 2000.0)
 
 
@@ -186,6 +186,112 @@ def test_goodput_without_gpus_is_by_nodes_and_a_run_without_instants_is_none(wri
     assert isnan(fleet.whole.wall_gpu_s)
     assert isnan(_line(fleet, "restart").gpu_s.value)
     assert [run.job for run in fleet.runs] == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("began", "state"),
+    [(500, OPEN), (900, OPEN), (941, FAILED), (1000, FAILED), (5000, FAILED)],
+)
+def test_a_run_is_followed_by_one_that_begins_when_it_is_over(written: Callable[[], Any], began: int, state: str) -> None:
+    """Up to a minute sooner, by clocks that differ. What begins meanwhile goes on beside it."""
+    made = written()
+    _run(made, "r1", 0, 1000)
+    _run(made, "r2", began, 6000, over=True, exit_code=0.0)
+    fleet = fleet_of(made.part(), "job", None)
+    assert _states(fleet) == [(state, CUT if state == FAILED else ""), (OVER, "")]
+
+
+def test_a_run_that_comes_and_goes_beside_another_is_no_restart(written: Callable[[], Any]) -> None:
+    """The long one fails at last, and is down until the third; the short one between has nothing after it."""
+    made = written()
+    _run(made, "long", 0, 80_000, exit_code=1.0)
+    _run(made, "short", 1000, 3000, exit_code=0.0, over=True)
+    assert _states(fleet_of(made.part(), "job", None)) == [(FAILED, "EXIT_1"), (OVER, "")]
+    _run(made, "next", 81_000, 90_000)
+    fleet = fleet_of(made.part(), "job", None)
+    assert _states(fleet) == [(FAILED, "EXIT_1"), (PLANNED, ""), (OPEN, "")]
+    assert [run.restart_s for run in fleet.runs] == pytest.approx([1000.0, 0.0, 0.0])
+    assert _line(fleet, "restart").gpu_s.value == pytest.approx(16_000.0)
+    tasks = written()
+    for at in range(4):  # an array of tasks under one name, of half a minute each, cut off
+        _run(tasks, f"t{at}", at, 30 + at)
+    assert {state for state, _ in _states(fleet_of(tasks.part(), "job", None))} == {OPEN}
+
+
+def _saves_of(made: Any, run: str, *stalls_s: float, at_s: float = 100.0) -> None:
+    for place, stall_s in enumerate(stalls_s):
+        made.window(run=run, at_s=at_s + 100 * place, stall_s=stall_s, nodes=2)
+
+
+def test_a_save_of_unknown_length_is_taken_to_be_as_long_as_the_others(written: Callable[[], Any]) -> None:
+    """10 and 30 s are known, two are not: 80 s of 1000; the failed save at the end stays as it is."""
+    made = written()
+    _run(made, "r1", 0, 1000)
+    _saves_of(made, "r1", 10.0, nan, 30.0, nan)
+    made.window(run="r1", at_s=900, stall_s=nan, failed=True, nodes=2).window(run="r1", at_s=0, stall_s=5.0, load=True, nodes=2)
+    fleet = fleet_of(made.part(), "job", None)
+    (run,) = fleet.runs
+    assert (run.spent.stall_s, run.spent.useful_s, run.assumed) == pytest.approx((80.0, 915.0, 2))
+    assert fleet.whole.goodput == pytest.approx(0.915)
+    assert fleet.whole.unknown == {"stall": 3, "done_stall": 2, "assumed": 2}
+
+
+def test_where_no_stall_is_known_nobody_knows_the_work(written: Callable[[], Any]) -> None:
+    made = written()
+    _run(made, "r1", 0, 1000)
+    _saves_of(made, "r1", nan, nan)
+    fleet = fleet_of(made.part(), "job", None)
+    spent = fleet.runs[0].spent
+    assert (spent.wall_s, spent.down_s, spent.lost_s) == pytest.approx((1000.0, 0.0, 0.0))
+    assert all(isnan(each) for each in (spent.stall_s, spent.useful_s, spent.goodput, fleet.whole.goodput, fleet.whole.useful_gpu_s))
+    assert fleet.whole.unknown == {"stall": 2, "done_stall": 2, "useful": 1}
+    made = written()
+    _run(made, "r1", 0, 1000)
+    made.window(run="r1", at_s=0, stall_s=nan, load=True, nodes=2)
+    assert isnan(fleet_of(made.part(), "job", None).whole.goodput)
+    made = written()  # all of it is lost, whatever its load took
+    _run(made, "r1", 0, 1000, exit_code=1.0)
+    made.window(run="r1", at_s=0, stall_s=nan, load=True, nodes=2)
+    assert fleet_of(made.part(), "job", None).whole.goodput == 0.0
+
+
+@pytest.mark.parametrize(("length", "goodput"), [(1000, 0.95), (1001, nan)])
+def test_goodput_is_of_what_is_known_if_that_is_half(written: Callable[[], Any], length: int, goodput: float) -> None:
+    made = written()
+    _run(made, "r1", 0, 1000, exit_code=0.0)
+    _run(made, "r2", 2000, 2000 + length)
+    _saves_of(made, "r1", 20.0, 30.0)
+    _saves_of(made, "r2", nan, at_s=2100)
+    whole = fleet_of(made.part(), "job", None).whole
+    assert (whole.goodput, whole.useful_gpu_s) == pytest.approx((goodput, goodput * 2000 * 16), nan_ok=True)
+    assert whole.unknown["useful"] == 1
+
+
+def test_a_run_without_gpus_weighs_as_many_as_the_others_nodes_have(written: Callable[[], Any]) -> None:
+    """8 GPUs a node at 90 %, 1 GPU at 50 %, and a node that says nothing, at 100 %: as (16 + 1) / 3 GPUs a node, whichever job it is."""
+    made = written()
+    for job, hosts, gpus, stall_s in (("big", 2, 8.0, 100.0), ("small", 1, 1.0, 500.0), ("tiny", 1, nan, 0.0)):
+        _run(made, f"{job}-1", 0, 1000, job=job, hosts=hosts, gpus=gpus)
+        made.window(job, f"{job}-1", at_s=100, stall_s=stall_s, nodes=hosts)
+    whole = fleet_of(made.part(), "team", None).whole
+    each = 17 / 3
+    assert whole.goodput == pytest.approx((900 * 16 + 500 * 1 + 1000 * each) / (1000 * (17 + each)))
+    assert whole.wall_gpu_s == pytest.approx(1000 * (17 + each))
+
+
+@pytest.mark.parametrize("days", [1, 3])
+def test_a_run_whose_nodes_are_all_there_is_no_sample(written: Callable[[], Any], days: int) -> None:
+    """One node: its watts, or by how much they vary from day to day."""
+    made, watts = written(), [4000.0, 4300.0, 4600.0][:days]
+    names = [DAY, NEXT, "2026-11-04"]
+    for day, gpu_w in zip(names, watts, strict=False):
+        made.head(day=day, began_ns=made.instant(0), until_ns=made.instant(days * 86_400), exit_code=1.0, nodes=1, train_gpu_w=gpu_w)
+        made.node(day=day)
+    made.window(at_s=50, day=names[days - 1], stall_s=10.0)
+    energy, mean = _line(fleet_of(made.part(), "job", None), "redone_work").energy_j, sum(watts) / days
+    lost_s = 86_400.0 - 60.0
+    reach = stats.t.ppf(0.975, 2) * 300.0 / 3**0.5 if days == 3 else 0.0
+    assert energy == pytest.approx(tuple((mean + sign * reach + 1000.0) * lost_s for sign in (0, -1, 1)))
 
 
 _TIMES = st.integers(0, 400)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -174,3 +174,52 @@ def test_missing_by_day_adds_up_to_missing_in_all(written: Callable[[], Any]) ->
     whole = next(line for line in fleet.whole.lines if line.id == "missing_nodes").gpu_s
     assert [amount.value for amount in by_day] == pytest.approx([24.0, 96.0])
     assert [sum(ends) for ends in zip(*by_day, strict=True)] == pytest.approx(whole)
+
+
+def test_bytes_of_missing_nodes_are_estimated_and_rates_are_of_the_whole_job(written: Callable[[], Any]) -> None:
+    """Three of four nodes, two saves of 6 GB in 10 s each, and a load that is nobody's bytes of a save."""
+    made = written()
+    for host, gigabytes in (("n1", 1.0), ("n2", 2.0), ("n3", 3.0)):
+        made.head(host=host, nodes=4, node_names="n[1-4]").node(host=host, windows=3, bytes=3e9 * gigabytes)
+    made.window(at_s=1, nodes=3, load=True, bytes=6e9)
+    made.window(at_s=20, nodes=3, bytes=6e9).window(at_s=40, nodes=3, bytes=6e9, stall_s=10.0)
+    whole = fleet_of(made.part(), "job", None).whole
+    reach = stats.t.ppf(0.975, 2) * 1e9 * np.sqrt(2.0**2 + 2.0**2 / 3)
+    assert whole.bytes == 12e9
+    assert whole.bytes_missing == pytest.approx((4e9, max(4e9 - reach, 0.0), 4e9 + reach))
+    assert whole.write_bytes_per_s == pytest.approx(16e9 / 20.0)
+
+
+def test_loads_of_another_size_do_not_change_what_missing_nodes_wrote(written: Callable[[], Any]) -> None:
+    made = written()
+    for host in ("n1", "n2"):
+        made.head(host=host, nodes=3).node(host=host, windows=3, bytes=1e9 + 1e12)
+    made.window(at_s=1, nodes=2, load=True, bytes=2e12).window(at_s=20, nodes=2, bytes=2e9)
+    made.window(at_s=40, nodes=2, bytes=nan, failed=True)
+    whole = fleet_of(made.part(), "job", None).whole
+    assert whole.bytes_missing == pytest.approx((1e9, 1e9, 1e9))
+
+
+def test_bytes_are_missing_on_the_days_on_which_nodes_are(written: Callable[[], Any]) -> None:
+    made = written().head(nodes=2).head(host="n2", nodes=2).node(bytes=5e9).node(host="n2", bytes=5e9).window(nodes=2, bytes=10e9)
+    made.head(day=NEXT, nodes=2).node(day=NEXT, windows=2, bytes=10e9).window(day=NEXT, bytes=5e9).window(day=NEXT, at_s=60, bytes=5e9)
+    fleet = fleet_of(made.part(), "day", None)
+    assert [group.bytes_missing.value for group in fleet.groups] == pytest.approx([0.0, 10e9])
+    assert fleet.whole.bytes_missing.value == pytest.approx(10e9)
+    assert fleet.groups[1].write_bytes_per_s == pytest.approx(10e9 / 10.0)
+
+
+def test_a_node_that_recorded_no_save_wrote_nothing(written: Callable[[], Any]) -> None:
+    """Only the first node writes; the others are there, and silent."""
+    made = written().head(nodes=4).node(bytes=8e9).window(bytes=8e9)
+    for host in ("n2", "n3", "n4"):
+        made.head(host=host, nodes=4)
+    whole = fleet_of(made.part(), "job", None).whole
+    assert (whole.bytes_missing, whole.write_bytes_per_s) == ((0.0, 0.0, 0.0), pytest.approx(8e9 / 10.0))
+
+
+def test_bytes_that_nobody_knows_are_not_missing_none(written: Callable[[], Any]) -> None:
+    made = written().head(nodes=2).node(bytes=nan).window(bytes=nan)
+    assert isnan(fleet_of(made.part(), "job", None).whole.bytes_missing.value)
+    made = written().head(nodes=2).window(bytes=3e9)  # a head, and no row of it: nothing says how nodes differ
+    assert fleet_of(made.part(), "job", None).whole.bytes_missing == pytest.approx((3e9, 0.0, inf))

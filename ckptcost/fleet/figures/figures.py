@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import fsum, isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.mtbf import mtbf_of
 from ckptcost.core.units import DAY_S
+from ckptcost.fleet.figures.absent_nodes import WholeJob, whole_job_of
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
 from ckptcost.fleet.figures.failures import FailuresSeen, failures_of
+from ckptcost.fleet.figures.goodput import UNKNOWN_KEPT, kept_of
 from ckptcost.fleet.figures.grouping import Cells, Groups, Places, added, cells_of, counted, flags, groups_of, numbers, summed, texts
 from ckptcost.fleet.figures.lacking import Lacking, lacking_of
-from ckptcost.fleet.figures.lines import CellLine, Line, Totals, lines_of, totals_of
+from ckptcost.fleet.figures.lines import Amount, CellLine, Line, Totals, lines_of, totals_of
 from ckptcost.fleet.figures.runs_seen import FAILED, RunSeen, runs_of
 
 if TYPE_CHECKING:
@@ -47,16 +49,20 @@ class Group(NamedTuple):
     failed_saves: int
     loads: int
     bytes: float
-    """of completed saves, as all others here"""
+    """of completed saves and of nodes that are there, as files"""
+    bytes_missing: Amount
+    """of completed saves: what nodes that are missing would have written, at the mean of the others"""
     files: float
     unknown: Mapping[str, int]
-    """by figure, of how many saves (loads) it is not known; the sums are without them"""
+    """by figure, of how many saves (loads) it is not known; the sums are without them. `done_stall`: completed
+    ones among the stalls; `assumed`: completed saves and loads that goodput
+    takes to have been as long as their run's others; `useful`: runs of which nobody knows how much was work"""
     stall_s: float
     """of all saves, added up"""
     load_s: float
     stalls: Times
     write_bytes_per_s: float
-    """until safe; where nobody says when that was, until training went on"""
+    """of the whole job, missing nodes at the mean of the others; until safe, or where nobody says when that was, until training went on"""
     running_s: float
     """of runs, added up"""
     saves_per_day: float
@@ -67,7 +73,7 @@ class Group(NamedTuple):
     wall_gpu_s: float
     """of runs, and from a failure until the next one"""
     goodput: float
-    """NaN by day: what a failure loses was done on the days before"""
+    """useful over wall. NaN by day: what a failure loses was done on the days before"""
     lines: tuple[Line, ...]
     totals: Totals
 
@@ -95,7 +101,7 @@ def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
     groups = groups_of(cells, by)
     lacking = lacking_of(part, cells)
     runs = runs_of(part, cells, lacking)
-    sums = _Sums(part, cells, runs, cell_lines_of(part, cells, lacking, runs, site))
+    sums = _Sums(part, cells, runs, whole_job_of(part, cells, lacking), cell_lines_of(part, cells, lacking, runs, site))
     found = sums.grouped(groups, with_goodput=by != "day")
     trend = found if by == "day" else sums.grouped(groups_of(cells, "day"), with_goodput=False)
     jobs = found if by == "job" else sums.grouped(groups_of(cells, "job"))
@@ -107,10 +113,10 @@ def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
 class _Sums:
     """By cell once, and from there by group."""
 
-    def __init__(self, part: Part, cells: Cells, runs: Sequence[RunSeen], lines: Sequence[CellLine]) -> None:
-        self.cells, self.runs, self.lines = cells, runs, lines
+    def __init__(self, part: Part, cells: Cells, runs: Sequence[RunSeen], job: WholeJob, lines: Sequence[CellLine]) -> None:
+        self.cells, self.runs, self.bytes_missing, self.lines = cells, runs, job.bytes_missing, lines
         self.hosts = texts(part.heads, "host")
-        self.columns, self.stall_s, self.of_stalls = _by_cell(part.windows, cells)
+        self.columns, self.stall_s, self.of_stalls = _by_cell(part.windows, cells, job.times)
         running = np.zeros((2, cells.many))
         for run in runs:
             for cell, seconds in run.running_s.items():
@@ -121,6 +127,7 @@ class _Sums:
         which, many = groups.of_cells, len(groups.names)
         sums = {name: added(values, which, many).tolist() for name, values in self.columns.items()}
         lines = lines_of(self.lines, which, many)
+        missing = self.bytes_missing.among(which, many)
         times = _times(self.stall_s, which[self.of_stalls], many)
         jobs = _distinct(which, self.cells.job, many)
         runs = _distinct(which, zip(self.cells.job, self.cells.run, strict=True), many)
@@ -132,27 +139,31 @@ class _Sums:
         for at, name in enumerate(groups.names):
             mine = {key: values[at] for key, values in sums.items()}
             failures = sum(run.state == FAILED for run in of_group[at])
-            useful, wall, goodput = _kept(of_group[at]) if with_goodput else (nan, nan, nan)
+            kept = kept_of(of_group[at]) if with_goodput else UNKNOWN_KEPT
+            unknown = {key: int(mine[f"no_{key}"]) for key in _UNKNOWN}
+            unknown |= {"assumed": sum(run.assumed for run in of_group[at]), "useful": kept.unknown}
             found.append(
                 Group(
                     name, jobs[at], nodes[at], runs[at],
                     int(mine["done"]), int(mine["failed"]), int(mine["loads"]),
-                    _of("bytes", mine, "done"), _of("files", mine, "done"),
-                    {key: int(mine[f"no_{key}"]) for key in _UNKNOWN if mine[f"no_{key}"]},
+                    _of("bytes", mine, "done"), missing[at][0], _of("files", mine, "done"),
+                    {key: count for key, count in unknown.items() if count},
                     _of("stall", mine, "saves"), _of("load", mine, "loads"), times[at],
                     _over(mine["rated_bytes"], mine["rated_s"]),
                     mine["running"], _over(mine["done"], mine["running"] / DAY_S),
-                    failures, mtbf_of(failures, mine["node"]), useful, wall, goodput, lines[at], totals_of(lines[at]),
+                    failures, mtbf_of(failures, mine["node"]), kept.useful_gpu_s, kept.wall_gpu_s, kept.goodput,
+                    lines[at], totals_of(lines[at]),
                 )
             )  # fmt: skip
         return tuple(found)
 
 
-_UNKNOWN = ("bytes", "files", "stall", "load")
+_UNKNOWN = ("bytes", "files", "stall", "done_stall", "load")
 
 
-def _by_cell(windows: DataFrame, cells: Cells) -> tuple[dict[str, Floats], Floats, Places]:
-    """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each."""
+def _by_cell(windows: DataFrame, cells: Cells, job_times: Floats) -> tuple[dict[str, Floats], Floats, Places]:
+    """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each. `job_times`: nodes of the whole job over
+    those that are there."""
     load, failed = flags(windows, "load"), flags(windows, "failed")
     stall_s, drain_s, size, files = (numbers(windows, name) for name in ("stall_s", "drain_s", "bytes", "files"))
     at, many = cells.of_windows, cells.many
@@ -176,11 +187,12 @@ def _by_cell(windows: DataFrame, cells: Cells) -> tuple[dict[str, Floats], Float
         "files": total(files, of_done),
         "stall": total(stall_s, of_saves),
         "load": total(stall_s, of_loads),
-        "rated_bytes": total(np.where(rated, size, 0.0), of_done),
+        "rated_bytes": total(np.where(rated, size * job_times, 0.0), of_done),
         "rated_s": total(np.where(rated, safe_s, 0.0), of_done),
         "no_bytes": counted(done & np.isnan(size), at, many),
         "no_files": counted(done & np.isnan(files), at, many),
         "no_stall": counted(~load & np.isnan(stall_s), at, many),
+        "no_done_stall": counted(done & np.isnan(stall_s), at, many),
         "no_load": counted(load & np.isnan(stall_s), at, many),
     }
     return columns, stall_s[order], at[order]
@@ -218,18 +230,6 @@ def _distinct(which: Places, names: Iterable[object], many: int) -> list[int]:
     for group, name in zip(which.tolist(), names, strict=True):
         found[group].add(name)
     return [len(each) for each in found]
-
-
-def _kept(runs: Sequence[RunSeen]) -> tuple[float, float, float]:
-    """GPU-seconds of work that was kept, of all the time, and their ratio: by nodes where the GPUs of a run are not known."""
-    if not runs:
-        return nan, nan, nan
-    useful = fsum(run.spent.useful_s * run.gpus for run in runs)
-    wall = fsum((run.own_s + run.restart_s) * run.gpus for run in runs)
-    if not isnan(wall):
-        return useful, wall, _over(useful, wall)
-    by_node = fsum(run.spent.useful_s * run.nodes for run in runs), fsum((run.own_s + run.restart_s) * run.nodes for run in runs)
-    return nan, nan, _over(*by_node)
 
 
 def _of(what: str, mine: Mapping[str, float], all_of: str) -> float:

@@ -175,7 +175,7 @@ def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int
     """By run, the most nodes and the longest list that any of its nodes was told."""
     found: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
     read: dict[str, tuple[str, ...]] = {}
-    counts = np.nan_to_num(numbers(heads, "nodes")).astype(np.int64).tolist()
+    counts = [int(count) if 0 < count <= MOST_NAMES else 0 for count in np.nan_to_num(numbers(heads, "nodes")).tolist()]
     lists = texts(heads, "node_names")
     for cell, nodes, text in sorted(set(zip(cells.of_heads.tolist(), counts, lists, strict=True))):
         if text not in read:

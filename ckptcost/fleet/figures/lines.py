@@ -3,6 +3,9 @@
 Joules are as metered, or at the facility where a scenario says the PUE. Dollars and carbon follow as in a statement of one run: GPU time
 at the price of the cluster, electricity by the tariff unless that price has it in. What a window or node does not know is not in the
 sums, and how much that is stands beside them.
+
+A line is about what has it: a save that nothing drains of has no training to slow down, a save of one node nobody to wait for. Such saves
+are neither known nor lacking. Of what has it at least half must be known, or the sum would be of what happens to be known, and is none.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ class Amounts(NamedTuple):
     known: Floats
     """windows times nodes, or runs, whose amount is known and in the sum"""
     of: Floats
-    """all that there are; where there is none, the amount is zero"""
+    """all that have it; where none has, the amount is zero"""
+    partly: Floats | float = 0.0
+    """further windows or runs of which a part is in the sum, and the rest is not known: rent without its electricity"""
 
     @classmethod
     def of_sums(cls, value: Floats, low: Floats, high: Floats, known: Floats, of: Floats) -> Amounts:
@@ -88,9 +93,9 @@ class Amounts(NamedTuple):
         return Amounts(value, low, high, np.minimum(self.known, other.known), np.maximum(self.of, other.of))
 
     def among(self, which: Places, groups: int) -> list[tuple[Amount, float, float]]:
-        """By group: the sum of what is known, how much that is, and of how much."""
-        known, of = (added(each, which, groups) for each in (self.known, self.of))
-        lacking = (known == 0) & (of > 0)
+        """By group: the sum of what is known, if that is half of it or more; how much it is, and of how much."""
+        known, of, partly = (added(each, which, groups) for each in (self.known, self.of, self.partly + np.zeros(len(self.of))))
+        lacking = 2.0 * (known + partly) < of
         ends = [summed(each, which, groups) for each in self[:3]]
         columns = [np.where(lacking, nan, each).tolist() for each in ends]
         return [(Amount(*each[:3]), *each[3:]) for each in zip(*columns, known.tolist(), of.tolist(), strict=True)]
@@ -157,7 +162,7 @@ class Line(NamedTuple):
     id: str
     estimated: bool
     known: Mapping[Quantity, tuple[float, float]]
-    """by quantity, of how many windows (times nodes) or runs it is known, and how many there are"""
+    """by quantity, of how many windows (times nodes) or runs it is known, and how many have it"""
     energy_j: Amount
     gpu_s: Amount
     cost_usd: Amount

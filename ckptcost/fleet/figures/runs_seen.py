@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import fsum, inf, isnan, nan
+from math import fsum, isnan, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ckptcost.core.estimates import Estimate, Floats, absent, mean_of
+from ckptcost.core.estimates import Estimate
 from ckptcost.core.units import DAY_S
 from ckptcost.core.useful import RunSpan, Useful, useful_of
-from ckptcost.fleet.figures.grouping import Cells, Places, flags, instants, numbers, summed, texts
+from ckptcost.fleet.figures.grouping import Cells, flags, instants, numbers
+from ckptcost.fleet.figures.node_watts import Watts, gpus_of
+from ckptcost.fleet.figures.run_stalls import Stalls
 
 if TYPE_CHECKING:
     from ckptcost.fleet.figures.lacking import Lacking
@@ -26,7 +27,10 @@ OPEN: Final = "OPEN"
 CUT: Final = "CUT"
 _ENDED_BY_OTHERS: Final = frozenset({143, -15, 137, -9})
 """a launcher ends the others' processes when one fails: theirs is not the cause, if somebody else has one"""
-_NS: Final = 1e-9
+_MIDNIGHT_NS: Final = 10 * 10**9
+"""a recorder reads each second or so"""
+SLACK_NS: Final = 60 * 10**9
+"""by which a run may seem to begin before the one that it follows has ended"""
 
 
 class RunSeen(NamedTuple):
@@ -52,6 +56,9 @@ class RunSeen(NamedTuple):
     train_host_w: Estimate
     running_s: Mapping[int, float]
     """by cell"""
+    assumed: int = 0
+    """completed saves, and loads, that are taken to have been as long as the others, for nobody says how long they were. Where nobody says
+    it of any, stalls (loads) and useful time are NaN, and work that was lost has in it what of that stood still"""
 
     @property
     def own_s(self) -> float:
@@ -72,6 +79,8 @@ class _Ended(NamedTuple):
     ended_ns: int
     code: int | None
     over: bool
+    cut_at_midnight: bool = False
+    """its last file goes on to the end of its day, so that there was one of the next day, which is lost"""
 
 
 def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSeen, ...]:
@@ -83,14 +92,18 @@ def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSe
     for at, ((job, run), places) in enumerate(of_runs):
         if (job, run) in ended:
             by_job[job].append((run, places, ended[job, run], at))
-    stalls = _Stalls(part, cells, [places for _, places in of_runs])
-    gpus, watts = _gpus(part, cells), _watts(part, cells)
+    stalls = Stalls(part, cells, [places for _, places in of_runs])
+    gpus, watts = gpus_of(part, cells), Watts(part, cells)
     found = []
     for job, runs in by_job.items():
         runs.sort(key=lambda each: (each[2].began_ns, each[2].ended_ns, each[0]))
         base_ns = runs[0][2].began_ns
-        states = [_state(end, place + 1 < len(runs)) for place, (_, _, end, _) in enumerate(runs)]
-        spans = [stalls.span(at, end, state == FAILED, base_ns) for (_, _, end, at), (state, _) in zip(runs, states, strict=True)]
+        begins_ns = [end.began_ns for _, _, end, _ in runs]
+        states = [_state(end, _followed(end, begins_ns[place + 1 :])) for place, (_, _, end, _) in enumerate(runs)]
+        spans = [
+            stalls.span(at, end.began_ns, end.ended_ns, state == FAILED, base_ns)
+            for (_, _, end, at), (state, _) in zip(runs, states, strict=True)
+        ]
         for (run, places, end, at), (state, cause), spent in zip(runs, states, shares_of(spans), strict=True):
             many = nodes.get((job, run), 0)
             seen = gpus.get((job, run), [])
@@ -105,22 +118,25 @@ def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSe
                     many,
                     many * fsum(seen) / len(seen) if seen else nan,
                     int(stalls.kept_ns[at]),
-                    spent,
-                    *watts.get((job, run), (absent("NO_NODES"), absent("NO_NODES"))),
+                    stalls.as_known(at, spent),
+                    *watts.of(job, run, many),
                     _by_day(cells, places, end, spent.wall_s - spent.down_s),
+                    int(stalls.assumed[at]),
                 )
             )
     return tuple(found)
 
 
 def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
-    """Of each of a job's runs, by begin, its own part of what `useful_of` says of all; the time until the next is the earlier one's."""
+    """Of each of a job's runs, by begin, its own part of what `useful_of` says of all; the time until the next is of the one that ended
+    last."""
     found: list[Useful] = []
     place = 0
     while place < len(spans):
-        end, reach_s = place + 1, spans[place].ended_s
+        end, reach_s, longest = place + 1, spans[place].ended_s, place
         while end < len(spans) and spans[end].began_s < reach_s:
-            reach_s = max(reach_s, spans[end].ended_s)
+            if spans[end].ended_s >= reach_s:
+                reach_s, longest = spans[end].ended_s, end
             end += 1
         rests = [useful_of(spans[first:end]) for first in range(place, end)]
         down_s = spans[end].began_s - reach_s if end < len(spans) else 0.0
@@ -128,7 +144,7 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
             last = at + 1 == len(rests)
             rest = (0.0,) * 7 if last else rests[at + 1][:-1]
             wall_s, between_s, lost_s, stall_s, load_s, useful_s, _ = (mine - its for mine, its in zip(whole[:-1], rest, strict=True))
-            after_s = down_s if last else 0.0
+            after_s = down_s if place + at == longest else 0.0
             all_s = wall_s - between_s + after_s
             goodput = useful_s / all_s if all_s > 0 else nan
             found.append(Useful(all_s, after_s, lost_s, stall_s, load_s, useful_s, goodput, int(spans[place + at].failed)))
@@ -136,11 +152,17 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
     return found
 
 
+def _followed(end: _Ended, later_ns: Sequence[int]) -> bool:
+    """Whether one that began later did so when this one was over, by clocks that may differ. One that began meanwhile goes on beside it."""
+    slack_ns = min(SLACK_NS, (end.ended_ns - end.began_ns) // 2)
+    return bool(later_ns) and max(later_ns) >= end.ended_ns - slack_ns
+
+
 def _state(end: _Ended, followed: bool) -> tuple[str, str]:
     if end.code:
         return FAILED, f"EXIT_{end.code}"
     if end.code is None and not end.over:
-        return (FAILED, CUT) if followed else (OPEN, "")
+        return (FAILED, CUT) if followed and not end.cut_at_midnight else (OPEN, "")
     return (PLANNED if followed else OVER), ""
 
 
@@ -149,18 +171,31 @@ def _ends(part: Part, cells: Cells) -> dict[tuple[str, str], _Ended]:
     if not len(heads):
         return {}
     rows: defaultdict[tuple[str, str], list[tuple[int, int, int | None, bool]]] = defaultdict(list)
+    whole_days: dict[tuple[str, str], int] = {}
     codes = [None if isnan(code) else int(code) for code in numbers(heads, "exit_code").tolist()]
     ends = np.maximum(instants(heads, "until_ns"), instants(heads, "last_mark_ns")).tolist()
-    columns = (cells.of_heads.tolist(), instants(heads, "began_ns").tolist(), ends, codes, flags(heads, "over").tolist())
-    for cell, began_ns, ended_ns, code, over in zip(*columns, strict=True):
-        rows[cells.job[cell], cells.run[cell]].append((began_ns, ended_ns, code, over))
+    began, run_began = instants(heads, "began_ns"), instants(heads, "run_began_ns")
+    # where files of its first days are lost, those of later days know when it began
+    begins_ns = np.where((run_began > 0) & (run_began < began), run_began, began).tolist()
+    own_until_ns = instants(heads, "until_ns") + np.rint(np.nan_to_num(numbers(heads, "offset_s")) * 1e9).astype(np.int64)
+    columns = (cells.of_heads.tolist(), begins_ns, ends, codes, flags(heads, "over").tolist(), own_until_ns.tolist())
+    for cell, began_ns, ended_ns, code, over, until_ns in zip(*columns, strict=True):
+        key = cells.job[cell], cells.run[cell]
+        rows[key].append((began_ns, ended_ns, code, over))
+        if 0 <= _day_after_ns(cells.day[cell]) - until_ns < _MIDNIGHT_NS:
+            whole_days[key] = max(whole_days.get(key, 0), ended_ns)
     found = {}
     for key, mine in rows.items():
         begins = [began_ns for began_ns, _, _, _ in mine if began_ns]
         if begins:
             ended_ns = max(*(ended_ns for _, ended_ns, _, _ in mine), *begins)
-            found[key] = _Ended(min(begins), ended_ns, _code([code for _, _, code, _ in mine]), any(over for *_, over in mine))
+            code, over = _code([code for _, _, code, _ in mine]), any(over for *_, over in mine)
+            found[key] = _Ended(min(begins), ended_ns, code, over, whole_days.get(key, 0) == ended_ns)
     return found
+
+
+def _day_after_ns(day: str) -> int:
+    return int(np.datetime64(day, "ns").astype(np.int64)) + int(DAY_S) * 10**9
 
 
 def _code(codes: Iterable[int | None]) -> int | None:
@@ -173,63 +208,6 @@ def _code(codes: Iterable[int | None]) -> int | None:
     return 0 if seen else None
 
 
-class _Stalls:
-    """What the saves and loads of each run took, and which save was its last."""
-
-    def __init__(self, part: Part, cells: Cells, of_runs: Sequence[Sequence[int]]) -> None:
-        place = np.zeros(cells.many, dtype=np.int64)
-        for run, places in enumerate(of_runs):
-            place[list(places)] = run
-        count, windows = len(of_runs), part.windows
-        run_of = place[cells.of_windows]
-        load, stall_s = flags(windows, "load"), numbers(windows, "stall_s")
-        begin_ns = instants(windows, "begin_ns")
-        kept = ~load & ~flags(windows, "failed")
-        self.kept_ns = np.zeros(count, dtype=np.int64)
-        np.maximum.at(self.kept_ns, run_of[kept], begin_ns[kept])
-        self.save_s = _sums(stall_s, ~load, run_of, count)
-        self.load_s = _sums(stall_s, load, run_of, count)
-        self.since_kept_s = _sums(stall_s, ~load & (begin_ns >= self.kept_ns[run_of]), run_of, count)
-
-    def span(self, at: int, end: _Ended, failed: bool, base_ns: int) -> RunSpan:
-        kept_ns = int(self.kept_ns[at])
-        return RunSpan(
-            (end.began_ns - base_ns) * _NS,
-            (end.ended_ns - base_ns) * _NS,
-            failed,
-            (kept_ns - base_ns) * _NS if kept_ns else -inf,
-            float(self.save_s[at]),
-            float(self.load_s[at]),
-            float(self.since_kept_s[at]),
-        )
-
-
-def _sums(values: Floats, which: NDArray[np.bool_], places: Places, count: int) -> Floats:
-    return summed(values[which], places[which], count)
-
-
-def _gpus(part: Part, cells: Cells) -> dict[tuple[str, str], list[float]]:
-    """By run, GPUs of each node that says so."""
-    return {key: [max(said) for said in hosts.values()] for key, hosts in _by_host(part, cells, "gpus").items()}
-
-
-def _watts(part: Part, cells: Cells) -> dict[tuple[str, str], tuple[Estimate, Estimate]]:
-    of_gpus, of_hosts = (_by_host(part, cells, name) for name in ("train_gpu_w", "train_host_w"))
-
-    def mean(hosts: Mapping[str, Sequence[float]]) -> Estimate:
-        return mean_of([fsum(said) / len(said) for _, said in sorted(hosts.items())])
-
-    return {key: (mean(of_gpus.get(key, {})), mean(of_hosts.get(key, {}))) for key in of_gpus.keys() | of_hosts.keys()}
-
-
-def _by_host(part: Part, cells: Cells, name: str) -> dict[tuple[str, str], dict[str, list[float]]]:
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for cell, host, value in zip(cells.of_heads.tolist(), texts(part.heads, "host"), numbers(part.heads, name).tolist(), strict=True):
-        if not isnan(value):
-            found.setdefault((cells.job[cell], cells.run[cell]), {}).setdefault(host, []).append(value)
-    return found
-
-
 def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> dict[int, float]:
     """A run's own time, by cell: as much of it as lies in the day."""
     day_ns = int(DAY_S) * 10**9
@@ -239,3 +217,11 @@ def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> d
     if not whole:
         return {cell: own_s if cell == places[-1] else 0.0 for cell in places}
     return {cell: own_s * part / whole for cell, part in zip(places, inside, strict=True)}
+
+
+def days_without(run: RunSeen, cells: Cells) -> tuple[str, ...]:
+    """Days on which a run went on and of which nothing is there."""
+    last_ns = max(run.ended_ns - 1, run.began_ns)
+    first, last = (np.datetime64(each, "ns").astype("datetime64[D]") for each in (run.began_ns, last_ns))
+    there = {cells.day[at] for at in run.running_s}
+    return tuple(day for day in np.arange(first, last + 1).astype(str).tolist() if day not in there)

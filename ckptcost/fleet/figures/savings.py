@@ -92,6 +92,11 @@ class _Rates(NamedTuple):
         seen = np.asarray(values, dtype=np.float64)
         return UNKNOWN if isnan(seen[0]) else Amount(float(seen[0]), float(np.nanmin(seen)), float(np.nanmax(seen)))
 
+    def told(self, values: Any) -> Amount:
+        """Where no failure was seen there are ends and no value: the rate that makes one is a guess."""
+        found = self.amount(values)
+        return found._replace(value=nan) if self.none_seen else found
+
     def least(self, values: Any) -> Amount:
         """The low end, where no failure was seen: it holds whatever their rate is."""
         found = self.amount(values)
@@ -107,7 +112,7 @@ def savings_of(part: Part, fleet: Fleet, s: Scenario | None) -> Savings:
 def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
     node = fleet.failures.node_mtbf_s
     measured = 1.0 - usual.goodput
-    why = usual.why or node.why or ("" if usual.nodes > 0 else "NO_EXPOSURE")
+    why = usual.why or (node.why if usual.nodes > 0 else "NO_EXPOSURE")
     if why and why != "NO_FAILURES":
         return JobSavings(usual.job, usual, UNKNOWN, measured, UNKNOWN, nan, (), why)
     low_s, high_s = (float(node.low or nan) / usual.nodes, (inf if node.high is None else node.high) / usual.nodes)
@@ -146,7 +151,7 @@ def _option(name: str, usual: Usual, recovery: Recovery, rates: _Rates, was: Sta
     )
     energy = rates.least((more_work * usual.train_w + more_still * usual.stall_w) * usual.useful_s)
     return Option(
-        name, rates.amount(interval_s), rates.amount(1.0 - work_s / then.total_s), gpu_s, energy, _usd(gpu_s, energy, s), why
+        name, rates.told(interval_s), rates.told(1.0 - work_s / then.total_s), gpu_s, energy, _usd(gpu_s, energy, s), why
     )  # fmt: skip
 
 

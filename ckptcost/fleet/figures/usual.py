@@ -14,6 +14,8 @@ from ckptcost.fleet.figures.grouping import Places, added, flags, groups_of, ins
 from ckptcost.fleet.figures.runs_seen import FAILED, RunSeen
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ckptcost.fleet.figures.figures import Fleet, Group
     from ckptcost.fleet.merge.part import Part
 
@@ -41,11 +43,13 @@ class Usual(NamedTuple):
     down_s: float
     """from a failure until the next run; 0 where none was seen"""
     useful_s: float
+    """of runs of which nobody knows it at the mean of the others, as in goodput"""
     useful_gpu_s: float
     goodput: float
     train_w: float
-    """of all its nodes; without the hosts' part where that is not known of training or of stalls"""
+    """of all its nodes, missing ones at the mean of the others; without the hosts' part where that is not known of training or of stalls"""
     stall_w: float
+    """the same"""
     why: str
 
 
@@ -58,17 +62,27 @@ def usual_of(part: Part, fleet: Fleet) -> tuple[Usual, ...]:
     many = len(groups.names)
     saves = ~flags(windows, "load") & ~flags(windows, "failed")
     drain, size = (_mean(numbers(windows, name), job, saves, many) for name in ("drain_s", "bytes"))
+    still = _Still.seen(windows, ~flags(windows, "load"), job, many)
     intervals = _intervals(part, cells.of_windows, job, many, [*zip(cells.job, cells.run, strict=True)])
     of_job: dict[str, list[RunSeen]] = {}
     for run in fleet.runs:
         of_job.setdefault(run.job, []).append(run)
     return tuple(
-        _usual(group, of_job.get(group.name, []), float(intervals[at]), float(drain[at]), float(size[at]), fleet.pue)
+        _usual(
+            group,
+            of_job.get(group.name, []),
+            float(intervals[at]),
+            float(drain[at]),
+            float(size[at]),
+            tuple(fleet.pue * watts for watts in still.of(at)),
+            fleet.pue,
+        )
         for at, group in enumerate(fleet.jobs)
     )
 
 
-def _usual(group: Group, runs: Sequence[RunSeen], interval_s: float, lag_s: float, size: float, pue: float) -> Usual:
+def _usual(group: Group, runs: Sequence[RunSeen], interval_s: float, lag_s: float, size: float, still_w: tuple[float, ...],
+           pue: float) -> Usual:  # fmt: skip
     own_s = fsum(run.own_s for run in runs)
     nodes, gpus = (_over(fsum(run.own_s * getattr(run, name) for run in runs), own_s) for name in ("nodes", "gpus"))
     restarts = [run.restart_s for run in runs if run.state == FAILED and run.restart_s > 0]
@@ -83,28 +97,58 @@ def _usual(group: Group, runs: Sequence[RunSeen], interval_s: float, lag_s: floa
     )  # fmt: skip
     return Usual(
         group.name, nodes, gpus, interval_s, stall_s, 0.0 if isnan(lag_s) else lag_s, not isnan(lag_s), lag_s > stall_s, size,
-        group.load_s / group.loads if group.loads and group.load_s == group.load_s else 0.0,
+        _or_0(_over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
         fsum(restarts) / len(restarts) if restarts else 0.0,
-        fsum(run.spent.useful_s for run in runs), group.useful_gpu_s, group.goodput, *_watts(group, runs, own_s, pue), why,
+        _useful_s(runs), group.useful_gpu_s, group.goodput, *_watts(runs, own_s, nodes, still_w, pue), why,
     )  # fmt: skip
 
 
-def _watts(group: Group, runs: Sequence[RunSeen], own_s: float, pue: float) -> tuple[float, float]:
-    """While training, and while it stands still for a save; with the PUE that is in the lines."""
-    joules = {}
-    for line in group.lines:
-        known, of = line.known["energy_j"]
-        joules[line.id] = line.energy_j.value * of / known if known else nan
+class _Still(NamedTuple):
+    """A node that is there while its job stands still for a save: by job, joules and the seconds of nodes that they are of."""
+
+    gpu: tuple[Floats, Floats]
+    host: tuple[Floats, Floats]
+    wait: tuple[Floats, Floats]
+    """what nodes that were done drew until the last one was, over the same seconds"""
+
+    @classmethod
+    def seen(cls, windows: DataFrame, saves: NDArray[np.bool_], job: Places, many: int) -> _Still:
+        stall_s = numbers(windows, "stall_s")
+
+        def sums(line: str) -> tuple[Floats, Floats]:
+            joules = numbers(windows, f"{line}_j")
+            node_s = stall_s * numbers(windows, f"{line}_nodes")
+            which = saves & ~np.isnan(joules) & (node_s > 0)
+            return added(joules[which], job[which], many), added(node_s[which], job[which], many)
+
+        return cls(sums("gpu"), sums("host"), sums("wait"))
+
+    def of(self, at: int) -> tuple[float, float, float]:
+        """Watts."""
+        gpu_w, host_w, wait_w = (_over(float(joules[at]), float(node_s[at])) for joules, node_s in self)
+        return gpu_w, host_w, wait_w
+
+
+def _watts(runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[float, ...], pue: float) -> tuple[float, float]:
+    """While training, and while it stands still for a save: of a node that is there, times all; with the PUE that is in the lines."""
     gpu_w, host_w = (
         pue * _over(fsum(run.own_s * run.nodes * each.value for run in runs if (each := getattr(run, name)).known), _seen(runs, name))
-        * _over(fsum(run.own_s * run.nodes for run in runs), own_s)
         for name in ("train_gpu_w", "train_host_w")
     )  # fmt: skip
-    waited_j = joules.get("waiting", 0.0)
-    gpu_stall_w, host_stall_w = (_over(joules.get(name, nan), group.stall_s) for name in ("gpu_wait", "host_wait"))
-    if isnan(host_w + host_stall_w):
-        host_w = host_stall_w = 0.0
-    return gpu_w + host_w, gpu_stall_w + host_stall_w + _over(0.0 if isnan(waited_j) else waited_j, group.stall_s)
+    gpu_still_w, host_still_w, wait_w = still_w
+    if isnan(host_w + host_still_w):
+        host_w = host_still_w = 0.0
+    return nodes * (gpu_w + host_w), nodes * (gpu_still_w + host_still_w + _or_0(wait_w))
+
+
+def _useful_s(runs: Sequence[RunSeen]) -> float:
+    known = [run for run in runs if not isnan(run.spent.useful_s)]
+    all_s, known_s = (fsum(run.own_s + run.restart_s for run in some) for some in (runs, known))
+    return fsum(run.spent.useful_s for run in known) * (_over(all_s, known_s) if len(known) < len(runs) else 1.0)
+
+
+def _or_0(value: float) -> float:
+    return 0.0 if isnan(value) else value
 
 
 def _seen(runs: Sequence[RunSeen], name: str) -> float:

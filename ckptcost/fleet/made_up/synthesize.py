@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ckptcost.errors import InputError, OutputError, brief
+from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows
 from ckptcost.fleet.kept.node_file import encode
 from ckptcost.fleet.kept.store import Store, folder_of, open_store
 from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, TIERS, FleetPlan, plan_of, usual_rate
@@ -22,6 +23,7 @@ from ckptcost.fleet.made_up.planted import LEAST_DAYS, LEAST_NODES, Planted, dam
 from ckptcost.fleet.made_up.synthetic_days import Written, days_of_run, files_of_run
 from ckptcost.fleet.made_up.truth import Straggler, TierTruth, Trouble, Truth, write
 from ckptcost.fleet.made_up.truth_of_job import JobBook
+from ckptcost.report.folders import whole_folder
 
 Tell = Callable[[int, int], None]
 
@@ -47,9 +49,18 @@ def synthesize(
 ) -> Truth:
     """`tell(done, of)` counts files. Raises InputError for what cannot be made, OutputError where it cannot be written."""
     rate = _judge(nodes, days, seed, saves_per_day, start, faults, failures_per_node_day)
-    root = Path(directory)
-    store = _fresh(root)
-    plan = plan_of(nodes, days, seed, saves_per_day, start, rate)
+    encode(NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows()))  # without pyarrow nothing is begun
+    target = _fresh(directory)
+    try:
+        with whole_folder(target, over=False) as root:
+            return _written(root, plan_of(nodes, days, seed, saves_per_day, start, rate), faults, tell)
+    except OSError as error:
+        raise OutputError(f"{directory}: could not be written ({error.strerror or error})") from None
+
+
+def _written(root: Path, plan: FleetPlan, faults: bool, tell: Tell | None) -> Truth:
+    """A fleet that is cut short leaves nothing that reads as a whole one."""
+    store = open_store(str(root), make=True)
     planted = planted_in(plan) if faults else Planted()
     of = sum(files_of_run(plan, job, run, planted) for job in plan.jobs for run in job.runs)
     folder = _Folder(root, store)
@@ -69,7 +80,8 @@ def synthesize(
         troubles += book.troubles
     troubles += _beside(plan, planted, folder)
     truth = Truth(
-        seed=seed, nodes=nodes, days=days, start=start, saves_per_day=saves_per_day, failures_per_node_day=rate,
+        seed=plan.seed, nodes=plan.nodes, days=plan.days, start=plan.start, saves_per_day=plan.saves_per_day,
+        failures_per_node_day=plan.failures_per_node_day,
         files=folder.counting, rows=folder.rows,
         tiers=tuple(TierTruth(tier.name, float(tier.bytes_per_s), float(tier.read_bytes_per_s), tier.fixed_s) for tier in TIERS),
         jobs=tuple(jobs),
@@ -111,14 +123,18 @@ def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, faults: b
     return found
 
 
-def _fresh(root: Path) -> Store:
+def _fresh(directory: str) -> Path:
+    """A place where nothing is."""
+    root = Path(directory)
+    if "://" in directory:
+        raise InputError("is a URL, and a made-up fleet is a folder", where=directory, remedy="make it here and copy it there")
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        if any(root.iterdir()):
+        root.parent.mkdir(parents=True, exist_ok=True)
+        if root.is_symlink() or (root.exists() and not root.is_dir()) or (root.is_dir() and any(root.iterdir())):
             raise InputError("is not empty", where=str(root), remedy="name a folder that is not there yet")
     except OSError as error:
         raise OutputError(f"{root}: cannot make a folder for the store ({error.strerror})") from None
-    return open_store(str(root), make=True)
+    return root.absolute()
 
 
 class _Folder:
@@ -156,7 +172,7 @@ class _Folder:
         except OSError as error:
             with contextlib.suppress(OSError):
                 target.unlink(missing_ok=True)
-            raise OutputError(f"{target}: could not be written ({error.strerror})") from None
+            raise OutputError(f"{path}: could not be written ({error.strerror})") from None
 
 
 def copy_of(path: str) -> str:

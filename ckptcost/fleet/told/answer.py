@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
-from math import nan
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from math import inf, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ckptcost.errors import InputError, brief
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.fleet.kept.store import Store, open_store
 from ckptcost.fleet.merge.part import Part
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ckptcost.report.study import Study
     from ckptcost.scenario import Resolved
 
+LOST: Final = ("CORRUPT", "TRUNCATED", "FUTURE", "UNREADABLE", "SKEWED", "UNSTEADY")
+"""codes of files that held something"""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -36,6 +39,8 @@ class Asked(NamedTuple):
     """site and prices; None: joules as metered, and neither dollars nor carbon"""
     priced: bool = True
     """whether GPU time has the price that `resolved` says, or only its site counts"""
+    machine: bool = False
+    """whether `resolved` is of these machines: a scenario that somebody named"""
 
 
 def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None) -> Study:
@@ -57,15 +62,40 @@ def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int
     # a save at midnight may lie in part with the day beside
     entries = store.listing(_beside(asked.since, -1), _beside(asked.until, 1), asked.jobs)
     if not any(_inside(asked, entry.day) for entry in entries):
-        raise InputError("holds nothing of that" if asked.since or asked.until or asked.jobs else "is empty", where=asked.store,
-                         remedy="`ckptcost runs pack --all --store STORE` fills it")  # fmt: skip
-    part = _cut(collected(store, grouped(entries), asked.scheduler, tell), asked)
+        raise _nothing(store, asked)
+    part = _counting(collected(store, grouped(entries), asked.scheduler, tell), asked)
     s = None if asked.resolved is None else asked.resolved.scenario if asked.priced else unpriced(asked.resolved.scenario)
+    if s is not None and not asked.machine:  # how fast its GPUs copy, a scenario that nobody named does not know
+        s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=inf))
     fleet = fleet_of(part, asked.by, s)
     findings = Findings(
         fleet, part, savings_of(part, fleet, s), tiers_of(part, fleet.cells), worst_of(part, fleet, asked.top), store.strange()
     )  # fmt: skip
-    return study_of(asked, findings, verdicts_of(fleet, gates))
+    return study_of(asked, findings, verdicts_of(fleet, part, gates))
+
+
+def _nothing(store: Store, asked: Asked) -> InputError:
+    """What there would be instead."""
+    all_of_it = store.listing()
+    if not all_of_it:
+        return InputError("is empty", where=asked.store, remedy="`ckptcost runs pack --all --store STORE` fills it")
+    jobs = sorted({entry.job for entry in all_of_it})
+    for job in asked.jobs:
+        if job not in jobs:
+            return UnknownName("job", job, jobs, where="--job")
+    days = sorted({entry.day for entry in all_of_it if not asked.jobs or entry.job in asked.jobs})
+    return InputError("holds nothing of these days", where=asked.store, remedy=f"it has {days[0]} to {days[-1]}")
+
+
+def _counting(part: Part, asked: Asked) -> Part:
+    """Of the days that were asked for. Raises InputError where no file of them counts: that is not nothing, it is not known."""
+    found = _cut(part, asked)
+    if len(found.heads):
+        return found
+    why = sorted({str(code) for code in found.files["code"] if code}) if len(found.files) else []
+    first = f"; the first: {found.files['text'].iloc[0]}" if why else ""
+    raise InputError(f"no file of it counts ({', '.join(why) or 'none is of these days'}{first})", where=asked.store,
+                     remedy="pack these runs again")  # fmt: skip
 
 
 def _inside(asked: Asked, day: str) -> bool:
@@ -77,12 +107,19 @@ def _beside(day: str, by: int) -> str:
 
 
 def _cut(part: Part, asked: Asked) -> Part:
-    """What is of the days that were asked for, by the jobs' clocks."""
+    """What is of the days that were asked for, by the jobs' clocks. A run that began before is seen from there on."""
     if not asked.since and not asked.until:
         return part
-    return Part(
-        *(frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True) if len(frame) else frame for frame in part)
-    )
+    heads = part.heads
+    if asked.since and len(heads):
+        first_ns = int(datetime.fromisoformat(f"{asked.since}T00:00:00+00:00").timestamp()) * 10**9
+        heads = heads.assign(
+            run_began_ns=heads["run_began_ns"].where(heads["run_began_ns"] == 0, heads["run_began_ns"].clip(lower=first_ns))
+        )
+    found = []
+    for frame in part._replace(heads=heads):
+        found.append(frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True) if len(frame) else frame)
+    return Part(*found)
 
 
 def _is_day(text: str, flag: str) -> None:
@@ -96,8 +133,17 @@ def _is_day(text: str, flag: str) -> None:
         raise InputError(f"{brief(text)} is no day", where=flag, remedy="e.g. 2026-11-01") from None
 
 
-def verdicts_of(fleet: Fleet, gates: Sequence[Gate]) -> list[Verdict]:
-    """Budgets against the whole fleet. What is not known meets none."""
+def not_estimated(part: Part) -> list[str]:
+    """Files that were set aside and of whose job's day nothing else is there, so that no estimate stands for them."""
+    if not len(part.files):
+        return []
+    there = set(zip(part.heads["job"], part.heads["day"], strict=True))
+    bad = part.files[part.files["code"].isin(LOST)]
+    return [str(path) for path, job, day in zip(bad["path"], bad["job"], bad["day"], strict=True) if (job, day) not in there]
+
+
+def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict]:
+    """Budgets against the whole fleet. What is not known meets none, and what lies in files that cannot be read is not known."""
     whole = fleet.whole
     known = {
         "goodput": whole.goodput, "gpu_hours": whole.totals.gpu_s.value, "kwh": whole.totals.energy_j.value,
@@ -106,6 +152,8 @@ def verdicts_of(fleet: Fleet, gates: Sequence[Gate]) -> list[Verdict]:
         "stall": whole.stalls.mean_s, "saves": float(whole.checkpoints), "saves_per_day": whole.saves_per_day,
         "failures": float(whole.failures), "wall": nan, "interval": nan,
     }  # fmt: skip
+    if not_estimated(part):
+        known = dict.fromkeys(known, nan)
     for gate in gates:
         if gate.measure.id in ("wall", "interval"):
             raise InputError(f"a fleet has no {gate.measure.id}", where=gate.text, remedy=f"one of {', '.join(list(known)[:-2])}")

@@ -1,4 +1,4 @@
-"""A fleet's tables of what it cost: groups, days, the lines of its bill, runs and failures."""
+"""A fleet's tables of what it cost: groups, days, the lines of its bill, the jobs that lost most, runs and failures."""
 
 from __future__ import annotations
 
@@ -6,53 +6,25 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ckptcost.core.units import HOUR_S, to_hours, to_kwh
+from ckptcost.core.bill import Quantity
+from ckptcost.core.units import HOUR_S, to_hours
 from ckptcost.fleet.figures.figures import Fleet, Group
-from ckptcost.fleet.figures.lines import Amount, Line
+from ckptcost.fleet.figures.lines import Line
+from ckptcost.fleet.figures.worst import Worst
+from ckptcost.fleet.told.billed import billed, billed_columns, lacking, lacking_columns, plain
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column, Table
 
-BILLED: Final = (
-    ("gpu_hours", "gpu_s", "GPU-h lost", "GPU-h", to_hours),
-    ("kwh", "energy_j", "kWh", "kWh", to_kwh),
-    ("usd", "cost_usd", "USD", "USD", float),
-    ("kgco2e", "location_kgco2e", "kgCO2e", "kgCO2e", float),
-    ("market_kgco2e", "market_kgco2e", "kgCO2e, market", "kgCO2e", float),
-    ("embodied_kgco2e", "embodied_kgco2e", "kgCO2e, embodied", "kgCO2e", float),
+UNKNOWN: Final = (
+    ("bytes", "bytes", "completed saves; not in bytes"),
+    ("stalls", "done_stall", "completed saves of which nobody says how long they held training up; not in stalls"),
+    ("useful", "useful", "runs of which nobody knows how much was work; goodput is of the others, if these are half of the time or more"),
+    ("assumed", "assumed", "completed saves and loads that goodput takes to have been as long as the others of their run"),
 )
-PRICED: Final = ("usd", "kgco2e")
-HIDDEN: Final = ("market_kgco2e", "embodied_kgco2e")
-
-
-def plain(value: float | None) -> float | None:
-    """For a document: neither NaN nor an end that is none."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def billed(amounts: object, placed: bool) -> dict[str, Any]:
-    """The quantities of a line or of totals, in people's units, with their ends."""
-    row: dict[str, Any] = {}
-    for name, attribute, _, _, people in BILLED:
-        if not placed and name not in ("gpu_hours", "kwh"):
-            continue
-        amount: Amount = getattr(amounts, attribute)
-        row[name] = plain(people(amount.value))
-        row[f"{name}_low"], row[f"{name}_high"] = plain(people(amount.low)), plain(people(amount.high))
-    return row
-
-
-def billed_columns(placed: bool, ends: bool = False) -> tuple[Column, ...]:
-    found = []
-    for name, _, label, unit, _ in BILLED:
-        if not placed and name not in ("gpu_hours", "kwh"):
-            continue
-        found.append(Column(name, label, unit, shown=name not in HIDDEN))
-        shown = ends and name == "kwh"
-        found += [
-            Column(f"{name}_low", "low", unit, shown=shown),
-            Column(f"{name}_high", "high", unit, "null: without bound, or not known", shown=shown),
-        ]
-    return tuple(found)
+SHARES: Final[tuple[tuple[str, Quantity, str, str], ...]] = (
+    ("known", "energy_j", "known", "joules"), ("known_gpu", "gpu_s", "known GPU-h", "GPU time"),
+    ("known_usd", "cost_usd", "known USD", "dollars"),
+)  # fmt: skip
 
 
 def groups(fleet: Fleet, placed: bool) -> Table:
@@ -73,8 +45,7 @@ def days(fleet: Fleet, placed: bool) -> Table:
 
 
 def _group(group: Group, placed: bool) -> dict[str, Any]:
-    times, mtbf = group.stalls, group.node_mtbf_s
-    lacks = sorted({line_label(name) for names in group.totals.lacks.values() for name in names})
+    times, mtbf, missing = group.stalls, group.node_mtbf_s, group.bytes_missing
     return {
         "name": group.name,
         "jobs": float(group.jobs),
@@ -84,6 +55,9 @@ def _group(group: Group, placed: bool) -> dict[str, Any]:
         "failed_saves": float(group.failed_saves),
         "loads": float(group.loads),
         "bytes": plain(group.bytes),
+        "bytes_missing": plain(missing.value),
+        "bytes_missing_low": plain(missing.low),
+        "bytes_missing_high": plain(missing.high),
         "files": plain(group.files),
         "stall": plain(times.p50_s),
         "stall_mean": plain(times.mean_s),
@@ -100,7 +74,8 @@ def _group(group: Group, placed: bool) -> dict[str, Any]:
         "saves_per_day": plain(group.saves_per_day),
         "write_rate": plain(group.write_bytes_per_s),
         "running": plain(group.running_s),
-        "lacks": "; ".join(lacks),
+        **{f"unknown_{name}": float(group.unknown.get(key, 0)) for name, key, _ in UNKNOWN},
+        **lacking(group, placed),
     }
 
 
@@ -117,8 +92,17 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
         Column("checkpoints", "saves", "count", "completed"),
         Column("failed_saves", "failed saves", "count", shown=False),
         Column("loads", "loads", "count", shown=False),
-        Column("bytes", "bytes", "bytes", "of completed saves", shown=False),
-        Column("files", "files", "count", shown=False),
+        Column("bytes", "bytes", "bytes", "of completed saves, by nodes of which a file is there that counts", shown=False),
+        Column(
+            "bytes_missing",
+            "missing",
+            "bytes",
+            "what missing nodes would have written, at the mean of the others; not in bytes",
+            shown=False,
+        ),
+        Column("bytes_missing_low", "low", "bytes", "95 %, by how much the others differ", shown=False),
+        Column("bytes_missing_high", "high", "bytes", "null: without bound, or not known", shown=False),
+        Column("files", "files", "count", "of completed saves, by nodes of which a file is there that counts", shown=False),
         Column("stall", "stall p50", "s", "training held up by a save, from the first node's begin to the last one's return"),
         Column("stall_mean", "mean", "s", shown=False),
         Column("stall_p95", "p95", "s", shown=False),
@@ -132,9 +116,16 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
         Column("node_mtbf_low", "low", "h", "95 %, exact for failures at a constant rate", shown=False),
         Column("node_mtbf_high", "high", "h", shown=False),
         Column("saves_per_day", "saves a day", "1", shown=False),
-        Column("write_rate", "write rate", "bytes_per_s", "until safe, else until training went on", shown=False),
+        Column(
+            "write_rate",
+            "write rate",
+            "bytes_per_s",
+            "of all nodes, missing ones at the mean; until safe, else until training went on",
+            shown=False,
+        ),
         Column("running", "running", "s", "runs added up", shown=False),
-        Column("lacks", "not in the sums, or not all of it", shown=False),
+        *(Column(f"unknown_{name}", f"unknown {name}", "count", meaning, shown=False) for name, _, meaning in UNKNOWN),
+        *lacking_columns(placed),
     )
 
 
@@ -147,21 +138,41 @@ def lines(whole: Group, placed: bool) -> Table:
         Column("id", "id", shown=False),
         Column("basis", "basis", meaning="measured: by meters and clocks; estimated: from what was measured"),
         *billed_columns(placed, ends=True),
-        Column("known", "known", "share", "of windows times nodes, or of runs, whose joules are known and in the sum"),
-    )
-    note = "Sums of what is known. Low and high are bounds of meters, added up; of estimates 95 %."
+        *(
+            Column(name, label, "share", f"of windows times nodes, or of runs, that have it: whose {what} are known",
+                   shown=name == "known")
+            for name, _, label, what in SHARES
+            if placed or name != "known_usd"
+        ),
+    )  # fmt: skip
+    note = "Sums of what is known, where that is half or more. Low and high are bounds of meters, added up; of estimates 95 %."
     return Table("lines", "What it is made of", columns, rows, note)
 
 
 def _line(line: Line, placed: bool) -> dict[str, Any]:
-    some, of = line.known["energy_j"]
+    shares = {name: line.known[attribute] for name, attribute, *_ in SHARES if placed or name != "known_usd"}
     return {
         "line": line_label(line.id),
         "id": line.id,
         "basis": "estimated" if line.estimated else "measured",
         **billed(line, placed),
-        "known": some / of if of else None,
+        **{name: some / of if of else None for name, (some, of) in shares.items()},
     }
+
+
+def worst_jobs(found: Worst) -> Table:
+    """And in which line."""
+    rows = [
+        {"job": each.job, "gpu_hours": plain(to_hours(each.lost_gpu_s)), "share": plain(each.share), "most": line_label(each.most)}
+        for each in found.jobs
+    ]
+    columns = (
+        Column("job", "job"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h"),
+        Column("share", "of all", "share", "of what the whole fleet lost"),
+        Column("most", "most of it"),
+    )
+    return Table("worst_jobs", "The jobs that lost most", columns, rows, shown=len(rows) > 1)
 
 
 def failures(fleet: Fleet) -> list[Table]:

@@ -10,7 +10,7 @@ from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.fleet.figures.figures import Fleet
 from ckptcost.fleet.figures.tiers import TierSeen
 from ckptcost.fleet.figures.worst import Worst
-from ckptcost.fleet.told.bill_tables import plain
+from ckptcost.fleet.told.billed import plain
 from ckptcost.report.statement import instant
 from ckptcost.report.study import Column, Table
 
@@ -23,7 +23,7 @@ CODE_WORDS: Final = {
     "CORRUPT": "bytes were changed after they were written",
     "TRUNCATED": "the end is missing",
     "FUTURE": "written by a newer ckptcost",
-    "NOT_OURS": "Parquet of somebody else's",
+    "NOT_OURS": "no file of a node, whatever its name says",
     "UNREADABLE": "cannot be opened",
     "MISPLACED": "what it says of job and day does not fit its folder",
     "DUPLICATE": "the same node's day twice",
@@ -217,7 +217,8 @@ def missing(fleet: Fleet) -> Table:
         Column("windows", "saves, loads", "count", "that it lacks"),
         Column("run", "run", shown=False),
     )
-    return Table("missing", "Nodes that are missing", columns, rows, shown=0 < len(rows) <= MOST_SHOWN)
+    note = "What others waited for a node that is missing cannot be seen: if it was a straggler, the estimate of what it took is too low."
+    return Table("missing", "Nodes that are missing", columns, rows, note if rows else "", shown=0 < len(rows) <= MOST_SHOWN)
 
 
 def _days(days: Sequence[str]) -> str:
@@ -236,7 +237,7 @@ def aside(part: Part, strange: Sequence[str]) -> Table:
         if len(bad)
         else []
     )
-    rows += [{"file": name, "code": "STRAY", "text": "no file of a store", "host": "", "day": ""} for name in strange]
+    rows += [_strange(name) for name in strange]
     columns = (
         Column("file", "file"),
         Column("code", "code"),
@@ -245,3 +246,10 @@ def aside(part: Part, strange: Sequence[str]) -> Table:
         Column("day", "day", shown=False),
     )
     return Table("aside", "Files set aside", columns, rows, shown=0 < len(rows) <= MOST_SHOWN)
+
+
+def _strange(name: str) -> dict[str, Any]:
+    """A folder that may not be looked into comes with the reason."""
+    path, _, why = name.partition("/ ")
+    code, text = ("UNREADABLE", why) if why else ("STRAY", CODE_WORDS["STRAY"])
+    return {"file": path, "code": code, "text": text, "host": "", "day": ""}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.fleet.figures.lines import Amount
 from ckptcost.fleet.figures.savings import AllSavings, JobSavings, Option, Savings
-from ckptcost.fleet.told.bill_tables import plain
+from ckptcost.fleet.told.billed import plain
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.study import Column, Table
 
@@ -112,9 +112,10 @@ def sentence(found: Savings) -> str:
     if best is None or best.gpu_s.value <= 0:
         return ""
     hours = to_hours(best.gpu_s.value)
-    one = max(
-        (job for job in found.jobs if job.options), key=lambda job: job.options[0].gpu_s.value if job.options[0].gpu_s.known else -1.0
-    )
+    told = [job for job in found.jobs if job.options and job.options[0].interval_s.known and job.options[0].gpu_s.known]
+    if not told:  # no job failed: what is best is not known
+        return ""
+    one = max(told, key=lambda job: job.options[0].gpu_s.value)
     option = one.options[0]
     return (
         f"The best interval would have saved {number(hours)} GPU-hours, most of it in {one.job}: every {duration(option.interval_s.value)} "

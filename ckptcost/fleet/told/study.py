@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ckptcost.core.bill import Quantity
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
-from ckptcost.fleet.figures.figures import Fleet
-from ckptcost.fleet.figures.lines import Line
+from ckptcost.fleet.figures.figures import Fleet, Group
+from ckptcost.fleet.figures.lines import Amount, Line
+from ckptcost.fleet.figures.runs_seen import days_without
 from ckptcost.fleet.figures.savings import Savings
 from ckptcost.fleet.figures.tiers import TierSeen
 from ckptcost.fleet.figures.worst import Worst
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 """in a sentence; the tables have all"""
 OF_NEARLY_ALL = 0.99
+OF_MANY = 0.01
 
 
 class Findings(NamedTuple):
@@ -47,8 +50,9 @@ def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Stud
     simulated = bool(len(found.part.heads)) and bool(found.part.heads["simulated"].all())
     tables = [
         bill_tables.groups(fleet, placed), bill_tables.lines(fleet.whole, placed), *savings_tables.tables(found.savings, placed),
-        *bill_tables.failures(fleet), *look_tables.worst(found.worst), look_tables.tiers(found.tiers), bill_tables.days(fleet, placed),
-        look_tables.missing(fleet), look_tables.aside(found.part, found.strange), look_tables.clocks(found.part),
+        *bill_tables.failures(fleet), bill_tables.worst_jobs(found.worst), *look_tables.worst(found.worst), look_tables.tiers(found.tiers),
+        bill_tables.days(fleet, placed), look_tables.missing(fleet), look_tables.aside(found.part, found.strange),
+        look_tables.clocks(found.part),
     ]  # fmt: skip
     return Study(
         kind="fleet",
@@ -94,18 +98,43 @@ def _many(number_: int, what: str) -> str:
 
 
 def _findings(found: Findings, placed: bool) -> list[str]:
-    whole, totals = found.fleet.whole, found.fleet.whole.totals
-    price = f", ${number(totals.cost_usd.value)}" if placed and totals.cost_usd.known else ""
-    carbon = f", {number(totals.location_kgco2e.value)} kgCO2e" if placed and totals.location_kgco2e.known else ""
-    said = []
-    if totals.gpu_s.known:
-        energy = f", {number(to_kwh(totals.energy_j.value))} kWh" if totals.energy_j.known else ""
-        said.append(f"Checkpoints and failures took {number(to_hours(totals.gpu_s.value))} GPU-hours{energy}{price}{carbon}.")
+    whole = found.fleet.whole
+    said = [_took(whole, placed)]
     said += [_goodput(found), _waiting(found), savings_tables.sentence(found.savings), _missing(found.fleet)]
     if whole.failed_saves:
         said.append(f"{_many(whole.failed_saves, 'save')} began and was never completed." if whole.failed_saves == 1 else
                     f"{_many(whole.failed_saves, 'save')} began and were never completed.")  # fmt: skip
     return said
+
+
+def _took(whole: Group, placed: bool) -> str:
+    """In each quantity that there is a sum of: first those of which all is known, then what is more than that."""
+    if not whole.totals.gpu_s.known:
+        return ""
+    exact: list[str] = []
+    least: list[str] = []
+    for attribute, words, of_a_place in _SAID:
+        amount: Amount = getattr(whole.totals, attribute)
+        if amount.known and (placed or not of_a_place):
+            (least if _is_least(whole, attribute) else exact).append(words(amount.value))
+    if not exact and len(least) > 1:
+        return f"Checkpoints and failures took at least {', '.join(least[:-1])} and {least[-1]}."
+    return f"Checkpoints and failures took {', '.join((*exact, *(f'at least {text}' for text in least)))}."
+
+
+def _is_least(whole: Group, quantity: Quantity) -> bool:
+    """Of saves that failed nobody knows the joules: those few make no sum the least."""
+    lacks = whole.totals.lacks[quantity]
+    shares = [line.known[quantity] for line in whole.lines if line.id in lacks]
+    return any(known < OF_NEARLY_ALL * of for known, of in shares)
+
+
+_SAID: Final[tuple[tuple[Quantity, Callable[[float], str], bool], ...]] = (
+    ("gpu_s", lambda value: f"{number(to_hours(value))} GPU-hours", False),
+    ("energy_j", lambda value: f"{number(to_kwh(value))} kWh", False),
+    ("cost_usd", lambda value: f"${number(value)}", True),
+    ("location_kgco2e", lambda value: f"{number(value)} kgCO2e", True),
+)
 
 
 def _goodput(found: Findings) -> str:
@@ -166,17 +195,39 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(("NO_SITE", "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e."))
     files = found.part.files
     codes = Counter(str(code) for code in files["code"] if code) if len(files) else Counter[str]()
-    codes.update({"STRAY": len(found.strange)} if found.strange else {})
+    codes.update("UNREADABLE" if "/ " in name else "STRAY" for name in found.strange)
     for code, many in sorted(codes.items()):
-        said.append((code, f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}."))
+        said.append(
+            (code, f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}. `-f csv --table aside` names them.")
+        )
+    lost = {run.job: len(days) for run in found.fleet.runs if (days := days_without(run, found.fleet.cells))}
+    if lost:
+        named = ", ".join(sorted(lost)[:MOST_NAMED])
+        said.append(("LOST_DAYS", f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held is in no sum."))
     silent = sum(len(run.silent) for run in found.fleet.lacking)
     if silent:
         said.append(("SILENT", f"{_many(silent, 'node')} recorded and lacks saves that others have: counted as waiting, by estimate."))
     lacks = [_lacks(line) for line in found.fleet.whole.lines]
     if any(lacks):
         said.append(("UNKNOWN", f"Energy not known of {', '.join(filter(None, lacks))}."))
+    said += _unknown_saves(found.fleet.whole)
     unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
     worst_s = max((float(each) for each in unsure if each == each), default=0.0)
     if worst_s > 0.1:
         said.append(("CLOCKS", f"Clocks are known to {duration(worst_s)} at worst; table clocks."))
+    return said
+
+
+def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
+    """Of more than one in a hundred; fewer are in hidden columns."""
+    said = []
+    many = whole.checkpoints
+    if (some := whole.unknown.get("bytes", 0)) > OF_MANY * many:
+        said.append(("UNKNOWN_BYTES", f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they are not in the sum."))
+    if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * many:
+        assumed = " Goodput takes them to have been as long as the others of their run." if whole.unknown.get("assumed") else ""
+        text = f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held training up.{assumed}"
+        said.append(("UNKNOWN_STALLS", text))
+    if runs := whole.unknown.get("useful", 0):
+        said.append(("UNKNOWN_WORK", f"How much of {_many(runs, 'run')} was work is not known: goodput is of the others, if any."))
     return said
