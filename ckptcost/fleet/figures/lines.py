@@ -5,7 +5,8 @@ at the price of the cluster, electricity by the tariff unless that price has it 
 sums, and how much that is stands beside them.
 
 A line is about what has it: a save that nothing drains of has no training to slow down, a save of one node nobody to wait for. Such saves
-are neither known nor lacking. Of what has it at least half must be known, or the sum would be of what happens to be known, and is none.
+are neither known nor lacking. Of what has it at least half must be known of a job's run on a day, or the sum would be of what happens to be
+known, and nothing of that day is in it.
 """
 
 from __future__ import annotations
@@ -93,11 +94,13 @@ class Amounts(NamedTuple):
         return Amounts(value, low, high, np.minimum(self.known, other.known), np.maximum(self.of, other.of))
 
     def among(self, which: Places, groups: int) -> list[tuple[Amount, float, float]]:
-        """By group: the sum of what is known, if that is half of it or more; how much it is, and of how much."""
-        known, of, partly = (added(each, which, groups) for each in (self.known, self.of, self.partly + np.zeros(len(self.of))))
-        lacking = 2.0 * (known + partly) < of
-        ends = [summed(each, which, groups) for each in self[:3]]
-        columns = [np.where(lacking, nan, each).tolist() for each in ends]
+        """By group: the sum of what is known; of how much it is known, and of how much. Of a cell that is known of less than half nothing
+        is in the sum: judged by cell, so that groups add up however they are made."""
+        partly_known = self.partly + np.zeros(len(self.of))
+        told = 2.0 * (self.known + partly_known) >= self.of
+        known, of, there = (added(each, which, groups) for each in (self.known, self.of, np.where(told, self.of, 0.0)))
+        lacking = (there == 0) & (of > 0)
+        columns = [np.where(lacking, nan, summed(np.where(told, each, nan), which, groups)).tolist() for each in self[:3]]
         return [(Amount(*each[:3]), *each[3:]) for each in zip(*columns, known.tolist(), of.tolist(), strict=True)]
 
 

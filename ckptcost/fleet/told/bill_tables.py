@@ -145,7 +145,7 @@ def lines(whole: Group, placed: bool) -> Table:
             if placed or name != "known_usd"
         ),
     )  # fmt: skip
-    note = "Sums of what is known, where that is half or more. Low and high are bounds of meters, added up; of estimates 95 %."
+    note = "Sums of what is known, of runs' days known of half or more. Low and high are bounds of meters, added up; of estimates 95 %."
     return Table("lines", "What it is made of", columns, rows, note)
 
 

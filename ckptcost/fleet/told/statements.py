@@ -168,7 +168,7 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
         label=line_label(line.id),
         cause="failure" if line.id in OF_FAILURES else "save",
         ledger="marginal",
-        boundary=(s.tier.boundary if s is not None else "drive") if of_storage else "node",
+        boundary="drive" if of_storage else "node",
         basis="modelled" if line.estimated else "measured",
         rests_on="measured",
         **found,

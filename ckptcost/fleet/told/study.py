@@ -56,7 +56,7 @@ def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Stud
     ]  # fmt: skip
     return Study(
         kind="fleet",
-        title=f"A fleet of {count(float(fleet.whole.nodes))} nodes, {_span(fleet)}" + (", made up or simulated" if simulated else ""),
+        title=f"A fleet of {_many(fleet.whole.nodes, 'node')}, {_span(fleet)}" + (", made up or simulated" if simulated else ""),
         about=_about(asked, fleet),
         question={
             "by": asked.by, "since": asked.since or None, "until": asked.until or None, "jobs": list(asked.jobs),
@@ -206,7 +206,7 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(("LOST_DAYS", f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held is in no sum."))
     silent = sum(len(run.silent) for run in found.fleet.lacking)
     if silent:
-        said.append(("SILENT", f"{_many(silent, 'node')} recorded and lacks saves that others have: counted as waiting, by estimate."))
+        said.append(("SILENT", f"{_many(silent, 'node')} recorded without saves that others have: counted as waiting, by estimate."))
     lacks = [_lacks(line) for line in found.fleet.whole.lines]
     if any(lacks):
         said.append(("UNKNOWN", f"Energy not known of {', '.join(filter(None, lacks))}."))
