@@ -76,7 +76,7 @@ def flags(frame: DataFrame, name: str) -> NDArray[np.bool_]:
 
 
 def texts(frame: DataFrame, name: str) -> list[str]:
-    return [each if isinstance(each, str) else "" for each in frame[name]] if len(frame) else []
+    return [each if isinstance(each, str) else "" for each in frame[name].to_numpy(dtype=object).tolist()] if len(frame) else []
 
 
 def added(values: Floats, places: Places, count: int) -> Floats:

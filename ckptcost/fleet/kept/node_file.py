@@ -69,15 +69,16 @@ def encode(day: NodeDay) -> bytes:
     return sealed(file.getvalue(), text.encode())
 
 
-def decode(data: bytes, columns: Sequence[str] | None = None, where: str = "") -> NodeDay:
-    """`columns` of node_day.COLUMNS, all unless said; key is always there. Raises BadNodeFile, with `where` as its place."""
+def decode(data: bytes, columns: Sequence[str] | None = None, where: str = "", own: bool = True) -> NodeDay:
+    """`columns` of node_day.COLUMNS, all unless said; key is always there. Not `own`: arrays lie in the file's bytes, unaligned perhaps,
+    and cannot be changed. Raises BadNodeFile, with `where` as its place."""
     wanted = COLUMNS if columns is None else dict.fromkeys(("key", *columns))
     if unknown := [name for name in wanted if name not in COLUMNS]:
         raise ValueError(f"no column {unknown[0]}")
     try:
         head, count, places = _told(text_of(data))
         try:
-            rows = _rows(data, count, places, dict.fromkeys((*wanted, *_JUDGED)))
+            rows = _rows(data, count, places, dict.fromkeys((*wanted, *_JUDGED)), own)
             _judge(rows)
         except _WRONG as error:
             raise BadNodeFile(CORRUPT, f"its columns are not as it says ({brief(str(error))})") from None
@@ -110,9 +111,9 @@ def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
         raise BadNodeFile(CORRUPT, f"its head is not as one is written ({brief(str(error))})") from None
 
 
-def _rows(data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, _Array]:
-    """What is in the file as plain values is copied from it, so that it is aligned and can be changed; other columns go through pyarrow;
-    what an older file lacks is unknown."""
+def _rows(data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[str, Any], own: bool) -> dict[str, _Array]:
+    """What is in the file as plain values is taken from where it lies; other columns go through pyarrow; what an older file lacks is
+    unknown."""
     if count > 8 * len(data):  # a flag takes a bit
         raise ValueError("more rows than bytes")
     found: dict[str, _Array] = {}
@@ -127,7 +128,7 @@ def _rows(data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[st
                 values = np.unpackbits(bits, count=held, bitorder="little").view(np.bool_)
             else:
                 values = np.frombuffer(data, dtype, held, at)
-            found[name] = values.copy() if held == count else values.repeat(count)
+            found[name] = values.repeat(count) if held != count else values.copy() if own else values
     others = [name for name in wanted if name not in found]
     if others:
         found |= _by_arrow(data, others, count)

@@ -51,17 +51,23 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.url!r})"
 
-    def listing(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> list[Entry]:
-        """Days inclusive; sorted by job, day and path. Folders of other jobs and days are not looked into."""
+    def looked_through(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> tuple[list[Entry], list[str]]:
+        """Files of nodes, sorted by job, day and path, and paths of what does not belong here; hidden files may be anybody's. Days
+        inclusive; folders of other jobs and days are not looked into."""
         for name, day in (("since", since), ("until", until)):
             if day and not _is_day(day):
                 raise InputError(f"no day: {brief(day)}", where=name, remedy="as 2026-11-20")
-        found = [thing for thing in self._walk(since, until, jobs) if isinstance(thing, Entry)]
-        return sorted(found, key=lambda entry: (entry.job, entry.day, entry.path))
+        things = list(self._walk(since, until, jobs))
+        entries = [thing for thing in things if isinstance(thing, Entry)]
+        entries.sort(key=lambda entry: (entry.job, entry.day, entry.path))
+        return entries, sorted(thing for thing in things if isinstance(thing, str))
+
+    def listing(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> list[Entry]:
+        return self.looked_through(since, until, jobs)[0]
 
     def strange(self) -> list[str]:
-        """Paths of what does not belong here; `listing` leaves it out. Hidden files may be anybody's."""
-        return sorted(thing for thing in self._walk() if isinstance(thing, str))
+        """Paths of what does not belong here; `listing` leaves it out."""
+        return self.looked_through()[1]
 
     def read(self, path: str) -> bytes:
         try:

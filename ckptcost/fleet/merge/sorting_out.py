@@ -82,7 +82,7 @@ def read_in(store: Store, entries: Iterable[Entry], columns: Sequence[str] = NEE
     seen, aside = [], []
     for entry in sorted(entries, key=lambda entry: entry.path):
         try:
-            head, rows = decode(store.read(entry.path), columns, plain(entry.path))
+            head, rows = decode(store.read(entry.path), columns, plain(entry.path), own=False)
         except BadNodeFile as error:
             aside.append(Verdict(plain(entry.path), entry.job, "", "", entry.day, error.code, error.text, np.nan))
             continue

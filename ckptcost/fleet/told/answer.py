@@ -60,7 +60,7 @@ def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int
         raise InputError(f"{asked.since} is after {asked.until}", where="--since")
     store = open_store(asked.store)
     # a save at midnight may lie in part with the day beside
-    entries = store.listing(_beside(asked.since, -1), _beside(asked.until, 1), asked.jobs)
+    entries, strange = store.looked_through(_beside(asked.since, -1), _beside(asked.until, 1), asked.jobs)
     if not any(_inside(asked, entry.day) for entry in entries):
         raise _nothing(store, asked)
     part = _counting(collected(store, grouped(entries), asked.scheduler, tell), asked)
@@ -69,7 +69,7 @@ def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int
         s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=inf))
     fleet = fleet_of(part, asked.by, s)
     findings = Findings(
-        fleet, part, savings_of(part, fleet, s), tiers_of(part, fleet.cells), worst_of(part, fleet, asked.top), store.strange()
+        fleet, part, savings_of(part, fleet, s), tiers_of(part, fleet.cells), worst_of(part, fleet, asked.top), strange
     )  # fmt: skip
     return study_of(asked, findings, verdicts_of(fleet, part, gates))
 
