@@ -96,5 +96,10 @@ class MeterUnavailable(CkptcostError):
         super().__init__(f"{reason}. {remedy}" if remedy else reason)
 
 
+def not_there(error: ImportError) -> str:
+    """What is wrong with a library, after its name."""
+    return "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
+
+
 class MeterLost(MeterUnavailable):
     """A meter that answered before does not answer any more."""

@@ -95,7 +95,7 @@ def test_a_scenario_may_be_a_path(tmp_path):
 def test_public_names():
     assert set(ckptcost.__all__) == {
         "__version__", "audit", "begin", "compare", "doctor", "export", "load_report", "measure", "model", "optimize", "record",
-        "sensitivity", "simulate", "solve", "step", "steps", "sweep", "window",
+        "roll_up", "sensitivity", "simulate", "solve", "step", "steps", "sweep", "window",
     }  # fmt: skip
     assert dir(ckptcost) == sorted(ckptcost.__all__)
     for name in ckptcost.__all__:

@@ -43,25 +43,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", default="", metavar="ID", help="where the machines stand: PUE, grid and tariff")
     parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="site and prices of a scenario")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help='e.g. cluster.gpu_price="2.5 USD/GPU-h"')
-    parser.add_argument("--top", type=_count, default=10, metavar="N", help="rows of the tables of worst offenders (default: 10)")
+    parser.add_argument("--top", type=study_flags.count, default=10, metavar="N", help="rows of tables of worst offenders (default: 10)")
     parser.add_argument(
         "--synthesize", nargs=3, metavar=("NODES", "DAYS", "DIR"), help="write a made-up fleet with known truth instead: DIR/_truth.json"
     )
-    parser.add_argument("--seed", type=_count, metavar="N", help="of --synthesize (default: 1)")
+    parser.add_argument("--seed", type=study_flags.count, metavar="N", help="of --synthesize (default: 1)")
     parser.add_argument("--saves-per-day", type=float, metavar="N", help="of --synthesize, by job (default: 96)")
     parser.add_argument("--faults", action="store_true", help="of --synthesize: with broken files, wrong clocks and missing nodes")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     study_flags.add(parser)
-
-
-def _count(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number") from None
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is negative")
-    return value
 
 
 def run(options: argparse.Namespace) -> int:

@@ -25,27 +25,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     scenario_flags.add(parser)
     parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue, instead of the scenario's")
-    parser.add_argument("--runs", type=_count, default=1000, metavar="N", help="how many runs (default: 1000)")
-    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--runs", type=study_flags.count, default=1000, metavar="N", help="how many runs (default: 1000)")
+    parser.add_argument("--seed", type=study_flags.count, default=1, metavar="N", help="default: 1")
     parser.add_argument("--failures", default="exponential", metavar="LAW", help="see below (default: exponential)")
     parser.add_argument("--trace", metavar="FILE", help="replay recorded failures: CSV with time_s, time_h, time_days or timestamp")
     parser.add_argument("--trace-span", metavar="TIME", help="length of the record (default: one mean gap after its last failure)")
     parser.add_argument("--kinds", metavar="FILE", help="TOML with [[kind]] tables: classes of interruption with their own recovery")
     parser.add_argument("--limit", metavar="TIME", help="stop each run after this wall-clock time, finished or not")
     parser.add_argument("--inputs", default="fixed", metavar="HOW", help="draw inputs from their ranges: triangle, pert, uniform")
-    parser.add_argument("--workers", type=_count, default=1, metavar="N", help="processes (default: 1)")
-    parser.add_argument("--timeline", type=_count, metavar="RUN", help="also show this run, step by step (the first is 0)")
+    parser.add_argument("--workers", type=study_flags.count, default=1, metavar="N", help="processes (default: 1)")
+    parser.add_argument("--timeline", type=study_flags.count, metavar="RUN", help="also show this run, step by step (the first is 0)")
     study_flags.add(parser)
-
-
-def _count(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number") from None
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is negative")
-    return value
 
 
 def run(options: argparse.Namespace) -> int:

@@ -32,6 +32,17 @@ def add_gates(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def count(text: str) -> int:
+    """Of an option: a whole number that is not negative."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number") from None
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is negative")
+    return value
+
+
 def gates_of(options: argparse.Namespace) -> list[Gate]:
     from ckptcost.jobs.gates import gate_of
 

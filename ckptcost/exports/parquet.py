@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ckptcost.errors import InputError
+from ckptcost.errors import InputError, not_there
 from ckptcost.exports.formats import Files
 from ckptcost.exports.tables import TABLES, Table
 from ckptcost.report.statement import StatementDocument
@@ -25,9 +25,8 @@ def _arrow() -> Any:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
         remedy = "pip install 'ckptcost[parquet]'; --to datapackage writes the same tables as CSV"
-        raise InputError(f"Parquet is written with pyarrow, which {there}", where="--to parquet", remedy=remedy) from None
+        raise InputError(f"Parquet is written with pyarrow, which {not_there(error)}", where="--to parquet", remedy=remedy) from None
     return pyarrow
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ckptcost.core.contents import Contents
 from ckptcost.core.windows import Window
-from ckptcost.errors import InputError, MeterUnavailable, OutputError
+from ckptcost.errors import InputError, MeterUnavailable, OutputError, not_there
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.report.folders import whole_folder
@@ -105,8 +105,7 @@ def _arrow() -> Any:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
-        raise MeterUnavailable(f"Parquet is written with pyarrow, which {there}", "pip install 'ckptcost[parquet]'") from None
+        raise MeterUnavailable(f"Parquet is written with pyarrow, which {not_there(error)}", "pip install 'ckptcost[parquet]'") from None
     return pyarrow
 
 

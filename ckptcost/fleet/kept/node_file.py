@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.errors import MeterUnavailable, brief
+from ckptcost.errors import MeterUnavailable, brief, not_there
 from ckptcost.fleet.kept.head_json import LATEST_NS, from_plain, judge, to_plain
 from ckptcost.fleet.kept.node_day import COLUMNS, Head, NodeDay, empty_rows
 from ckptcost.fleet.kept.seal import CORRUPT, FORMAT, FUTURE, MAJOR, VERSION, BadNodeFile, sealed, text_of
@@ -221,6 +221,7 @@ def _arrow() -> Any:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
-        raise MeterUnavailable(f"files of a store are Parquet, for which pyarrow {there}", "pip install 'ckptcost[fleet]'") from None
+        raise MeterUnavailable(
+            f"files of a store are Parquet, for which pyarrow {not_there(error)}", "pip install 'ckptcost[fleet]'"
+        ) from None
     return pyarrow

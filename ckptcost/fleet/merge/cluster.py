@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from ckptcost.errors import CkptcostError, InputError, MeterUnavailable
+from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, not_there
 from ckptcost.fleet.kept.store import ABOUT
 from ckptcost.version import __version__
 
@@ -62,8 +62,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
-        raise MeterUnavailable(f"distributed {there}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
+        raise MeterUnavailable(f"distributed {not_there(error)}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
     return distributed
 
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from ckptcost.errors import InputError, MeterUnavailable, brief
+from ckptcost.errors import InputError, MeterUnavailable, brief, not_there
 from ckptcost.fleet.kept.node_day import COLUMNS
 from ckptcost.fleet.merge import frames
 from ckptcost.fleet.merge.frames import Pieces
@@ -126,8 +126,7 @@ def dask_of() -> Any:
     try:
         import dask
     except ImportError as error:
-        there = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
-        raise MeterUnavailable(f"dask {there}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
+        raise MeterUnavailable(f"dask {not_there(error)}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
     return dask
 
 
