@@ -395,6 +395,19 @@ def test_what_was_said_by_hand_stays_when_the_run_has_grown(tmp_path):
     assert outcomes(pack(store, folder, job="mine", labels={"team": "vision"})) == [THERE]
 
 
+def test_another_job_takes_nothing_away_that_holds_more(tmp_path):
+    """A copy of the run that was made while it went on, packed under another name, must not cost the whole one."""
+    whole = packable(tmp_path / "whole", save("a", 20, 22), save("b", 100, 102))
+    part = packable(tmp_path / "part", save("a", 20, 22), seconds=60.0)
+    store = store_at(tmp_path)
+    pack(store, whole, job="mine")
+    packing = pack(store, part, job="yours")
+    assert "holds more" in packing.notes[0]
+    rows = {decode(data).head.job: decode(data).many for data in read_all(store).values()}
+    assert rows == {"mine": 2, "yours": 1}
+    assert "is gone" in pack(store, whole, job="last").notes[0]
+
+
 def test_without_a_launcher_a_run_is_its_own_job(tmp_path):
     store = store_at(tmp_path)
     (put,) = pack(store, packable(tmp_path / "run", save("a", 20, 22))).puts

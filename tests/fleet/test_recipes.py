@@ -20,7 +20,11 @@ SHIPPED = HERE / "examples" / "fleet"
 UNITS = sorted((SHIPPED / "systemd").iterdir())
 TRAIN = """
 import os, sys, time
-time.sleep(1.5)
+from pathlib import Path
+until_s = time.monotonic() + 30.0
+while not list(Path(sys.argv[2]).rglob("*.jsonl")) and time.monotonic() < until_s:
+    time.sleep(0.05)
+time.sleep(1.5)  # a recorder is there, and looks at what the process does at rest
 for n in (1, 2):
     with open(f"{sys.argv[1]}/step_{n}.pt", "wb") as file:
         for _ in range(4):
@@ -77,7 +81,7 @@ def test_what_the_sidecar_does_ends_with_the_run_in_the_store(job, programs, tmp
     for folder in folders.values():
         folder.mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    argv = [sys.executable, str(tmp_path / "train.py"), str(folders["checkpoints"])]
+    argv = [sys.executable, str(tmp_path / "train.py"), str(folders["checkpoints"]), str(folders["runs"])]
     environ = {name: text for name, text in os.environ.items() if not name.startswith(("CKPTCOST", "SLURM"))}
     environ |= {each["name"]: each["value"] for each in sidecar["env"] if "value" in each}
     environ |= {
@@ -88,7 +92,9 @@ def test_what_the_sidecar_does_ends_with_the_run_in_the_store(job, programs, tmp
     with subprocess.Popen([*sidecar["command"], *sidecar["args"]], env=environ, stderr=subprocess.PIPE, text=True) as beside:
         time.sleep(1.2)  # it is there first, and waits
         with subprocess.Popen(argv) as training:
-            time.sleep(4.0)
+            until_s = time.monotonic() + 40.0
+            while not list(folders["checkpoints"].iterdir()) and time.monotonic() < until_s:
+                time.sleep(0.05)
             beside.terminate()  # while it records: noted, and what is left to do is done
         assert training.returncode == 0
         _, said = beside.communicate(timeout=60)

@@ -141,12 +141,18 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
     days = days_of(m, told)
     for day in days:
         found.puts.append(_one(store, day, there))
-    ours = {store.path_of(day.head): day.head.day for day in days}
+    ours = {day.head.day: day.head for day in days}
+    read = {entry.path: day.head for entry, day in there_now}
     for entry in theirs:
-        if entry.path not in ours and entry.day in ours.values():
+        if entry.day not in ours or entry.path == store.path_of(ours[entry.day]):
+            continue
+        old = read.get(entry.path)
+        if old is None or _covers_more(old, ours[entry.day]):  # what may hold more than ours is nobody's to remove
+            done = "stays, for it holds more than what is here or cannot be read: of two jobs that have a run one counts, DUPLICATE_JOB"
+        else:
             why = store.remove(entry.path)
             done = f"could not be removed ({why}): of two jobs that have a run one counts, DUPLICATE_JOB" if why else "is gone"
-            found.notes.append(f"{kept.name}: {entry.path}, the same run and host under another job, {done}")
+        found.notes.append(f"{kept.name}: {entry.path}, the same run and host under another job, {done}")
 
 
 def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
