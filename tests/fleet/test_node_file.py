@@ -22,7 +22,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
 from ckptcost.fleet.kept import node_file  # noqa: E402
 from ckptcost.fleet.kept.head_json import LATEST_NS  # noqa: E402
-from ckptcost.fleet.kept.node_file import BadNodeFile, decode, encode, head_of  # noqa: E402
+from ckptcost.fleet.kept.node_file import BadNodeFile, decode, encode  # noqa: E402
 from ckptcost.fleet.kept.seal import sealed, text_of  # noqa: E402
 
 HEAD = Head("llama", "0123456789abcdef", "node-7", "2026-11-20", {"team": "a", "cluster": "ü"}, gpus=8.0, nodes=2, covered_s=math.inf)
@@ -180,7 +180,7 @@ def test_only_the_columns_asked_for():
     data = encode(NodeDay(HEAD, realistic(3)))
     assert list(decode(data, ["stall_s", "label"]).rows) == ["key", "stall_s", "label"]
     assert decode(data, []).many == 3
-    assert head_of(data).host == "node-7"
+    assert decode(data, ()).head.host == "node-7"
     with pytest.raises(ValueError, match="no column stall"):
         decode(data, ["stall"])
 

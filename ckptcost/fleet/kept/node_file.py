@@ -88,11 +88,6 @@ def decode(data: bytes, columns: Sequence[str] | None = None, where: str = "", o
     return NodeDay(head, {name: rows[name] for name in wanted})
 
 
-def head_of(data: bytes, where: str = "") -> Head:
-    """As `decode`, without columns."""
-    return decode(data, (), where).head
-
-
 def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
     """Head, number of rows, and where columns lie: first byte, and how many values are there (one may stand for all)."""
     try:
