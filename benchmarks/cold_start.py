@@ -8,7 +8,11 @@ from measure import COMMAND, Row, differences, figures, interleaved, process, ra
 from scenarios import PRESET
 
 HEAVY = ("numpy", "pydantic", "pandas", "rich", "textual")
-MODELS = {"model": ["model"], f"model -s {PRESET}": ["model", "-s", PRESET], "model -f json": ["model", "-f", "json"]}
+MODELS = {
+    "model": ["model"],
+    f"model -s {PRESET}": ["model", "-s", PRESET],
+    "model -f json": ["model", "-f", "json"],
+}
 COMMANDS = {"--help": ["--help"], "--version": ["--version"], **MODELS}
 # the command's own output goes to stderr, which leaves stdout for the answer
 LOADED = """
@@ -41,12 +45,26 @@ def measure(rounds: int = 21) -> str:
     rows = [
         Row("`ckptcost --help`", t["--help"], "ms", 80),
         Row("`ckptcost --version`", t["--version"], "ms", 80),
-        Row("`import ckptcost`, less a bare `python -c pass`", differences(t["import"], t["bare"]), "ms", 40),
+        Row(
+            "`import ckptcost`, less a bare `python -c pass`",
+            differences(t["import"], t["bare"]),
+            "ms",
+            40,
+        ),
     ]
     for name in MODELS:
         rows += [
-            Row(f"`ckptcost {name}` over `import numpy, pydantic`", ratios(t[name], t["floor"]), "x", 2),
-            Row(f"`ckptcost {name}` over `import numpy; from pydantic import BaseModel`", ratios(t[name], t["BaseModel"]), "x"),
+            Row(
+                f"`ckptcost {name}` over `import numpy, pydantic`",
+                ratios(t[name], t["floor"]),
+                "x",
+                2,
+            ),
+            Row(
+                f"`ckptcost {name}` over `import numpy; from pydantic import BaseModel`",
+                ratios(t[name], t["BaseModel"]),
+                "x",
+            ),
             Row(f"`ckptcost {name}`", t[name], "ms"),
         ]
     rows += [
@@ -61,7 +79,10 @@ def measure(rounds: int = 21) -> str:
 def _loaded() -> str:
     """A table of the libraries in sys.modules at the end of each command."""
     lines = []
-    for name, words in {"import ckptcost": [], **{f"ckptcost {name}": words for name, words in COMMANDS.items()}}.items():
+    for name, words in {
+        "import ckptcost": [],
+        **{f"ckptcost {name}": words for name, words in COMMANDS.items()},
+    }.items():
         modules = said_by(sys.executable, "-c", LOADED, *words).split()
         said = ["yes" if library in modules else "no" for library in HEAVY]
         if words[:1] != ["model"] and "yes" in said:

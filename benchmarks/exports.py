@@ -91,7 +91,11 @@ def once(wanted: str, source: Path) -> Took:
     with tempfile.TemporaryDirectory() as folder:
         began_s = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", WORKER, wanted, str(source), folder], check=True, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WORKER, wanted, str(source), folder],
+            check=True,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         whole_s = time.perf_counter() - began_s
     told = json.loads(done.stdout)
@@ -103,11 +107,23 @@ def row(name: str, took: list[Took], peers: dict[str, list[Took]]) -> tuple[str,
         return (name, took[0].said, *[""] * (4 + len(PEERS)))
     whole_s, alone_s, peak, size = (statistics.median(each[at] for each in took) for at in range(4))
     seconds = [each.alone_s for each in took]
-    over = [f"{statistics.median(ratios(seconds, [each.alone_s for each in peers[peer]])):.2g}" for peer in PEERS]
+    over = [
+        f"{statistics.median(ratios(seconds, [each.alone_s for each in peers[peer]])):.2g}"
+        for peer in PEERS
+    ]
     over_s, over_mb = whole_s / MOST_S, peak / 1e6 / MOST_MB
-    missed = [f"{share:.2f} times the {what}" for share, what in ((over_s, "time"), (over_mb, "memory")) if share > 1]
+    missed = [
+        f"{share:.2f} times the {what}"
+        for share, what in ((over_s, "time"), (over_mb, "memory"))
+        if share > 1
+    ]
     verdict = "" if name in PEERS else "**miss**, " + " and ".join(missed) if missed else "met"
-    cells = (f"{digits(whole_s)} s", f"{digits(alone_s * 1e3)} ms", f"{digits(peak / 1e6)} MB", f"{digits(size / 1e3)} kB")
+    cells = (
+        f"{digits(whole_s)} s",
+        f"{digits(alone_s * 1e3)} ms",
+        f"{digits(peak / 1e6)} MB",
+        f"{digits(size / 1e3)} kB",
+    )
     return (name, *cells, *over, verdict)
 
 
@@ -116,14 +132,27 @@ def measure(rounds: int = 3) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "statement.json"
         with source.open("wb") as file:
-            subprocess.run([sys.executable, "-c", MAKE, str(MADE_UP), str(ROWS)], check=True, env=ENVIRONMENT, stdout=file)
+            subprocess.run(
+                [sys.executable, "-c", MAKE, str(MADE_UP), str(ROWS)],
+                check=True,
+                env=ENVIRONMENT,
+                stdout=file,
+            )
         took: dict[str, list[Took]] = {name: [] for name in (*PEERS, *FORMATS)}
         for number in range(rounds):
             for name in list(took)[:: -1 if number % 2 else 1]:
                 took[name].append(once(name, source))
         megabytes = f"{digits(source.stat().st_size / 1e6)} MB"
     size = f"{ROWS:,} rows, {megabytes} of JSON"
-    head = (size, "whole process", "the writing alone", "resident peak", "written", *[f"over {peer}" for peer in PEERS], LIMITS)
+    head = (
+        size,
+        "whole process",
+        "the writing alone",
+        "resident peak",
+        "written",
+        *[f"over {peer}" for peer in PEERS],
+        LIMITS,
+    )
     return table(head, [row(name, took[name], took) for name in took])
 
 

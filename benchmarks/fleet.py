@@ -52,7 +52,14 @@ if __name__ == "__main__":
 
 
 def _run(program: str, *words: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True, env=ENVIRONMENT, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
+        timeout=600,
+    )
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -82,19 +89,44 @@ def measure(rounds: int = ROUNDS) -> str:
             found[name] = ours
             limit = _kept(ours) if name == "1e7" else ""
             per_row_us = _median(ours, "s") / counts[name] * 1e6
-            told.append([
-                f"{counts[name]:,}", "pandas", digits(_median(ours, "s")), f"{_median(ours, 'mb'):.0f}", digits(per_row_us),
-                digits(_median(ours, "s") / _median(peer, "s")), limit,
-            ])  # fmt: skip
+            told.append(
+                [
+                    f"{counts[name]:,}",
+                    "pandas",
+                    digits(_median(ours, "s")),
+                    f"{_median(ours, 'mb'):.0f}",
+                    digits(per_row_us),
+                    digits(_median(ours, "s") / _median(peer, "s")),
+                    limit,
+                ]
+            )
         alone_s = _median(found["1e7"], "s")
         for scheduler in ("threads", "processes"):
             seen = [_run(WORKER, stores["1e7"], scheduler) for _ in range(rounds)]
-            told.append([f"{counts['1e7']:,}", f"Dask, {scheduler}", digits(_median(seen, "s")), f"{_median(seen, 'mb'):.0f}", "", "",
-                         f"{alone_s / _median(seen, 's'):.2f} of one; {_kept(seen)}"])  # fmt: skip
+            told.append(
+                [
+                    f"{counts['1e7']:,}",
+                    f"Dask, {scheduler}",
+                    digits(_median(seen, "s")),
+                    f"{_median(seen, 'mb'):.0f}",
+                    "",
+                    "",
+                    f"{alone_s / _median(seen, 's'):.2f} of one; {_kept(seen)}",
+                ]
+            )
         for workers in (1, 2, 4):
             seen = _on_cluster(stores["1e7"], workers, rounds)
-            told.append([f"{counts['1e7']:,}", f"distributed, {workers} worker{'s' * (workers > 1)}", digits(_median(seen, "s")),
-                         f"{_median(seen, 'mb'):.0f}", "", "", f"{alone_s / _median(seen, 's'):.2f} of one"])  # fmt: skip
+            told.append(
+                [
+                    f"{counts['1e7']:,}",
+                    f"distributed, {workers} worker{'s' * (workers > 1)}",
+                    digits(_median(seen, "s")),
+                    f"{_median(seen, 'mb'):.0f}",
+                    "",
+                    "",
+                    f"{alone_s / _median(seen, 's'):.2f} of one",
+                ]
+            )
     header = ["windows", "where", "s", "MB", "us a window", "to pyarrow.dataset", "limit, speed-up"]
     return table(header, told) + (
         "\nFrom `ckptcost fleet`'s first look at the store to its finished study, files in the page cache; MB: resident peak of the "
@@ -105,12 +137,18 @@ def measure(rounds: int = ROUNDS) -> str:
 
 def _kept(rounds: list[dict[str, float]]) -> str:
     share = max(_median(rounds, "s") / MOST_S, _median(rounds, "mb") / MOST_MB)
-    return f"{MOST_S:g} s, {MOST_MB:g} MB: " + ("met" if share <= 1 else f"**miss**, {share:.2f} times the budget")
+    return f"{MOST_S:g} s, {MOST_MB:g} MB: " + (
+        "met" if share <= 1 else f"**miss**, {share:.2f} times the budget"
+    )
 
 
 def _on_cluster(store: str, workers: int, rounds: int) -> list[dict[str, float]]:
     cluster = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER, str(workers)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+        [sys.executable, "-c", CLUSTER, str(workers)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
     )
     try:
         assert cluster.stdout is not None

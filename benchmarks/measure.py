@@ -17,7 +17,18 @@ Samples = dict[str, list[float]]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 COMMAND = str(Path(sys.executable).with_name("ckptcost"))
 
-UNITS = {"ms": 1e3, "us": 1e6, "s": 1.0, "x": 1.0, "MB": 1e-6, "kB": 1e-3, "rows/s": 1.0, "%": 100.0, "kB/s": 1e-3, "GB/s": 1e-9}
+UNITS = {
+    "ms": 1e3,
+    "us": 1e6,
+    "s": 1.0,
+    "x": 1.0,
+    "MB": 1e-6,
+    "kB": 1e-3,
+    "rows/s": 1.0,
+    "%": 100.0,
+    "kB/s": 1e-3,
+    "GB/s": 1e-9,
+}
 
 
 class Row(NamedTuple):
@@ -45,12 +56,16 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int, loops: i
 
 def process(*words: str) -> Callable[[], object]:
     """A process to its end, its output thrown away."""
-    return lambda: subprocess.run(words, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return lambda: subprocess.run(
+        words, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def said_by(*words: str) -> str:
     """What a process prints."""
-    return subprocess.run(words, check=True, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        words, check=True, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
@@ -83,7 +98,10 @@ def verdict(row: Row) -> tuple[str, str]:
     if row.budget is None:
         return "", ""
     share = statistics.median(row.samples) * UNITS[row.unit] / row.budget
-    return f"{row.budget:g} {row.unit}", "met" if share <= 1 else f"**miss**, {share:.2f} times the budget"
+    return (
+        f"{row.budget:g} {row.unit}",
+        "met" if share <= 1 else f"**miss**, {share:.2f} times the budget",
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -29,7 +29,9 @@ def measure(rounds: int = 15) -> str:
         rounds,
         loops=500,
     )
-    searched = interleaved({"searched": lambda: evaluate(at_best(levels))}, rounds, loops=5)["searched"]
+    searched = interleaved({"searched": lambda: evaluate(at_best(levels))}, rounds, loops=5)[
+        "searched"
+    ]
     return figures(
         [
             Row("one bill, fixed interval, with failures", t["fixed"], "us", 100),

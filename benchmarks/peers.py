@@ -12,7 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
-WANTED = dict(line.split("==") for line in Path(__file__).with_name("peers.txt").read_text().split() if "==" in line)
+WANTED = dict(
+    line.split("==")
+    for line in Path(__file__).with_name("peers.txt").read_text().split()
+    if "==" in line
+)
 J_PER_KWH = 3.6e6
 
 
@@ -25,7 +29,11 @@ def lacking() -> str:
     if done.returncode:
         return f"no peers here: {done.stderr.strip().splitlines()[-1]}; `rm -r .venv-peers` and `make bench` try again"
     there = dict(zip(WANTED, done.stdout.split(), strict=True))
-    return "" if there == WANTED else f"no peers here: .venv-peers has {there}, benchmarks/peers.txt wants {WANTED}; remove .venv-peers"
+    return (
+        ""
+        if there == WANTED
+        else f"no peers here: .venv-peers has {there}, benchmarks/peers.txt wants {WANTED}; remove .venv-peers"
+    )
 
 
 class Zeus:
@@ -41,13 +49,17 @@ class Zeus:
 
     def begin(self, window: str) -> int:
         """When the window began, on the monotonic clock."""
-        self._monitor.begin_window(window, sync_execution=False)  # nothing to wait for: there is no torch here
+        self._monitor.begin_window(
+            window, sync_execution=False
+        )  # nothing to wait for: there is no torch here
         return time.monotonic_ns()
 
     def end(self, window: str) -> tuple[int, list[float]]:
         """When it ended, and its joules by GPU."""
         now_ns = time.monotonic_ns()
-        return now_ns, list(self._monitor.end_window(window, sync_execution=False).gpu_energy.values())
+        return now_ns, list(
+            self._monitor.end_window(window, sync_execution=False).gpu_energy.values()
+        )
 
     def beat(self) -> None:
         """A window each second."""
@@ -90,9 +102,13 @@ class CodeCarbon:
 
         self._started = start
         self._tracker = OfflineEmissionsTracker(
-            country_iso_code="USA", measure_power_secs=every_s, tracking_mode="machine", save_to_file=False, log_level="critical",
+            country_iso_code="USA",
+            measure_power_secs=every_s,
+            tracking_mode="machine",
+            save_to_file=False,
+            log_level="critical",
             allow_multiple_runs=True,
-        )  # fmt: skip
+        )
         if start:
             self._tracker.start()
         else:  # the first task looks for hardware, for more than a second

@@ -26,10 +26,19 @@ import ckptcost
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
 SECTIONS = {
-    "Start": cold_start, "One bill": one_bill, "A million bills": million, "Simulated runs": simulation, "A report": whole_report,
-    "What measuring costs": sampler, "Joules of a window": window_energy, "Writing and reading checkpoints": saver_fio,
-    "What `ckptcost run` costs a job": wrapping, "The screen": screen, "Exports": exports, "Fleet": fleet,
-}  # fmt: skip
+    "Start": cold_start,
+    "One bill": one_bill,
+    "A million bills": million,
+    "Simulated runs": simulation,
+    "A report": whole_report,
+    "What measuring costs": sampler,
+    "Joules of a window": window_energy,
+    "Writing and reading checkpoints": saver_fio,
+    "What `ckptcost run` costs a job": wrapping,
+    "The screen": screen,
+    "Exports": exports,
+    "Fleet": fleet,
+}
 QUICK_ROUNDS = 4
 
 
@@ -37,7 +46,13 @@ def machine() -> str:
     """What was measured on: enough to compare, nothing to recognise."""
     info = Path("/proc/cpuinfo")
     models = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+        [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
+        if info.exists()
+        else []
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pydantic", "scipy"))
@@ -46,7 +61,9 @@ def machine() -> str:
 
 def edited() -> dict[str, float]:
     """When each file of the package was last written: half of this is measured in other processes, which must load the same code."""
-    return {str(path): path.stat().st_mtime for path in Path(ckptcost.__file__).parent.rglob("*.py")}
+    return {
+        str(path): path.stat().st_mtime for path in Path(ckptcost.__file__).parent.rglob("*.py")
+    }
 
 
 def main() -> None:
@@ -64,7 +81,9 @@ def main() -> None:
     _, found, after = rest.partition(END)
     if not found:
         raise SystemExit(f"docs/{PAGE.name} lacks its two marker comments")
-    PAGE.write_text("".join([before, BEGIN, "\n\n", "\n".join(said), "\n", END, after]), encoding="utf-8")
+    PAGE.write_text(
+        "".join([before, BEGIN, "\n\n", "\n".join(said), "\n", END, after]), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -20,12 +20,25 @@ from pathlib import Path
 from typing import Any
 
 CALLS = (
-    "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates",
-    "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTemperature", "nvmlDeviceGetEnforcedPowerLimit",
-    "nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3",
-    "nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetArchitecture",
-    "nvmlDeviceGetC2cModeInfoV", "nvmlInitWithFlags",
-)  # fmt: skip
+    "nvmlDeviceGetTotalEnergyConsumption",
+    "nvmlDeviceGetFieldValues",
+    "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetMemoryInfo",
+    "nvmlDeviceGetMemoryInfo_v2",
+    "nvmlDeviceGetTemperature",
+    "nvmlDeviceGetEnforcedPowerLimit",
+    "nvmlDeviceGetComputeMode",
+    "nvmlDeviceGetComputeRunningProcesses_v3",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3",
+    "nvmlDeviceGetName",
+    "nvmlDeviceGetUUID",
+    "nvmlDeviceGetHandleByIndex_v2",
+    "nvmlDeviceGetCount_v2",
+    "nvmlDeviceGetArchitecture",
+    "nvmlDeviceGetC2cModeInfoV",
+    "nvmlInitWithFlags",
+)
 SEEN_S = 2.5
 """a recording goes on for so long after its last window"""
 
@@ -122,7 +135,10 @@ class Ours:
         now_ns = time.monotonic_ns()
         for name in ("returned", "durable", "end"):
             self._recorder.mark(name, window, t_ns=now_ns)
-        return now_ns, [after - before for before, after in zip(self._plain[window], self._counters(), strict=True)]
+        return now_ns, [
+            after - before
+            for before, after in zip(self._plain[window], self._counters(), strict=True)
+        ]
 
     def amounts(self, gpus: int) -> dict[str, list[tuple[float, float, float]]]:
         """Joules of each window as read out of the run, with their bounds, by GPU."""
@@ -135,7 +151,10 @@ class Ours:
         run = reader.load(self._directory)
         energies = Energies(run.node())
         return {
-            window.name: [energies.joules(f"gpu:{gpu}", window.begin_s, window.end_s)[:3] for gpu in range(gpus)]
+            window.name: [
+                energies.joules(f"gpu:{gpu}", window.begin_s, window.end_s)[:3]
+                for gpu in range(gpus)
+            ]
             for window in windows_of(run.marks)
             if window.begin_s is not None and window.end_s is not None
         }
@@ -161,7 +180,9 @@ def windows(tool: Any, plan: list[tuple[float, float]], gpus: int) -> list[dict[
             continue
         ended_ns, said = tool.end(f"w{number}")
         edges = (begun_ns[number], ended_ns)
-        begin_mj, end_mj = ([fake.fake_exact_gpu_mj(gpu, edge_ns) for gpu in range(gpus)] for edge_ns in edges)
+        begin_mj, end_mj = (
+            [fake.fake_exact_gpu_mj(gpu, edge_ns) for gpu in range(gpus)] for edge_ns in edges
+        )
         exact = [(end - begin) / 1000.0 for begin, end in zip(begin_mj, end_mj, strict=True)]
         rows[number] = {"exact": exact, "said": said}
     if isinstance(tool, Ours):
@@ -194,10 +215,16 @@ def main() -> None:
             continue
         words = json.loads(sys.stdin.readline() or '["stop"]')
         if words[0] == "calls":
-            said: Any = calls() | ({"bytes": tool.written_bytes()} if isinstance(tool, Ours) else {})
+            said: Any = calls() | (
+                {"bytes": tool.written_bytes()} if isinstance(tool, Ours) else {}
+            )
         elif words[0] == "marks":
             took = tool.marks(*words[1:])
-            said = [statistics.median(took), statistics.quantiles(took, n=100, method="inclusive")[98], max(took)]
+            said = [
+                statistics.median(took),
+                statistics.quantiles(took, n=100, method="inclusive")[98],
+                max(took),
+            ]
         elif words[0] == "windows":
             said = windows(tool, *words[1:])
         else:

@@ -59,7 +59,12 @@ def cases() -> list[Case]:
     sync = ("--direct=0", f"--bs={SETTINGS.block_bytes}", "--ioengine=sync", "--numjobs=1")
     return [
         Case("direct, 1 writer", Direct(), one, libaio),
-        Case("direct, 1 writer, fio with new content for each block", Direct(), one, ("--refill_buffers=1", *libaio)),
+        Case(
+            "direct, 1 writer, fio with new content for each block",
+            Direct(),
+            one,
+            ("--refill_buffers=1", *libaio),
+        ),
         Case("direct, 4 writers", Direct(), four, many),
         Case("direct, 1 writer, fio without huge pages", Direct(), one, libaio, {}),
         Case("posix, 1 writer", Posix(), one, sync, twice=True),
@@ -83,13 +88,26 @@ class Ran(NamedTuple):
 def fio(case: Case, folder: Path) -> Ran:
     jobs = int(case.fio[-1].rpartition("=")[2])
     common = [
-        "fio", "--name=f", f"--directory={folder}", f"--size={SIZE_BYTES // jobs}", "--group_reporting", "--end_fsync=1",
-        "--output-format=json", "--invalidate=1", *case.fio,
-    ]  # fmt: skip
+        "fio",
+        "--name=f",
+        f"--directory={folder}",
+        f"--size={SIZE_BYTES // jobs}",
+        "--group_reporting",
+        "--end_fsync=1",
+        "--output-format=json",
+        "--invalidate=1",
+        *case.fio,
+    ]
 
     def timed(way: str) -> tuple[float, float]:
         before = cpu_s()
-        run = subprocess.run([*common, f"--rw={way}"], check=True, capture_output=True, text=True, env=os.environ | case.environment)
+        run = subprocess.run(
+            [*common, f"--rw={way}"],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | case.environment,
+        )
         said = json.loads(run.stdout)["jobs"][0][way]
         assert said["io_bytes"] == SIZE_BYTES // jobs * jobs
         return SIZE_BYTES / (said["runtime"] * 1e-3), (cpu_s() - before) / SIZE_BYTES * 1e9
@@ -163,17 +181,29 @@ def measure(rounds: int = 9) -> str:
     rows, costs = [], []
     for name, rans in found.items():
         for way in ("write", "read"):
-            us, them = [getattr(ran[0], way) for ran in rans], [getattr(ran[1], way) for ran in rans]
+            us, them = (
+                [getattr(ran[0], way) for ran in rans],
+                [getattr(ran[1], way) for ran in rans],
+            )
             share, medians = ratios(us, them), [shown(of, "GB/s")[0] for of in (us, them)]
             verdict = kept(statistics.median(share)) if name.startswith("direct") else ""
             rows.append((f"{name}: {way}", *medians, *shown(share, "x"), verdict))
             spent = [[getattr(ran[side], f"{way}_cpu") for ran in rans] for side in (0, 1)]
-            costs.append((f"{name}: {way}", *(f"{digits(statistics.median(of) * 1e3)} ms" for of in spent)))
+            costs.append(
+                (f"{name}: {way}", *(f"{digits(statistics.median(of) * 1e3)} ms" for of in spent))
+            )
     said = f"{len(rates)} rounds of {SIZE_BYTES >> 30} GiB, blocks of {SETTINGS.block_bytes >> 20} MiB, {SETTINGS.depth} in flight.\n\n"
-    said += table(("what", "ours", "fio", "ours over fio", "quartiles", f"at least {LEAST:g}"), rows)
-    said += "\n" + table(("processor time for a gigabyte, fio's start included", "ours", "fio"), costs)
+    said += table(
+        ("what", "ours", "fio", "ours over fio", "quartiles", f"at least {LEAST:g}"), rows
+    )
+    said += "\n" + table(
+        ("processor time for a gigabyte, fio's start included", "ours", "fio"), costs
+    )
     made, spread = shown(rates, "GB/s")
-    return said + f"\nContent is made at {made} on one core ({spread}), {CHUNK_BYTES >> 20} MiB at a time.\n"
+    return (
+        said
+        + f"\nContent is made at {made} on one core ({spread}), {CHUNK_BYTES >> 20} MiB at a time.\n"
+    )
 
 
 if __name__ == "__main__":

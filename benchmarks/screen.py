@@ -38,7 +38,12 @@ class Terminal:
     """A program in a pseudo-terminal; what it writes is counted."""
 
     def __init__(self, argv: list[str], folder: str) -> None:
-        env = {**ENVIRONMENT, "CKPTCOST_STATE": folder, "CKPTCOST_RUNS": f"{folder}/runs", "TERM": "xterm-256color"}
+        env = {
+            **ENVIRONMENT,
+            "CKPTCOST_STATE": folder,
+            "CKPTCOST_RUNS": f"{folder}/runs",
+            "TERM": "xterm-256color",
+        }
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             env.pop(name, None)
         self.began_s = time.perf_counter()
@@ -175,21 +180,33 @@ def measure(rounds: int = 12) -> str:
     running = live(max(rounds // 4, 1))
     memory = held()
     typing = sorted(keys["typing"])
-    return figures([
-        Row("first paint of the model screen, 120x36, from the shell", first, "ms", 350),
-        Row("a text in the same toolkit, from the shell", least, "ms"),
-        Row("the first over the second", ratios(first, least), "x"),
-        Row("a digit typed into the form until everything is drawn", keys["typing"], "ms", 50),
-        Row("the same, the slowest twentieth", typing[-max(len(typing) // 20, 1):], "ms", 100),
-        Row("to another screen until everything is drawn", keys["switching"], "ms", 250),
-        Row("live, 8 GPUs at 10 Hz, drawn twice a second: share of a core", running["seen"], "%", 5),
-        Row("the same: sent to the terminal", running["sent"], "kB/s", 60),
-        Row("the same, behind another screen: the thread that draws", running["drawing"], "%", 0.5),
-        Row("with the threads that simulate and record", running["hidden"], "%"),
-        Row("held by Python after 10 min of simulated measuring", memory[:1], "MB"),
-        Row("held after an hour", memory[-1:], "MB"),
-        Row("an hour over ten minutes", [memory[-1] / memory[0]], "x"),
-    ])  # fmt: skip
+    return figures(
+        [
+            Row("first paint of the model screen, 120x36, from the shell", first, "ms", 350),
+            Row("a text in the same toolkit, from the shell", least, "ms"),
+            Row("the first over the second", ratios(first, least), "x"),
+            Row("a digit typed into the form until everything is drawn", keys["typing"], "ms", 50),
+            Row("the same, the slowest twentieth", typing[-max(len(typing) // 20, 1) :], "ms", 100),
+            Row("to another screen until everything is drawn", keys["switching"], "ms", 250),
+            Row(
+                "live, 8 GPUs at 10 Hz, drawn twice a second: share of a core",
+                running["seen"],
+                "%",
+                5,
+            ),
+            Row("the same: sent to the terminal", running["sent"], "kB/s", 60),
+            Row(
+                "the same, behind another screen: the thread that draws",
+                running["drawing"],
+                "%",
+                0.5,
+            ),
+            Row("with the threads that simulate and record", running["hidden"], "%"),
+            Row("held by Python after 10 min of simulated measuring", memory[:1], "MB"),
+            Row("held after an hour", memory[-1:], "MB"),
+            Row("an hour over ten minutes", [memory[-1] / memory[0]], "x"),
+        ]
+    )
 
 
 if __name__ == "__main__":

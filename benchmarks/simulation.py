@@ -18,25 +18,47 @@ FAILURES = 419
 def measure(rounds: int = 9) -> str:
     """The table of this file: every sample from a process of its own."""
     cases = {
-        "one": ("simulate", RUNS, 1), "two": ("simulate", RUNS, 2), "ten": ("simulate", 10 * RUNS, 1), "numpy": ("numpy", RUNS, 1)
-    }  # fmt: skip
+        "one": ("simulate", RUNS, 1),
+        "two": ("simulate", RUNS, 2),
+        "ten": ("simulate", 10 * RUNS, 1),
+        "numpy": ("numpy", RUNS, 1),
+    }
     found: dict[str, list[list[float]]] = {name: [] for name in cases}
     for number in range(max(rounds // 2, 3)):
         for name in list(cases)[:: -1 if number % 2 else 1]:
             words = [str(word) for word in cases[name]]
-            found[name].append([float(word) for word in said_by(sys.executable, __file__, "alone", *words).split()])
-    seconds, peak, failures = ({name: [sample[i] for sample in samples] for name, samples in found.items()} for i in range(3))
+            found[name].append(
+                [float(word) for word in said_by(sys.executable, __file__, "alone", *words).split()]
+            )
+    seconds, peak, failures = (
+        {name: [sample[i] for sample in samples] for name, samples in found.items()}
+        for i in range(3)
+    )
     return figures(
         [
-            Row(f"{RUNS:,} runs, {failures['one'][0]:.0f} failures each, one process", seconds["one"], "s", 1.0),
+            Row(
+                f"{RUNS:,} runs, {failures['one'][0]:.0f} failures each, one process",
+                seconds["one"],
+                "s",
+                1.0,
+            ),
             Row("the same in two processes, their start included", seconds["two"], "s", 1.0),
-            Row("peak memory of that, one process, numpy and ckptcost included", peak["one"], "MB", 500.0),
+            Row(
+                "peak memory of that, one process, numpy and ckptcost included",
+                peak["one"],
+                "MB",
+                500.0,
+            ),
             Row(f"{10 * RUNS:,} runs", seconds["ten"], "s"),
             Row("ten times the runs, in time", ratios(seconds["ten"], seconds["one"]), "x"),
             Row("ten times the runs, in peak memory", ratios(peak["ten"], peak["one"]), "x"),
             Row(f"numpy draws and logs {RUNS:,} x {FAILURES} exponentials", seconds["numpy"], "s"),
             Row("the runs over that", ratios(seconds["one"], seconds["numpy"]), "x"),
-            Row("a failure of one run", [s / (RUNS * f) for s, f in zip(seconds["one"], failures["one"], strict=True)], "us"),
+            Row(
+                "a failure of one run",
+                [s / (RUNS * f) for s, f in zip(seconds["one"], failures["one"], strict=True)],
+                "us",
+            ),
         ]
     )
 
@@ -69,4 +91,8 @@ def _peak_bytes() -> float:
 
 
 if __name__ == "__main__":
-    print(alone(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])) if sys.argv[1:2] == ["alone"] else measure())
+    print(
+        alone(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        if sys.argv[1:2] == ["alone"]
+        else measure()
+    )

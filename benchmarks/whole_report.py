@@ -30,8 +30,16 @@ def measure(rounds: int = 15) -> str:
         )
     return figures(
         [
-            Row(f'`ckptcost.model("{PRESET}")` in process, {len(report.cases)} case', t["model"], "ms"),
-            Row(f"`ckptcost.model()` in process, {len(ckptcost.model().cases)} cases", t["three"], "ms"),
+            Row(
+                f'`ckptcost.model("{PRESET}")` in process, {len(report.cases)} case',
+                t["model"],
+                "ms",
+            ),
+            Row(
+                f"`ckptcost.model()` in process, {len(ckptcost.model().cases)} cases",
+                t["three"],
+                "ms",
+            ),
             Row("`report.to_json()`", t["json"], "ms"),
             Row("the JSON", [float(len(text.encode()))], "kB"),
             Row("`ckptcost.load_report(...)`", t["load"], "ms"),

@@ -26,7 +26,12 @@ REST_S = (2.0, 3.0)
 GAP_S = (0.05, 0.15)
 RECORDINGS, UNEVEN_RECORDINGS, TRACKERS, GPUS, ANYWHERE = 6, 3, 4, 8, 20
 UNEVEN = "recorder, each tick up to 10 ms early or late"
-OURS, PLAIN, ZEUS, CARBON = "recorder", "counter at the end less at the beginning", "zeus ZeusMonitor", "codecarbon task"
+OURS, PLAIN, ZEUS, CARBON = (
+    "recorder",
+    "counter at the end less at the beginning",
+    "zeus ZeusMonitor",
+    "codecarbon task",
+)
 
 
 class Piece(NamedTuple):
@@ -46,7 +51,9 @@ class Judged(NamedTuple):
     width: float = 0.0
 
 
-def in_turn(rng: random.Random, times: dict[float, int], apart_s: tuple[float, float]) -> list[Piece]:
+def in_turn(
+    rng: random.Random, times: dict[float, int], apart_s: tuple[float, float]
+) -> list[Piece]:
     """One after the other, in any order."""
     lengths = [about_s for about_s, each in times.items() for _ in range(each)]
     rng.shuffle(lengths)
@@ -62,7 +69,11 @@ def in_turn(rng: random.Random, times: dict[float, int], apart_s: tuple[float, f
 def anywhere(rng: random.Random, until_s: float, each: int) -> list[Piece]:
     """Overlapping as they like."""
     return [
-        Piece(rng.uniform(0.0, until_s - (1 + SPREAD) * about_s), about_s * rng.uniform(1 - SPREAD, 1 + SPREAD), about_s)
+        Piece(
+            rng.uniform(0.0, until_s - (1 + SPREAD) * about_s),
+            about_s * rng.uniform(1 - SPREAD, 1 + SPREAD),
+            about_s,
+        )
         for about_s in BUDGETS
         for _ in range(each)
     ]
@@ -70,7 +81,10 @@ def anywhere(rng: random.Random, until_s: float, each: int) -> list[Piece]:
 
 def waves(rng: random.Random) -> str:
     """600 and 120 W in turn, 1 s each; the GPUs' phases and their counters' ticks of 100 ms are anywhere."""
-    own = [f"phase_s.{n}={rng.uniform(0, 2):.4f} tick_phase_ms.{n}={rng.uniform(0, 100):.2f}" for n in range(GPUS)]
+    own = [
+        f"phase_s.{n}={rng.uniform(0, 2):.4f} tick_phase_ms.{n}={rng.uniform(0, 100):.2f}"
+        for n in range(GPUS)
+    ]
     return f"high_w=600 low_w=120 period_s=2 tick_ms=100 {' '.join(own)}"
 
 
@@ -92,13 +106,24 @@ def measure(rounds: int = 9) -> str:
     few = max(rounds // 4, 1)
     times = {0.3: few, 1.0: few, 3.0: few, 10.0: 1}
     plans = {}
-    for way, more, recordings in ((OURS, "", RECORDINGS), (UNEVEN, " jitter_ms=20", UNEVEN_RECORDINGS)):
-        plans |= {Case(way, ("ours",), GPUS, wave=waves(rng) + more): in_turn(rng, times, REST_S) for _ in range(recordings)}
+    for way, more, recordings in (
+        (OURS, "", RECORDINGS),
+        (UNEVEN, " jitter_ms=20", UNEVEN_RECORDINGS),
+    ):
+        plans |= {
+            Case(way, ("ours",), GPUS, wave=waves(rng) + more): in_turn(rng, times, REST_S)
+            for _ in range(recordings)
+        }
     until_s = max(sum(plan[-1][:2]) for plan in plans.values())
     if not lacking:
         plans[Case(ZEUS, ("zeus",), GPUS, wave=waves(rng))] = anywhere(rng, until_s, ANYWHERE)
         tasks = {about_s: 2 * each for about_s, each in times.items()}
-        plans |= {Case(CARBON, ("codecarbon", "1", "tasks"), 1, wave=waves(rng)): in_turn(rng, tasks, GAP_S) for _ in range(TRACKERS)}
+        plans |= {
+            Case(CARBON, ("codecarbon", "1", "tasks"), 1, wave=waves(rng)): in_turn(
+                rng, tasks, GAP_S
+            )
+            for _ in range(TRACKERS)
+        }
     found: defaultdict[tuple[str, float], list[Judged]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         library = build_fake.build(Path(folder, "fake"))
@@ -109,7 +134,17 @@ def measure(rounds: int = 9) -> str:
                 for piece, row in zip(plans[case], worker.hear(), strict=True):
                     for way, judgement in judged(row, case.name):
                         found[way, piece.about_s].append(judgement)
-    head = ("joules of a window", "about", "windows", "mean error", "worst", "interval holds the truth", "its width", "budget", "")
+    head = (
+        "joules of a window",
+        "about",
+        "windows",
+        "mean error",
+        "worst",
+        "interval holds the truth",
+        "its width",
+        "budget",
+        "",
+    )
     lines = [
         _line(way, about_s, found[way, about_s])
         for way in (OURS, UNEVEN, PLAIN, ZEUS, CARBON)
@@ -122,12 +157,25 @@ def measure(rounds: int = 9) -> str:
 def _line(way: str, about_s: float, of: Sequence[Judged]) -> tuple[str, ...]:
     mean = statistics.fmean(abs(judgement.error) for judgement in of)
     worst = max(of, key=lambda judgement: abs(judgement.error)).error
-    cells = (way, f"{about_s:g} s", str(len(of)), f"{digits(100 * mean)} %", f"{100 * worst:+.2f} %")
+    cells = (
+        way,
+        f"{about_s:g} s",
+        str(len(of)),
+        f"{digits(100 * mean)} %",
+        f"{100 * worst:+.2f} %",
+    )
     if way not in (OURS, UNEVEN):
         return (*cells, "", "", "", "")
-    holds, width = (statistics.fmean(part) for part in ([j.holds for j in of], [j.width for j in of]))
+    holds, width = (
+        statistics.fmean(part) for part in ([j.holds for j in of], [j.width for j in of])
+    )
     budget = BUDGETS[about_s] if way == OURS else None
-    return (*cells, f"{100 * holds:.1f} %", f"{digits(100 * width)} %", *verdict(Row("", [mean], "%", budget)))
+    return (
+        *cells,
+        f"{100 * holds:.1f} %",
+        f"{digits(100 * width)} %",
+        *verdict(Row("", [mean], "%", budget)),
+    )
 
 
 if __name__ == "__main__":

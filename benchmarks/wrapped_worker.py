@@ -39,7 +39,10 @@ def main(seconds: float, every: int, directory: str, hooks: bool) -> None:
             else:
                 _save(path, state)
             path.unlink()
-    json.dump({"steps_s": steps, "cpu_s": sum(os.times()[:2]), "wall_s": time.perf_counter() - begun}, sys.stdout)
+    json.dump(
+        {"steps_s": steps, "cpu_s": sum(os.times()[:2]), "wall_s": time.perf_counter() - begun},
+        sys.stdout,
+    )
 
 
 def _save(path: Path, state: bytes) -> None:

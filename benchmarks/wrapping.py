@@ -38,11 +38,28 @@ def _cpu_s() -> float:
 def _ran(directory: str, wrapped: tuple[str, ...], hooks: bool) -> Ran:
     cores = str(len(os.sched_getaffinity(0)))
     before_s = _cpu_s()
-    environ = {**ENVIRONMENT, "OPENBLAS_NUM_THREADS": cores, "OMP_NUM_THREADS": cores, "CKPTCOST_RUNS": f"{directory}/runs"}
-    words = [*wrapped, sys.executable, WORKER, str(SECONDS), str(EVERY), directory, "hooks" if hooks else "plain"]
-    done = subprocess.run(words, env=environ, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    environ = {
+        **ENVIRONMENT,
+        "OPENBLAS_NUM_THREADS": cores,
+        "OMP_NUM_THREADS": cores,
+        "CKPTCOST_RUNS": f"{directory}/runs",
+    }
+    words = [
+        *wrapped,
+        sys.executable,
+        WORKER,
+        str(SECONDS),
+        str(EVERY),
+        directory,
+        "hooks" if hooks else "plain",
+    ]
+    done = subprocess.run(
+        words, env=environ, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     told = json.loads(done.stdout)
-    steps = told["steps_s"][len(told["steps_s"]) // SLICES :]  # the first are of cold caches and a clock that speeds up
+    steps = told["steps_s"][
+        len(told["steps_s"]) // SLICES :
+    ]  # the first are of cold caches and a clock that speeds up
     taken_s = _cpu_s() - before_s - told["cpu_s"]
     return Ran(statistics.median(steps), taken_s / (told["wall_s"] * int(cores)))
 
@@ -63,7 +80,14 @@ def _call_s() -> list[float]:
     with tempfile.TemporaryDirectory() as directory:
         environ = {**ENVIRONMENT, "CKPTCOST_RUNS": directory}
         words = [COMMAND, "run", "-q", "--settle", "0 s", "--", sys.executable, "-c", program]
-        done = subprocess.run(words, env=environ, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        done = subprocess.run(
+            words,
+            env=environ,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
     return json.loads(done.stdout)
 
 
@@ -81,20 +105,32 @@ def measure(rounds: int = ROUNDS) -> str:
     samples: dict[str, list[Ran]] = {"bare": [], "wrapped": [], "watched": []}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
         run = (COMMAND, "run", "-q", "--settle", "0 s")
-        cases = {"bare": ((), False), "wrapped": ((*run, "--"), False), "watched": ((*run, "--watch", directory, "--"), True)}
+        cases = {
+            "bare": ((), False),
+            "wrapped": ((*run, "--"), False),
+            "watched": ((*run, "--watch", directory, "--"), True),
+        }
         for number in range(rounds):
             for name in list(cases)[:: -1 if number % 2 else 1]:
                 wrapped, hooks = cases[name]
                 samples[name].append(_ran(directory, wrapped, hooks))
     steps = {name: [ran.step_s for ran in rans] for name, rans in samples.items()}
-    longer = {name: [r - 1.0 for r in ratios(steps[name], steps["bare"])] for name in ("wrapped", "watched")}
-    taken = {name: [ran.taken - bare.taken for ran, bare in zip(rans, samples["bare"], strict=True)] for name, rans in samples.items()}
+    longer = {
+        name: [r - 1.0 for r in ratios(steps[name], steps["bare"])]
+        for name in ("wrapped", "watched")
+    }
+    taken = {
+        name: [ran.taken - bare.taken for ran, bare in zip(rans, samples["bare"], strict=True)]
+        for name, rans in samples.items()
+    }
     calls, off = sorted(_call_s()), sorted(_off_s())
     rows = [
         Row("a step of the job alone", steps["bare"], "ms"),
         Row("`ckptcost run`: a step over one of the job alone", longer["wrapped"], "%", 1.0),
         Row("`ckptcost run --watch` and hooks: the same", longer["watched"], "%", 1.0),
-        Row("`ckptcost run`: processor time of all cores, its start included", taken["wrapped"], "%"),
+        Row(
+            "`ckptcost run`: processor time of all cores, its start included", taken["wrapped"], "%"
+        ),
         Row("`ckptcost run --watch` and hooks: the same", taken["watched"], "%"),
         Row("one call of a hook, median", calls, "us", 50.0),
         Row("one call of a hook, 99th percentile", [calls[len(calls) * 99 // 100]], "us"),

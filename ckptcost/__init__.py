@@ -34,7 +34,13 @@ __all__ = [
     "window",
 ]
 
-_HOOKS = {"begin": "window", "window": "window", "step": "steps", "steps": "steps", "record": "own_recording"}
+_HOOKS = {
+    "begin": "window",
+    "window": "window",
+    "step": "steps",
+    "steps": "steps",
+    "record": "own_recording",
+}
 """what is for training scripts, and its module: none of these loads numpy, `record` apart"""
 
 

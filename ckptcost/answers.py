@@ -27,25 +27,53 @@ if TYPE_CHECKING:
 
 
 def asked_of(
-    runs: int = 1000, seed: int = 1, failures: str = "exponential", trace: str | None = None, trace_span: str | None = None,
-    kinds: str | None = None, limit: str | None = None, inputs: str = "fixed", workers: int = 1,
-) -> Asked:  # fmt: skip
+    runs: int = 1000,
+    seed: int = 1,
+    failures: str = "exponential",
+    trace: str | None = None,
+    trace_span: str | None = None,
+    kinds: str | None = None,
+    limit: str | None = None,
+    inputs: str = "fixed",
+    workers: int = 1,
+) -> Asked:
     """What to simulate, from texts."""
     if trace_span is not None and trace is None:
         raise InputError("there is no record", where="--trace-span", remedy="give --trace FILE")
     law, shape, mean_s = law_of(failures)
     if trace is not None and failures != "exponential":
-        raise InputError("a record and a law contradict each other", where="--trace", remedy="give one of --trace and --failures")
+        raise InputError(
+            "a record and a law contradict each other",
+            where="--trace",
+            remedy="give one of --trace and --failures",
+        )
     recorded = read_trace(trace, trace_span) if trace is not None else None
     limit_s = NEVER if limit is None else flag_value("--limit", limit, "s")
     said = read_kinds(kinds) if kinds is not None else ()
-    return Asked(runs, seed, law if trace is None else "trace", shape, mean_s, recorded, said, limit_s, inputs, workers=workers)
+    return Asked(
+        runs,
+        seed,
+        law if trace is None else "trace",
+        shape,
+        mean_s,
+        recorded,
+        said,
+        limit_s,
+        inputs,
+        workers=workers,
+    )
 
 
 def simulation(
-    catalog: Catalog, layers: Sequence[Layer], asked: Asked, tier: str | None = None, gates: Sequence[Gate] = (),
-    timeline: int | None = None, every_run: bool = False, note: Callable[[int], None] | None = None,
-) -> Study:  # fmt: skip
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    asked: Asked,
+    tier: str | None = None,
+    gates: Sequence[Gate] = (),
+    timeline: int | None = None,
+    every_run: bool = False,
+    note: Callable[[int], None] | None = None,
+) -> Study:
     """Many runs, their targets, and the steps of one run where asked for."""
     from ckptcost.jobs.simulate import simulate, time_line, verdicts_of
     from ckptcost.report.studies.simulate import study_of
@@ -57,9 +85,15 @@ def simulation(
 
 
 def optimum(
-    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), mode: str = "", objective: str = "",
-    gates: Sequence[Gate] = (), check: int = 0, seed: int = 1,
-) -> Study:  # fmt: skip
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tiers: Sequence[str] = (),
+    mode: str = "",
+    objective: str = "",
+    gates: Sequence[Gate] = (),
+    check: int = 0,
+    seed: int = 1,
+) -> Study:
     """The best intervals; several tiers are held against `check` simulated runs of each combination."""
     from ckptcost.jobs import tiers_check
     from ckptcost.jobs.optimize import optimize
@@ -72,7 +106,9 @@ def optimum(
     if three := _three_tiers(catalog, layers, tiers, mode, objective):
         resolved, objective, timed = three
         searched = tiers_check.three_tiers(resolved, objective, timed, check, seed)
-        return by_runs.study_of(searched)._replace(gates=verdicts_of(searched.best.found, list(gates)))
+        return by_runs.study_of(searched)._replace(
+            gates=verdicts_of(searched.best.found, list(gates))
+        )
     found = optimize(catalog, layers, tiers, mode, objective, gates)
     study = one_or_two.study_of(found, gates)
     levels = found.levels
@@ -94,15 +130,34 @@ def _three_tiers(
     if not any(layer.sections.get("third_tier") for layer in layers):
         return None
     if len(tiers) > 1 or mode == "both":
-        raise InputError("one first tier and one mode at a time with three tiers", where="--tier" if len(tiers) > 1 else "--mode")
+        raise InputError(
+            "one first tier and one mode at a time with three tiers",
+            where="--tier" if len(tiers) > 1 else "--mode",
+        )
     timed = any(layer.has_cadence for layer in layers)
-    said = {"policy": {**({"mode": mode} if mode else {}), **({} if timed else {"optimal": objective or "time"})}}
-    resolved = resolve(catalog, [*with_tier(catalog, layers, tiers[0] if tiers else None, None, None), read_layer(catalog, said, "--mode")])
+    said = {
+        "policy": {
+            **({"mode": mode} if mode else {}),
+            **({} if timed else {"optimal": objective or "time"}),
+        }
+    }
+    resolved = resolve(
+        catalog,
+        [
+            *with_tier(catalog, layers, tiers[0] if tiers else None, None, None),
+            read_layer(catalog, said, "--mode"),
+        ],
+    )
     return resolved, objective or resolved.scenario.policy.objective, timed
 
 
 def solution(
-    catalog: Catalog, layers: Sequence[Layer], what: str, target: str | None, tier: str | None = None, keep_interval: bool = False
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    what: str,
+    target: str | None,
+    tier: str | None = None,
+    keep_interval: bool = False,
 ) -> Study:
     """What is needed for a target such as "goodput>=0.95"."""
     from ckptcost.jobs.knobs import KNOBS, RANGES
@@ -113,29 +168,45 @@ def solution(
         raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"], where="solve")
     if target is None:
         raise InputError("says no target", where="solve", remedy='add e.g. --for "goodput>=0.95"')
-    return study_of(solve(one_of(catalog, layers, tier), what, gate_of(target, "--for"), keep_interval))
+    return study_of(
+        solve(one_of(catalog, layers, tier), what, gate_of(target, "--for"), keep_interval)
+    )
 
 
 def price(
-    catalog: Catalog, layers: Sequence[Layer], tier: str | None, against: str | None, capex: str | None = None, keep_interval: bool = False
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tier: str | None,
+    against: str | None,
+    capex: str | None = None,
+    keep_interval: bool = False,
 ) -> Study:
     """What a faster tier may cost."""
     from ckptcost.jobs.price import breakeven, side_of
     from ckptcost.report.studies.price import study_of
 
     if against is None:
-        raise InputError("names no faster tier", where="--against", remedy="e.g. --tier nas-hdd --against flash-shared")
+        raise InputError(
+            "names no faster tier",
+            where="--against",
+            remedy="e.g. --tier nas-hdd --against flash-shared",
+        )
     capital_usd = None
     if capex is not None:
         capital_usd = flag_value("--capex", capex, "usd")
         if not capital_usd > 0:
-            raise InputError("a purchase costs something", where="--capex", remedy='e.g. "500000 USD"')
+            raise InputError(
+                "a purchase costs something", where="--capex", remedy='e.g. "500000 USD"'
+            )
     slow, fast = (side_of(one_of(catalog, layers, each), keep_interval) for each in (tier, against))
     return study_of(breakeven(slow, fast, capital_usd))
 
 
 def comparison(
-    catalog: Catalog, stacks: Sequence[tuple[str, list[Layer]]], variants: Sequence[str] = (), gates: Sequence[Gate] = ()
+    catalog: Catalog,
+    stacks: Sequence[tuple[str, list[Layer]]],
+    variants: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
 ) -> Study:
     """Scenarios side by side: named ones, and variants of the first."""
     from ckptcost.jobs.compare import LETTERS, compare, varied
@@ -144,11 +215,15 @@ def comparison(
 
     if variants and len(stacks) > 1:
         remedy = "name one, or write the variants as files"
-        raise InputError("--with varies one scenario, and several are named", where="--with", remedy=remedy)
+        raise InputError(
+            "--with varies one scenario, and several are named", where="--with", remedy=remedy
+        )
     if not variants and len(stacks) < 2:
         remedy = 'name two, or a variant: ckptcost compare -s SCENARIO --with "tier.id=nas-hdd"'
         raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
-    found = compare(catalog, [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)])
+    found = compare(
+        catalog, [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)]
+    )
     verdicts = [
         verdict._replace(of=f"{letter}: {name}")
         for letter, name, case in zip(LETTERS, found.names, found.cases, strict=False)
@@ -157,7 +232,9 @@ def comparison(
     return study_of(found, verdicts)
 
 
-def ranking(catalog: Catalog, layers: Sequence[Layer], of: str, replan: bool = False, top: int = 12) -> Study:
+def ranking(
+    catalog: Catalog, layers: Sequence[Layer], of: str, replan: bool = False, top: int = 12
+) -> Study:
     """Which inputs decide a result."""
     from ckptcost.jobs.compare import first_of
     from ckptcost.jobs.sensitivity import sensitivity
@@ -171,7 +248,9 @@ def read_files(*paths: str | None) -> list[tuple[str, bytes]]:
     return [(path, Path(path).read_bytes()) for path in paths if path is not None]
 
 
-def checkup(meters: str, wanted: Wanted, seconds: float, needed: Sequence[str] = ()) -> tuple[Study, list[str]]:
+def checkup(
+    meters: str, wanted: Wanted, seconds: float, needed: Sequence[str] = ()
+) -> tuple[Study, list[str]]:
     """What can be measured here, and which of the needed kinds cannot."""
     from ckptcost.jobs import checkup as job
     from ckptcost.jobs.instruments import instruments
@@ -185,20 +264,32 @@ def checkup(meters: str, wanted: Wanted, seconds: float, needed: Sequence[str] =
 
 
 def measurement(
-    meters: str, wanted: Wanted, seconds: float | None = None, needed: Sequence[str] = (), directory: str | Path | None = None,
+    meters: str,
+    wanted: Wanted,
+    seconds: float | None = None,
+    needed: Sequence[str] = (),
+    directory: str | Path | None = None,
     tell: Callable[[Recorder], None] | None = None,
-) -> tuple[Study, list[str]]:  # fmt: skip
+) -> tuple[Study, list[str]]:
     """What this machine uses for a while, and which of the needed kinds is not measured."""
     from ckptcost.jobs.checkup import known_kinds, lacking_of
     from ckptcost.jobs.measure import measure
     from ckptcost.report.studies.measure import study_of
 
     known_kinds(needed)
-    measured = measure(meters, wanted, _length(seconds, 10.0, meters), None if directory is None else Path(directory), tell)
+    measured = measure(
+        meters,
+        wanted,
+        _length(seconds, 10.0, meters),
+        None if directory is None else Path(directory),
+        tell,
+    )
     return study_of(measured), lacking_of(measured.energies, needed)
 
 
-def review(path: str | Path, host: str = "", needed: Sequence[str] = (), run_id: str = "") -> tuple[Study, list[str]]:
+def review(
+    path: str | Path, host: str = "", needed: Sequence[str] = (), run_id: str = ""
+) -> tuple[Study, list[str]]:
     """A recorded run, and which of the needed kinds it has no reading of."""
     from ckptcost.jobs.checkup import known_kinds, lacking_of
     from ckptcost.jobs.measure import reviewed
@@ -210,7 +301,11 @@ def review(path: str | Path, host: str = "", needed: Sequence[str] = (), run_id:
 
 
 def baseline(
-    meters: str, wanted: Wanted, seconds: float | None = None, needed: Sequence[str] = (), anyway: bool = False
+    meters: str,
+    wanted: Wanted,
+    seconds: float | None = None,
+    needed: Sequence[str] = (),
+    anyway: bool = False,
 ) -> tuple[Study, list[str]]:
     """Learn the idle power of this machine and keep it."""
     from ckptcost.jobs.baseline import learn
@@ -232,9 +327,15 @@ def _length(seconds: float | None, otherwise: float, meters: str) -> float | Non
 
 
 def statement_document(
-    sources: Sequence[str], placing: Placing | None = None, within: str | None = None, scenario: str | None = None,
-    settings: Sequence[str] = (), site: str = "", command: Sequence[str] = (), catalog: Catalog | None = None,
-) -> StatementDocument:  # fmt: skip
+    sources: Sequence[str],
+    placing: Placing | None = None,
+    within: str | None = None,
+    scenario: str | None = None,
+    settings: Sequence[str] = (),
+    site: str = "",
+    command: Sequence[str] = (),
+    catalog: Catalog | None = None,
+) -> StatementDocument:
     """Documents and recorded runs as one document of statements, placed and dated as is said. Site and prices are said of runs only."""
     from ckptcost.report.statements import reading
 
@@ -246,23 +347,40 @@ def statement_document(
         if reading.is_document(source):
             if asked:
                 raise InputError(
-                    "is said of recorded runs; a document has its own", where="--site" if site else "-s" if scenario else "--set"
+                    "is said of recorded runs; a document has its own",
+                    where="--site" if site else "-s" if scenario else "--set",
                 )
             told = reading.statements_of(source, said.case)
         else:
-            told = _of_run(source, said.host, within, catalog, standing(catalog, scenario, settings, site) if asked else None,
-                           bool(scenario) or any(each.startswith("cluster.") for each in settings), reading.width_of(factors))  # fmt: skip
+            told = _of_run(
+                source,
+                said.host,
+                within,
+                catalog,
+                standing(catalog, scenario, settings, site) if asked else None,
+                bool(scenario) or any(each.startswith("cluster.") for each in settings),
+                reading.width_of(factors),
+            )
         found += reading.placed(told, said, factors)
     return reading.gathered(found, command, factors.inputs)
 
 
 def _of_run(
-    source: str, host: str, within: str | None, catalog: Catalog, resolved: Resolved | None, priced: bool, width_s: float
+    source: str,
+    host: str,
+    within: str | None,
+    catalog: Catalog,
+    resolved: Resolved | None,
+    priced: bool,
+    width_s: float,
 ) -> list[Statement]:
     from ckptcost.report.statements import reading
 
     if Path(source).suffix == ".json":
-        raise InputError("is no JSON document" if Path(source).exists() else "there is no such file", where=source)
+        raise InputError(
+            "is no JSON document" if Path(source).exists() else "there is no such file",
+            where=source,
+        )
     kept = run_named(source, within)
     return reading.of_run(kept.path, kept.run, host, catalog, resolved, priced, width_s)
 
@@ -272,11 +390,15 @@ def run_named(name: str, within: str | None = None) -> Found:
     from ckptcost.runs import store
 
     if within is not None and not Path(within).is_dir():
-        raise InputError("no such folder", where=f"--dir {within}", remedy="name one that holds runs")
+        raise InputError(
+            "no such folder", where=f"--dir {within}", remedy="name one that holds runs"
+        )
     return store.found(name, None if within is None else Path(within))
 
 
-def standing(catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str) -> Resolved:
+def standing(
+    catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str
+) -> Resolved:
     """A scenario for its site and prices."""
     layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
     said = [*([f"site.id={site}"] if site else []), *settings]

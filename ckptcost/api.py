@@ -42,17 +42,42 @@ def _many(value: Any) -> list[Any]:
     return [value] if isinstance(value, str | int | float) else list(value)
 
 
-def layers_for(catalog: Catalog, scenario: str | os.PathLike[str] | None, interval: str | None, settings: Sequence[str]) -> list[Layer]:
+def layers_for(
+    catalog: Catalog,
+    scenario: str | os.PathLike[str] | None,
+    interval: str | None,
+    settings: Sequence[str],
+) -> list[Layer]:
     """The scenario and the flags over it."""
     if scenario is not None and not str(scenario):
-        raise InputError("names no scenario", where="--scenario", remedy="give a file or a preset; `ckptcost catalog scenario` lists them")
+        raise InputError(
+            "names no scenario",
+            where="--scenario",
+            remedy="give a file or a preset; `ckptcost catalog scenario` lists them",
+        )
     layers = layers_of(catalog, str(scenario) if scenario is not None else DEFAULT_SCENARIO)
-    return [*layers, set_layer(catalog, settings, interval)] if settings or interval is not None else layers
+    return (
+        [*layers, set_layer(catalog, settings, interval)]
+        if settings or interval is not None
+        else layers
+    )
 
 
-def answer(catalog: Catalog, layers: Sequence[Layer], tier: Any = (), saves: Any = (), against: str | None = None) -> Answer:
+def answer(
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tier: Any = (),
+    saves: Any = (),
+    against: str | None = None,
+) -> Answer:
     """The domain's answer: what `model` puts into a report."""
-    return model_job(catalog, layers, _many(tier), [saves_of(count, "--saves") for count in _many(saves)], against)
+    return model_job(
+        catalog,
+        layers,
+        _many(tier),
+        [saves_of(count, "--saves") for count in _many(saves)],
+        against,
+    )
 
 
 def files_of(layers: Sequence[Layer]) -> list[tuple[str, bytes]]:
@@ -74,7 +99,9 @@ def model(
     """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096}."""
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
-    report: Report = build(answer(catalog, layers, tier, saves, against), catalog, command, files_of(layers))
+    report: Report = build(
+        answer(catalog, layers, tier, saves, against), catalog, command, files_of(layers)
+    )
     return report
 
 
@@ -104,11 +131,25 @@ def grid(
 
 
 def simulate(
-    scenario: str | os.PathLike[str] | None = None, *, runs: int = 1000, seed: int = 1, failures: str = "exponential",
-    trace: str | None = None, trace_span: str | None = None, kinds: str | None = None, limit: str | None = None, inputs: str = "fixed",
-    workers: int = 1, tier: str | None = None, timeline: int | None = None, every_run: bool = False, interval: str | None = None,
-    changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    runs: int = 1000,
+    seed: int = 1,
+    failures: str = "exponential",
+    trace: str | None = None,
+    trace_span: str | None = None,
+    kinds: str | None = None,
+    limit: str | None = None,
+    inputs: str = "fixed",
+    workers: int = 1,
+    tier: str | None = None,
+    timeline: int | None = None,
+    every_run: bool = False,
+    interval: str | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """Whole runs with random failures; tables outcome, states, kinds, and timeline and runs where asked for."""
     from ckptcost import answers
 
@@ -120,22 +161,42 @@ def simulate(
 
 
 def optimize(
-    scenario: str | os.PathLike[str] | None = None, *, tier: str | Sequence[str] = (), mode: str = "", objective: str = "",
-    check: int = 0, interval: str | None = None, changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    tier: str | Sequence[str] = (),
+    mode: str = "",
+    objective: str = "",
+    check: int = 0,
+    interval: str | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """The best interval by objective, regrets, plateaus, several tiers, and the front."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
-    return _built(answers.optimum(catalog, layers, _many(tier), mode, objective, _gates(require), check), catalog, files_of(layers))
+    return _built(
+        answers.optimum(catalog, layers, _many(tier), mode, objective, _gates(require), check),
+        catalog,
+        files_of(layers),
+    )
 
 
 def solve(
-    what: str, target: str | None = None, scenario: str | os.PathLike[str] | None = None, *, tier: str | None = None,
-    against: str | None = None, capex: str | None = None, keep_interval: bool = False, interval: str | None = None,
-    changes: Changes = (), catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    what: str,
+    target: str | None = None,
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    tier: str | None = None,
+    against: str | None = None,
+    capex: str | None = None,
+    keep_interval: bool = False,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """What is needed for a target such as "goodput>=0.95"; with "price", what the tier `against` may cost."""
     from ckptcost import answers
 
@@ -149,24 +210,40 @@ def solve(
 
 
 def compare(
-    scenarios: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None, *, variants: str | Sequence[str] = (),
-    interval: str | None = None, changes: Changes = (), require: str | Sequence[str] = (), catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    scenarios: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    variants: str | Sequence[str] = (),
+    interval: str | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """Scenarios side by side, or one and its variants, such as "tier.id=nas-hdd, policy.mode=async"."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
     alone = scenarios is None or isinstance(scenarios, str | os.PathLike)
     names = [scenarios] if alone else list(scenarios)  # type: ignore[arg-type]
-    stacks = [(os.path.basename(str(n or DEFAULT_SCENARIO)), layers_for(catalog, n, interval, _settings(changes))) for n in names]  # type: ignore[arg-type]
+    stacks = [
+        (
+            os.path.basename(str(n or DEFAULT_SCENARIO)),
+            layers_for(catalog, n, interval, _settings(changes)),  # type: ignore[arg-type]
+        )
+        for n in names
+    ]
     study = answers.comparison(catalog, stacks, _many(variants), _gates(require))
     return _built(study, catalog, [pair for _, layers in stacks for pair in files_of(layers)])
 
 
 def sensitivity(
-    scenario: str | os.PathLike[str] | None = None, *, of: str = "kwh", replan: bool = False, interval: str | None = None,
-    changes: Changes = (), catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    of: str = "kwh",
+    replan: bool = False,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """Which inputs decide a result, and which to measure next."""
     from ckptcost import answers
 
@@ -175,7 +252,9 @@ def sensitivity(
     return _built(answers.ranking(catalog, layers, of, replan), catalog, files_of(layers))
 
 
-def audit(claims: str, *, arithmetic: bool = False, catalog: Catalog | None = None) -> StudyDocument:
+def audit(
+    claims: str, *, arithmetic: bool = False, catalog: Catalog | None = None
+) -> StudyDocument:
     """The claims of a sheet, shipped or a TOML file of yours, held against each other."""
     from ckptcost.jobs.audit import audit as audit_job
     from ckptcost.report.studies.audit import study_of
@@ -186,21 +265,34 @@ def audit(claims: str, *, arithmetic: bool = False, catalog: Catalog | None = No
 
 
 def measure(
-    seconds: float | None = None, *, meters: str = "auto", record: str | os.PathLike[str] | None = None,
-    directory: str | os.PathLike[str] | None = None, pid: int | None = None, every_gpu: bool = False, rapl: str = "auto",
-) -> StudyDocument:  # fmt: skip
+    seconds: float | None = None,
+    *,
+    meters: str = "auto",
+    record: str | os.PathLike[str] | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    pid: int | None = None,
+    every_gpu: bool = False,
+    rapl: str = "auto",
+) -> StudyDocument:
     """What this machine uses for a while, by meter and by checkpoint window; 10 s where nothing is said."""
     from ckptcost import answers
 
     wanted = _wanted(directory, pid, every_gpu, rapl)
-    study, _ = answers.measurement(meters, wanted, seconds, (), None if record is None else str(record))
+    study, _ = answers.measurement(
+        meters, wanted, seconds, (), None if record is None else str(record)
+    )
     return _built(study, Catalog(), [])
 
 
 def doctor(
-    seconds: float = 2.0, *, meters: str = "auto", directory: str | os.PathLike[str] | None = None, pid: int | None = None,
-    every_gpu: bool = False, rapl: str = "auto",
-) -> StudyDocument:  # fmt: skip
+    seconds: float = 2.0,
+    *,
+    meters: str = "auto",
+    directory: str | os.PathLike[str] | None = None,
+    pid: int | None = None,
+    every_gpu: bool = False,
+    rapl: str = "auto",
+) -> StudyDocument:
     """What can be measured here, and for the rest the reason and what would help."""
     from ckptcost import answers
 
@@ -208,10 +300,17 @@ def doctor(
     return _built(study, Catalog(), [])
 
 
-def _wanted(directory: str | os.PathLike[str] | None, pid: int | None, every_gpu: bool, rapl: str) -> Wanted:
+def _wanted(
+    directory: str | os.PathLike[str] | None, pid: int | None, every_gpu: bool, rapl: str
+) -> Wanted:
     from ckptcost.meters.found import Wanted
 
-    return Wanted(every_gpu=every_gpu, rapl=rapl, directory=None if directory is None else Path(directory), pid=pid)
+    return Wanted(
+        every_gpu=every_gpu,
+        rapl=rapl,
+        directory=None if directory is None else Path(directory),
+        pid=pid,
+    )
 
 
 def _built(study: Study, catalog: Catalog, files: Sequence[tuple[str, bytes]]) -> StudyDocument:
@@ -227,15 +326,32 @@ def _gates(texts: str | Sequence[str]) -> list[Gate]:
 
 
 def _settings(changes: Changes) -> list[str]:
-    return [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
+    return (
+        [f"{key}={value}" for key, value in changes.items()]
+        if isinstance(changes, Mapping)
+        else list(changes)
+    )
 
 
 def export(
-    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], to: str, *, case: str = "", start: str = "",
-    grid: str = "", grid_column: str = "", grid_tz: str = "", grid_unit: str = "", contracts: str = "",
-    labels: Mapping[str, str] | None = None, host: str = "", site: str = "", scenario: str | None = None, changes: Changes = (),
-    directory: str | None = None, catalog: Catalog | None = None,
-) -> dict[str, str | bytes]:  # fmt: skip
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    to: str,
+    *,
+    case: str = "",
+    start: str = "",
+    grid: str = "",
+    grid_column: str = "",
+    grid_tz: str = "",
+    grid_unit: str = "",
+    contracts: str = "",
+    labels: Mapping[str, str] | None = None,
+    host: str = "",
+    site: str = "",
+    scenario: str | None = None,
+    changes: Changes = (),
+    directory: str | None = None,
+    catalog: Catalog | None = None,
+) -> dict[str, str | bytes]:
     """The files of an export, by name: of JSON documents or recorded runs, in a format of `ckptcost export --list`."""
     from ckptcost import answers
     from ckptcost.exports.formats import exported
@@ -245,8 +361,13 @@ def export(
     said = tuple(f"{name}={text}" for name, text in (labels or {}).items())
     placing = Placing(case, start, grid, grid_column, grid_tz, grid_unit, contracts, said, host)
     names = [os.fspath(each) for each in many]
-    document = answers.statement_document(names, placing, directory, scenario, _settings(changes), site, catalog=catalog)
-    return {name: each if isinstance(each, bytes) else "".join(each) for name, each in exported(document, to).items()}
+    document = answers.statement_document(
+        names, placing, directory, scenario, _settings(changes), site, catalog=catalog
+    )
+    return {
+        name: each if isinstance(each, bytes) else "".join(each)
+        for name, each in exported(document, to).items()
+    }
 
 
 def load_report(path: str) -> Report:
@@ -257,10 +378,20 @@ def load_report(path: str) -> Report:
 
 
 def roll_up(
-    store: str | os.PathLike[str], by: str = "job", *, since: str = "", until: str = "", jobs: str | Sequence[str] = (),
-    scheduler: str = "pandas", site: str = "", scenario: str | os.PathLike[str] | None = None, changes: Changes = (),
-    require: str | Sequence[str] = (), top: int = 10, catalog: Catalog | None = None,
-) -> StudyDocument:  # fmt: skip
+    store: str | os.PathLike[str],
+    by: str = "job",
+    *,
+    since: str = "",
+    until: str = "",
+    jobs: str | Sequence[str] = (),
+    scheduler: str = "pandas",
+    site: str = "",
+    scenario: str | os.PathLike[str] | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    top: int = 10,
+    catalog: Catalog | None = None,
+) -> StudyDocument:
     """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ..."""
     from ckptcost import answers
     from ckptcost.fleet.told.answer import Asked, answer_of
@@ -272,5 +403,16 @@ def roll_up(
         resolved = answers.standing(catalog, named, settings, site)
         files = files_of(layers_for(catalog, named, None, []))
     priced = scenario is not None or any(each.startswith("cluster.") for each in settings)
-    asked = Asked(str(store), by, since, until, tuple(_many(jobs)), scheduler, top, resolved, priced, scenario is not None)
+    asked = Asked(
+        str(store),
+        by,
+        since,
+        until,
+        tuple(_many(jobs)),
+        scheduler,
+        top,
+        resolved,
+        priced,
+        scenario is not None,
+    )
     return _built(answer_of(asked, _gates(require)), catalog, files)

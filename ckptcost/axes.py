@@ -14,13 +14,32 @@ from ckptcost.errors import InputError, UnknownName, brief
 from ckptcost.layers import Layer
 
 MOST_ROWS = 5_000_000
-ALIASES = {"tier": "tier.id", "model": "checkpoint.model", "cluster": "cluster.id", "site": "site.id", "grid": "site.grid",
-"accelerator": "cluster.accelerator",
-           "saves": "policy.saves", "interval": "policy.interval", "gpus": "cluster.gpus", "mode": "policy.mode"}  # fmt: skip
+ALIASES = {
+    "tier": "tier.id",
+    "model": "checkpoint.model",
+    "cluster": "cluster.id",
+    "site": "site.id",
+    "grid": "site.grid",
+    "accelerator": "cluster.accelerator",
+    "saves": "policy.saves",
+    "interval": "policy.interval",
+    "gpus": "cluster.gpus",
+    "mode": "policy.mode",
+}
 # other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
-_DERIVING = {"cluster.gpu_train", "cluster.gpu_stall", "cluster.gpu_tdp", "cluster.train_fraction", "cluster.stall_fraction",
-"cluster.host_train",
-             "tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity", "tier.capacity"}  # fmt: skip
+_DERIVING = {
+    "cluster.gpu_train",
+    "cluster.gpu_stall",
+    "cluster.gpu_tdp",
+    "cluster.train_fraction",
+    "cluster.stall_fraction",
+    "cluster.host_train",
+    "tier.write",
+    "tier.node_write",
+    "tier.gpu_write",
+    "tier.write_per_capacity",
+    "tier.capacity",
+}
 
 
 class Over(NamedTuple):
@@ -39,16 +58,32 @@ def over_of(text: str) -> Over:
     path = ALIASES.get(name.strip(), name.strip())
     section, _, key = path.partition(".")
     if not equals or not said.strip():
-        raise InputError(f"{brief(text)} is not name=values", where="--over", remedy="write e.g. --over saves=10:200:10 or --over tier=a,b")
+        raise InputError(
+            f"{brief(text)} is not name=values",
+            where="--over",
+            remedy="write e.g. --over saves=10:200:10 or --over tier=a,b",
+        )
     if section not in SECTIONS or not key:
-        raise UnknownName("axis", name, [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])], where="--over")
+        raise UnknownName(
+            "axis",
+            name,
+            [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])],
+            where="--over",
+        )
     if key in WORDS[section] or key == "optimal":
         words = tuple(part.strip() for part in said.split(","))
         if not all(words):
-            raise InputError("an empty value", where="--over", key=name, remedy="write e.g. --over tier=nas-hdd,generic-pfs")
+            raise InputError(
+                "an empty value",
+                where="--over",
+                key=name,
+                remedy="write e.g. --over tier=nas-hdd,generic-pfs",
+            )
         return Over(name, section, key, words, False)
     if key not in KEYS[section]:
-        raise UnknownName(f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over")
+        raise UnknownName(
+            f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over"
+        )
     try:
         values = _values(said, unit_of(section, key))
         for value in values:
@@ -66,16 +101,26 @@ def _values(said: str, unit: str) -> tuple[float, ...]:
             found.append(parse(part, unit))
             continue
         if len(ends) != 3:
-            raise InputError(f"{brief(part)} is not start:stop:step", remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row")
+            raise InputError(
+                f"{brief(part)} is not start:stop:step",
+                remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row",
+            )
         start, stop = parse(ends[0], unit), parse(ends[1], unit)
         geometric = ends[2].strip().startswith("*")
         step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
         if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
-            raise InputError(f"{brief(part)} does not run upwards", remedy="start <= stop, step > 0 (or *factor > 1)")
+            raise InputError(
+                f"{brief(part)} does not run upwards",
+                remedy="start <= stop, step > 0 (or *factor > 1)",
+            )
         count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
         if count > MOST_ROWS:
-            raise InputError(f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step")
-        found += [float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)]
+            raise InputError(
+                f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step"
+            )
+        found += [
+            float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)
+        ]
     return tuple(found)
 
 
@@ -84,7 +129,11 @@ def distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
     keys = [f"{over.section}.{over.key}" for over in overs]
     for over, key in zip(overs, keys, strict=True):
         if keys.count(key) > 1:
-            raise InputError(f"{over.name} is an axis twice", where="--over", remedy="join its values with commas")
+            raise InputError(
+                f"{over.name} is an axis twice",
+                where="--over",
+                remedy="join its values with commas",
+            )
     one_cadence({over.key for over in overs if over.section == "policy"}, layers, "--over")
 
 

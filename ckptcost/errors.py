@@ -49,7 +49,11 @@ class InputError(CkptcostError, ValueError):
         return self
 
     def __str__(self) -> str:
-        place = ": ".join(part if len(part) <= 300 else part[:297] + "..." for part in (self.where, self.key) if part)
+        place = ": ".join(
+            part if len(part) <= 300 else part[:297] + "..."
+            for part in (self.where, self.key)
+            if part
+        )
         text = f"{place}: {self.problem}" if place else self.problem
         return f"{text}. {self.remedy}" if self.remedy else text
 
@@ -62,13 +66,22 @@ class UnknownName(InputError):
     """A name that is not in the catalogue, or not a key of the file."""
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str], *, where: str = "", key: str = "", lists: str = "`ckptcost catalog` lists them"
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        where: str = "",
+        key: str = "",
+        lists: str = "`ckptcost catalog` lists them",
     ) -> None:
         import difflib
 
         known = sorted(known)
         near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=3, cutoff=0.55)
-        near = [next(k for k in known if k.lower() == low) for low in near] or [k for k in known if name.lower() in k.lower()][:3]
+        near = [next(k for k in known if k.lower() == low) for low in near] or [
+            k for k in known if name.lower() in k.lower()
+        ][:3]
         if near:
             remedy = "did you mean " + " or ".join(repr(k) for k in near) + "?"
         elif len(known) <= 12:
@@ -98,7 +111,11 @@ class MeterUnavailable(CkptcostError):
 
 def not_there(error: ImportError) -> str:
     """What is wrong with a library, after its name."""
-    return "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
+    return (
+        "is not installed"
+        if isinstance(error, ModuleNotFoundError)
+        else f"cannot be used ({error})"
+    )
 
 
 class MeterLost(MeterUnavailable):

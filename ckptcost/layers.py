@@ -42,7 +42,14 @@ class Layer(NamedTuple):
         return not {*CADENCES, "optimal"}.isdisjoint(self.sections.get("policy", {}))
 
 
-def read_layer(catalog: Catalog, raw: dict[str, Any], where: str, label: str = "", basis: str = "user", source: str = "") -> Layer:
+def read_layer(
+    catalog: Catalog,
+    raw: dict[str, Any],
+    where: str,
+    label: str = "",
+    basis: str = "user",
+    source: str = "",
+) -> Layer:
     """A validated document as a layer."""
     return _layer(raw, where, label, basis, source)
 
@@ -54,8 +61,13 @@ def _layer(raw: dict[str, Any], where: str, label: str, basis: str, source: str)
     for section, values in document.sections.items():
         if section == "policy":
             schema.exclusive_cadence(set(values), where)
-        sections[section] = {key: value.or_else(basis, source) if isinstance(value, Figure) else value for key, value in values.items()}
-    return Layer(label or where, sections, document.name, "", document.compare_tiers, document.compare_saves)
+        sections[section] = {
+            key: value.or_else(basis, source) if isinstance(value, Figure) else value
+            for key, value in values.items()
+        }
+    return Layer(
+        label or where, sections, document.name, "", document.compare_tiers, document.compare_saves
+    )
 
 
 @lru_cache(maxsize=16)
@@ -86,13 +98,27 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
             identity = "preset " + wanted
         if identity in chain:
             circle = " -> ".join(Path(link).name for link in [*chain, identity])
-            raise InputError(f"extends itself: {circle[:200]}", where=shown, key="extends", remedy="break the circle")
+            raise InputError(
+                f"extends itself: {circle[:200]}",
+                where=shown,
+                key="extends",
+                remedy="break the circle",
+            )
         if len(chain) >= _DEEPEST:
-            raise InputError(f"extends more than {_DEEPEST} others in a row", where=shown, key="extends", remedy="join some of them")
+            raise InputError(
+                f"extends more than {_DEEPEST} others in a row",
+                where=shown,
+                key="extends",
+                remedy="join some of them",
+            )
         chain.append(identity)
-        text = files.text_of(file, shown, start="`ckptcost init` writes a commented scenario to start from")
+        text = files.text_of(
+            file, shown, start="`ckptcost init` writes a commented scenario to start from"
+        )
         owner = ("user", "") if is_file else ("assumed", "house")
-        layer, wanted = _written(text, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner)
+        layer, wanted = _written(
+            text, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner
+        )
         layers.append(layer._replace(file=str(path) if is_file else ""))
         here = path.parent if is_file else Path()
     return layers[::-1]
@@ -105,7 +131,11 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
         path, equals, value = setting.partition("=")
         section, dot, key = path.strip().partition(".")
         if not equals or not dot or not key:
-            raise InputError(f"{brief(setting)} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
+            raise InputError(
+                f"{brief(setting)} is not path=value",
+                where="--set",
+                remedy="write e.g. --set cluster.gpus=1024",
+            )
         if section not in SECTIONS:
             raise UnknownName("section", section, SECTIONS, where="--set")
         known = (*KEYS[section], *WORDS[section])

@@ -57,37 +57,64 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
     values, said_by = merged([_defaults(catalog), *layers])
     builder = _Builder(catalog, values, said_by)
     parts = {
-        section: builder.section(section) for section in SECTIONS if section not in ("run", "second_tier", "third_tier") or values[section]
+        section: builder.section(section)
+        for section in SECTIONS
+        if section not in ("run", "second_tier", "third_tier") or values[section]
     }
     name = next((layer.name for layer in reversed(layers) if layer.name), "")
     policy = values["policy"]
-    cadence = next((key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None)
+    cadence = next(
+        (key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None
+    )
     if cadence is None:
         raise InputError(
-            "how often to save is not said", key="policy", remedy='give --saves N, --interval "30 min", or policy.optimal = "time"'
+            "how often to save is not said",
+            key="policy",
+            remedy='give --saves N, --interval "30 min", or policy.optimal = "time"',
         )
     if cadence == "steps" and "step" not in policy:
-        raise InputError("an interval in steps needs the time of one", key="policy.step", remedy='e.g. --set policy.step="12 s"')
+        raise InputError(
+            "an interval in steps needs the time of one",
+            key="policy.step",
+            remedy='e.g. --set policy.step="12 s"',
+        )
     if "work" not in values["run"]:
-        raise InputError("how long the run trains is not said", key="run.work", remedy='e.g. --set run.work="54 days"')
+        raise InputError(
+            "how long the run trains is not said",
+            key="run.work",
+            remedy='e.g. --set run.work="54 days"',
+        )
     for which, needs in (("second", "second_tier"), ("third", "third_tier")):
         if values["policy"].get(f"{which}_every") is not None and needs not in parts:
-            raise InputError(f"there is no {which} tier", key=f"policy.{which}_every", remedy=f"give {needs}.id as well")
+            raise InputError(
+                f"there is no {which} tier",
+                key=f"policy.{which}_every",
+                remedy=f"give {needs}.id as well",
+            )
     if "third_tier" in parts and "second_tier" not in parts:
-        raise InputError("there is no second tier", key="third_tier", remedy="give second_tier.id as well")
+        raise InputError(
+            "there is no second tier", key="third_tier", remedy="give second_tier.id as well"
+        )
     in_memory = parts["tier"].get("in_memory", False)
-    if (parts["policy"].get("mode") == "async" or in_memory) and "node_ram_bytes" not in parts["cluster"]:
+    if (parts["policy"].get("mode") == "async" or in_memory) and "node_ram_bytes" not in parts[
+        "cluster"
+    ]:
         builder.unknown["cluster.node_ram"] = "whether the copies in host memory fit is not checked"
     parts["policy"].update(cadence=cadence, objective=policy.get("optimal", "time"))
     parts["policy"].setdefault("every", 0.0)
     for word in ("optimal",):
         parts["policy"].pop(word, None)
     scenario = Scenario(
-        Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
-        Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"],
+        Checkpoint(**parts["checkpoint"]),
+        Tier(**parts["tier"]),
+        Cluster(**parts["cluster"]),
+        Policy(**parts["policy"]),
+        Failures(**parts["failures"]),
+        Site(**parts["site"]),
+        parts["run"]["work_s"],
         Tier(**parts["second_tier"]) if "second_tier" in parts else None,
         Tier(**parts["third_tier"]) if "third_tier" in parts else None,
-    )  # fmt: skip
+    )
     _complete(scenario, values)
     return Resolved(
         scenario,
@@ -105,9 +132,15 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
     size = float(full_bytes(s.checkpoint))
     if size != size:
         raise InputError(
-            "the size of a checkpoint is not known", key="checkpoint", remedy="give checkpoint.model, checkpoint.params or checkpoint.size"
+            "the size of a checkpoint is not known",
+            key="checkpoint",
+            remedy="give checkpoint.model, checkpoint.params or checkpoint.size",
         )
-    for section, tier in (("tier", s.tier), ("second_tier", s.second_tier), ("third_tier", s.third_tier)):
+    for section, tier in (
+        ("tier", s.tier),
+        ("second_tier", s.second_tier),
+        ("third_tier", s.third_tier),
+    ):
         if tier is None:
             continue
         rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
@@ -115,7 +148,11 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
             tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes
         ):
             named = values[section].get("id") or values[section].get("name") or "this tier"
-            remedy = "give its capacity" if tier.write_per_s < float("inf") else f'e.g. --set {section}.write="30 GB/s"'
+            remedy = (
+                "give its capacity"
+                if tier.write_per_s < float("inf")
+                else f'e.g. --set {section}.write="30 GB/s"'
+            )
             raise InputError(
                 f"the write rate of {named} is not known",
                 key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}",
@@ -126,7 +163,12 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
 class _Builder:
     """Collects one section after another, noting each input as it is used."""
 
-    def __init__(self, catalog: Catalog, values: dict[str, dict[str, Any]], said_by: dict[str, dict[str, str]]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        values: dict[str, dict[str, Any]],
+        said_by: dict[str, dict[str, str]],
+    ) -> None:
         self.catalog, self.values, self.said_by = catalog, values, said_by
         self.inputs: list[Input] = []
         self.words: dict[str, Any] = {}
@@ -140,7 +182,10 @@ class _Builder:
         words: dict[str, Any] = {}
         mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
         defaults = {key: said[key] for key in said.keys() - mine}
-        if section in ("second_tier", "third_tier"):  # what is assumed of a tier is assumed of all; what is said of one is not
+        if section in (
+            "second_tier",
+            "third_tier",
+        ):  # what is assumed of a tier is assumed of all; what is said of one is not
             defaults = _defaults(self.catalog).sections["tier"]
         for key, value in defaults.items():
             self._take(key, value, DEFAULTS, figures, words)
@@ -168,7 +213,13 @@ class _Builder:
         return fields_
 
     @staticmethod
-    def _take(key: str, value: Any, origin: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
+    def _take(
+        key: str,
+        value: Any,
+        origin: str,
+        figures: dict[str, tuple[Figure, str]],
+        words: dict[str, Any],
+    ) -> None:
         if isinstance(value, Figure):
             figures[key] = (value, origin)
         else:
@@ -183,7 +234,9 @@ class _Builder:
             found.append(entity)
             self.names[section] = str(said.get("name") or entity.name)
         if section == "cluster":
-            accelerator = said.get("accelerator") or (found[0].words.get("accelerator") if found else None)
+            accelerator = said.get("accelerator") or (
+                found[0].words.get("accelerator") if found else None
+            )
             if accelerator:
                 entity = self._get("accelerator", str(accelerator), "cluster.accelerator")
                 self.names["accelerator"] = entity.name
@@ -202,15 +255,31 @@ class _Builder:
         except UnknownName as error:
             raise error.at(key=key) from None
 
-    def _tier_rules(self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]) -> None:
+    def _tier_rules(
+        self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]
+    ) -> None:
         """Reading is assumed as fast as writing, and a shared tier's energy that of the systems that publish one."""
-        if not any(key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")):
+        if not any(
+            key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
+        ):
             for write in ("write", "node_write", "gpu_write", "write_per_capacity"):
                 if write in figures:
-                    assumed = replace(figures[write][0], basis="assumed", note="reading assumed as fast as writing")
+                    assumed = replace(
+                        figures[write][0],
+                        basis="assumed",
+                        note="reading assumed as fast as writing",
+                    )
                     figures[write.replace("write", "read")] = (assumed, DEFAULTS)
-        shared = words.get("boundary", "storage-system") in ("storage-system", "cluster", "facility")
-        borrows = shared and "active_power" not in figures and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY
+        shared = words.get("boundary", "storage-system") in (
+            "storage-system",
+            "cluster",
+            "facility",
+        )
+        borrows = (
+            shared
+            and "active_power" not in figures
+            and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY
+        )
         if "write_energy" in figures and figures["write_energy"][1] == DEFAULTS and not borrows:
             del figures["write_energy"]
         if "write_energy" not in figures and "active_power" not in figures:
@@ -218,20 +287,30 @@ class _Builder:
                 "no joules per byte and no power is published for it, and the default comes from systems of 48-953 GB/s"
             )
         if "request_price" in figures and "request_size" not in figures:
-            self.unknown[f"{section}.request_size"] = "the price is for a request, and how many bytes one carries is not said"
+            self.unknown[f"{section}.request_size"] = (
+                "the price is for a request, and how many bytes one carries is not said"
+            )
         if (shared or words.get("survives") != "process") and "network_energy" not in figures:
-            self.unknown[f"{section}.network_energy"] = "no sourced figure for the energy of carrying a byte to storage"
+            self.unknown[f"{section}.network_energy"] = (
+                "no sourced figure for the energy of carrying a byte to storage"
+            )
         if ("standing_price" in figures or "idle_power" in figures) and "capacity" not in figures:
-            self.unknown[f"{section}.capacity"] = "without it no share of the standing price or idle power can be told"
+            self.unknown[f"{section}.capacity"] = (
+                "without it no share of the standing price or idle power can be told"
+            )
         if shared and "storage_price" not in figures and "standing_price" not in figures:
             self.unknown[f"{section}.storage_price"] = "no price is known for it"
 
     def _cluster_rules(self, figures: dict[str, tuple[Figure, str]]) -> None:
         """Power in each state from the accelerator's rating, where it is not given."""
-        tdp, train, stall = (figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction"))
+        tdp, train, stall = (
+            figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction")
+        )
         if "gpu_train" not in figures and tdp and train:
             figures["gpu_train"] = (
-                tdp[0].scaled(train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"),
+                tdp[0].scaled(
+                    train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"
+                ),
                 _origin(train, tdp),
             )
         if "gpu_train" not in figures:
@@ -239,12 +318,18 @@ class _Builder:
         if "gpu_stall" not in figures and "gpu_train" in figures and stall:
             training = replace(figures["gpu_train"][0], low=None, high=None)
             figures["gpu_stall"] = (
-                training.scaled(stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"),
+                training.scaled(
+                    stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"
+                ),
                 figures["gpu_train"][1],
             )
         if "gpu_idle" not in figures and "gpu_stall" in figures:
             figures["gpu_idle"] = (
-                replace(figures["gpu_stall"][0], basis="assumed", note="no idle power known: taken as while held up by a save"),
+                replace(
+                    figures["gpu_stall"][0],
+                    basis="assumed",
+                    note="no idle power known: taken as while held up by a save",
+                ),
                 DEFAULTS,
             )
         if "host_train" not in figures:
@@ -253,7 +338,11 @@ class _Builder:
             for state in ("host_stall", "host_idle"):
                 if state not in figures:
                     figures[state] = (
-                        replace(figures["host_train"][0], basis="assumed", note="taken as while training"),
+                        replace(
+                            figures["host_train"][0],
+                            basis="assumed",
+                            note="taken as while training",
+                        ),
                         DEFAULTS,
                     )
         for key in ("gpu_price", "gpu_embodied"):
@@ -266,10 +355,16 @@ class _Builder:
         for key, (figure, origin) in figures.items():
             target = KEYS[section][key]
             path = f"{section}.{target}" if section != "run" else target
-            self.inputs.append(Input(f"{section}.{key}", path, unit_of(section, key), figure, origin))
+            self.inputs.append(
+                Input(f"{section}.{key}", path, unit_of(section, key), figure, origin)
+            )
             fields_[target] = figure.value
         if section == "cluster" and "gpus" not in figures:
-            raise InputError("how many GPUs is not said", key="cluster.gpus", remedy="e.g. --set cluster.gpus=1024, or name a cluster")
+            raise InputError(
+                "how many GPUs is not said",
+                key="cluster.gpus",
+                remedy="e.g. --set cluster.gpus=1024, or name a cluster",
+            )
         return fields_
 
 
@@ -292,13 +387,19 @@ def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
 
 
 _COPIES = {
-    "cluster.host_stall_w": "cluster.host_train_w", "cluster.host_idle_w": "cluster.host_train_w",
+    "cluster.host_stall_w": "cluster.host_train_w",
+    "cluster.host_idle_w": "cluster.host_train_w",
     **{
         f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
         for tier in ("tier", "second_tier", "third_tier")
-        for read in ("read_bytes_per_s", "node_read_bytes_per_s", "gpu_read_bytes_per_s", "read_per_s")
+        for read in (
+            "read_bytes_per_s",
+            "node_read_bytes_per_s",
+            "gpu_read_bytes_per_s",
+            "read_per_s",
+        )
     },
-}  # fmt: skip
+}
 """figures that are taken from another where nobody gives them"""
 
 
@@ -307,7 +408,9 @@ def ties_of(resolved: Resolved) -> dict[str, str]:
     ranges = ranges_of(resolved)
     assumed = {i.field for i in resolved.inputs if i.figure.basis == "assumed"}
     return {
-        copy: original for copy, original in _COPIES.items() if copy in assumed & ranges.keys() and ranges[copy] == ranges.get(original)
+        copy: original
+        for copy, original in _COPIES.items()
+        if copy in assumed & ranges.keys() and ranges[copy] == ranges.get(original)
     }
 
 

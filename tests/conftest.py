@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: threads of every worker would wait for each other on the same cores
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy: threads of every worker would wait for each other on the same cores
 
 import subprocess
 import sys
@@ -36,11 +38,17 @@ class Ran(NamedTuple):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/ from what the program prints now")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite tests/golden/ from what the program prints now",
+    )
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """No user overlay, no runs of the user's, no other catalogue, no job around us, a fixed date."""
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path_factory.getbasetemp() / "no-overlay"))
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path_factory.getbasetemp() / "no-runs"))
@@ -70,9 +78,16 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
 def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`shell("model")` runs a fresh interpreter; keywords go to subprocess.run."""
 
-    def run(*words: str, env: dict[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        *words: str, env: dict[str, str] | None = None, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
         more = {"capture_output": True, "timeout": 60, "text": True, **more}
-        return subprocess.run([sys.executable, "-m", "ckptcost", *words], env={**os.environ, **(env or {})}, check=False, **more)
+        return subprocess.run(
+            [sys.executable, "-m", "ckptcost", *words],
+            env={**os.environ, **(env or {})},
+            check=False,
+            **more,
+        )
 
     return run
 
@@ -86,6 +101,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         if request.config.getoption("--update-golden"):
             file.write_bytes(text.encode())
         assert file.is_file(), f"no {name}: run pytest --update-golden"
-        assert text == file.read_bytes().decode(), f"differs from {name}; if that is meant: pytest --update-golden"
+        assert text == file.read_bytes().decode(), (
+            f"differs from {name}; if that is meant: pytest --update-golden"
+        )
 
     return compare

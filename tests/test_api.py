@@ -11,7 +11,19 @@ import ckptcost
 from ckptcost.cli.main import COMMANDS
 from ckptcost.errors import InputError
 
-HEAVY = ["numpy", "pandas", "pydantic", "textual", "rich", "pynvml", "pyRAPL", "torch", "scipy", "dask", "hypothesis"]
+HEAVY = [
+    "numpy",
+    "pandas",
+    "pydantic",
+    "textual",
+    "rich",
+    "pynvml",
+    "pyRAPL",
+    "torch",
+    "scipy",
+    "dask",
+    "hypothesis",
+]
 
 
 def loaded(code: str, *words: str) -> set[str]:
@@ -22,7 +34,13 @@ def loaded(code: str, *words: str) -> set[str]:
         code,
         "print('\\nLOADED', *sorted({name.split('.')[0] for name in sys.modules}))",
     ]
-    done = subprocess.run([sys.executable, "-c", "\n".join(script)], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     return set(done.stdout.rsplit("LOADED ", 1)[1].split())
 
 
@@ -38,7 +56,10 @@ def test_three_lines():
 def test_the_default_is_the_command_lines(cli):
     import json
 
-    mine, theirs = json.loads(ckptcost.model().to_json()), json.loads(cli("model", "-f", "json").out)
+    mine, theirs = (
+        json.loads(ckptcost.model().to_json()),
+        json.loads(cli("model", "-f", "json").out),
+    )
     assert mine["reproducibility"] == theirs["reproducibility"]
     mine["tool"] = theirs["tool"] = None
     assert mine == theirs
@@ -46,10 +67,24 @@ def test_the_default_is_the_command_lines(cli):
 
 def test_changes_may_be_a_mapping_or_a_list():
     one = ckptcost.model(
-        tier="nas-hdd", saves=100, changes={"cluster.gpus": 4096, "policy.mode": "async", "policy.pipelined": False, "tier.write": "1 GB/s"}
+        tier="nas-hdd",
+        saves=100,
+        changes={
+            "cluster.gpus": 4096,
+            "policy.mode": "async",
+            "policy.pipelined": False,
+            "tier.write": "1 GB/s",
+        },
     )
     two = ckptcost.model(
-        tier="nas-hdd", saves=[100], changes=["cluster.gpus=4096", "policy.mode=async", "policy.pipelined=false", "tier.write=1 GB/s"]
+        tier="nas-hdd",
+        saves=[100],
+        changes=[
+            "cluster.gpus=4096",
+            "policy.mode=async",
+            "policy.pipelined=false",
+            "tier.write=1 GB/s",
+        ],
     )
     assert one.reproducibility == two.reproducibility
 
@@ -94,9 +129,26 @@ def test_a_scenario_may_be_a_path(tmp_path):
 
 def test_public_names():
     assert set(ckptcost.__all__) == {
-        "__version__", "audit", "begin", "compare", "doctor", "export", "load_report", "measure", "model", "optimize", "record",
-        "roll_up", "sensitivity", "simulate", "solve", "step", "steps", "sweep", "window",
-    }  # fmt: skip
+        "__version__",
+        "audit",
+        "begin",
+        "compare",
+        "doctor",
+        "export",
+        "load_report",
+        "measure",
+        "model",
+        "optimize",
+        "record",
+        "roll_up",
+        "sensitivity",
+        "simulate",
+        "solve",
+        "step",
+        "steps",
+        "sweep",
+        "window",
+    }
     assert dir(ckptcost) == sorted(ckptcost.__all__)
     for name in ckptcost.__all__:
         assert getattr(ckptcost, name)
@@ -108,7 +160,10 @@ def test_public_names():
 
 
 def test_importing_loads_nothing_heavy():
-    assert loaded("import ckptcost; ckptcost.__version__") & {*HEAVY, "argparse", "tomllib", "json"} == set()
+    assert (
+        loaded("import ckptcost; ckptcost.__version__") & {*HEAVY, "argparse", "tomllib", "json"}
+        == set()
+    )
 
 
 @pytest.mark.parametrize("word", ["--help", "--version", "help", "-V"])
@@ -118,7 +173,15 @@ def test_help_and_version_load_nothing_heavy(word):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_commands_help_loads_nothing_heavy(command):
-    assert loaded(f"try:\n    {RUN.splitlines()[0]}\n    main()\nexcept SystemExit: pass", command, "--help") & set(HEAVY) == set()
+    assert (
+        loaded(
+            f"try:\n    {RUN.splitlines()[0]}\n    main()\nexcept SystemExit: pass",
+            command,
+            "--help",
+        )
+        & set(HEAVY)
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +209,14 @@ def test_no_command_loads_what_it_does_not_need(words):
 def test_no_command_opens_a_socket():
     """No network, ever: whoever reaches for it here fails."""
     refuse = "def no(*a, **k): raise AssertionError('network')"
-    code = "\n".join(["import socket", refuse, "socket.socket = socket.create_connection = socket.getaddrinfo = no", RUN])
+    code = "\n".join(
+        [
+            "import socket",
+            refuse,
+            "socket.socket = socket.create_connection = socket.getaddrinfo = no",
+            RUN,
+        ]
+    )
     assert "ckptcost" in loaded(code, "model")
 
 
@@ -180,6 +250,17 @@ def test_export_from_python_is_the_commands(tmp_path, cli):
     file = tmp_path / "r.json"
     file.write_text(ckptcost.model("small-8b").to_json(), "utf-8")
     files = ckptcost.export(file, "codecarbon", start="2026-09-01", labels={"team": "infra"})
-    assert files == {"emissions.csv": cli("export", str(file), "--to", "codecarbon", "--start", "2026-09-01", "--label", "team=infra").out}
+    assert files == {
+        "emissions.csv": cli(
+            "export",
+            str(file),
+            "--to",
+            "codecarbon",
+            "--start",
+            "2026-09-01",
+            "--label",
+            "team=infra",
+        ).out
+    }
     with pytest.raises(InputError, match="did you mean 'focus'"):
         ckptcost.export([file], "focsu")

@@ -24,9 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 SHARED = {
-    "sweep": "outcome", "channels": "counters", "measures": "outcome", "contents": "joining", "groups": "offsets",
+    "sweep": "outcome",
+    "channels": "counters",
+    "measures": "outcome",
+    "contents": "joining",
+    "groups": "offsets",
     **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate"),
-}  # fmt: skip
+}
 """core modules that share another one's page"""
 NO_FORMULAS = {"__init__", "domain", "numeric"}
 
@@ -113,7 +117,10 @@ def test_links_resolve(page):
         assert there.exists(), target
         if anchor:
             headings = re.findall(r"^#+ (.+)$", prose_of(there), re.M)
-            assert anchor in {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}, target
+            assert anchor in {
+                re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
+                for heading in headings
+            }, target
 
 
 def test_every_page_is_reachable_from_the_index():
@@ -123,7 +130,11 @@ def test_every_page_is_reachable_from_the_index():
         if page in seen:
             continue
         seen.add(page)
-        ahead += [there for target in targets(page) if (there := (page.parent / target.partition("#")[0]).resolve()).suffix == ".md"]
+        ahead += [
+            there
+            for target in targets(page)
+            if (there := (page.parent / target.partition("#")[0]).resolve()).suffix == ".md"
+        ]
     assert [name_of(page) for page in sorted(set(DOCS.rglob("*.md")) - seen)] == []
 
 
@@ -160,14 +171,26 @@ def test_the_sources_it_names_exist(page):
 
 @pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
 def test_the_catalogue_it_counts_is_the_one_that_ships(page):
-    words = {"models": "checkpoint", "storage tiers": "tier", "clusters": "cluster", "sites": "site", "accelerators": "accelerator",
-             "grids": "grid", "scenarios": "scenario"}  # fmt: skip
+    words = {
+        "models": "checkpoint",
+        "storage tiers": "tier",
+        "clusters": "cluster",
+        "sites": "site",
+        "accelerators": "accelerator",
+        "grids": "grid",
+        "scenarios": "scenario",
+    }
     counted = re.findall(rf"(\d+) ({'|'.join(words)})\b", (ROOT / page).read_text("utf-8"))
     assert len(counted) >= 4
-    assert {what: int(count) for count, what in counted} == {what: len(Catalog().ids(words[what])) for _, what in counted}
+    assert {what: int(count) for count, what in counted} == {
+        what: len(Catalog().ids(words[what])) for _, what in counted
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_nothing_of_the_authors_machine(page):
-    found = re.findall(r"/(?:home|work|root|tmp|Users)/\S*|https?://(?:pypi|files\.pythonhosted|registry)\S*", page.read_text("utf-8"))
+    found = re.findall(
+        r"/(?:home|work|root|tmp|Users)/\S*|https?://(?:pypi|files\.pythonhosted|registry)\S*",
+        page.read_text("utf-8"),
+    )
     assert found == []

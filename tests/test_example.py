@@ -68,7 +68,10 @@ def test_it_goes_on_exactly(train, tmp_path, way):
     for name in ("step_2", "step_4", "step_6"):
         assert first.index(f"saving {name}") < first.index(f"saved {name}")
     suffix = ".pt" if way.startswith("torch") else ""
-    assert {path.name for path in (tmp_path / "a").iterdir()} == {f"step_4{suffix}", f"step_6{suffix}"}
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {
+        f"step_4{suffix}",
+        f"step_6{suffix}",
+    }
 
     second = train(tmp_path / "a", "--steps", "9", "--every", "1000", "--save", way, "--resume")
     assert second == [f"resumed step_6{suffix}", *whole[6:]]
@@ -82,7 +85,12 @@ def test_a_checkpoint_holds_model_optimizer_step_and_random_state(train, tmp_pat
     assert state.keys() == {"model", "optimizer", "step", "rng"}
     assert state["step"] == 2
     values = sum(tensor.numel() for tensor in state["model"].values())
-    moments = [value for found in state["optimizer"]["state"].values() for key, value in found.items() if key.startswith("exp_avg")]
+    moments = [
+        value
+        for found in state["optimizer"]["state"].values()
+        for key, value in found.items()
+        if key.startswith("exp_avg")
+    ]
     assert sum(moment.numel() for moment in moments) == 2 * values
     assert values > 10_000
 
@@ -91,7 +99,10 @@ def test_each_shard_is_its_share(train, tmp_path):
     """A view written by torch.save brings along all that lies behind it."""
     train(tmp_path / "one", "--steps", "1", "--every", "1", "--save", "shards:1")
     train(tmp_path / "five", "--steps", "1", "--every", "1", "--save", "shards:5")
-    one, *five = [[path.stat().st_size for path in (tmp_path / name / "step_1").iterdir()] for name in ("one", "five")]
+    one, *five = [
+        [path.stat().st_size for path in (tmp_path / name / "step_1").iterdir()]
+        for name in ("one", "five")
+    ]
     assert len(five[0]) == 5
     assert max(five[0]) < 0.5 * one[0]
 
@@ -114,7 +125,9 @@ def test_half_a_checkpoint_is_not_taken(train, tmp_path, way):
     assert lines[0].startswith("resumed step_2")
     assert lines[-1] == "saved step_4"
     assert not half.exists() or way == "dcp"
-    assert train(tmp_path, "--steps", "5", "--every", "1000", "--resume")[0].startswith("resumed step_4")
+    assert train(tmp_path, "--steps", "5", "--every", "1000", "--resume")[0].startswith(
+        "resumed step_4"
+    )
 
 
 def test_other_checkpoints_are_not_overwritten(train, tmp_path, capsys):
@@ -159,10 +172,29 @@ def test_sigterm_saves_and_marks_are_told(tmp_path):
         server.settimeout(60)
         listener = threading.Thread(target=listen)
         listener.start()
-        environment = {**os.environ, "CKPTCOST_SOCKET": address, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-        command = [sys.executable, str(PROGRAM), "--dir", str(tmp_path / "a"), *SMALL, "--steps", "100000", "--every", "3", "--hooks"]
+        environment = {
+            **os.environ,
+            "CKPTCOST_SOCKET": address,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+        }
+        command = [
+            sys.executable,
+            str(PROGRAM),
+            "--dir",
+            str(tmp_path / "a"),
+            *SMALL,
+            "--steps",
+            "100000",
+            "--every",
+            "3",
+            "--hooks",
+        ]
         with subprocess.Popen(
-            [*command, "--save", "torch-tmp"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, "--save", "torch-tmp"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as job:
             assert job.stdout is not None
             lines: list[str] = []
@@ -180,4 +212,6 @@ def test_sigterm_saves_and_marks_are_told(tmp_path):
     assert marks[0] == "begin"
     assert {"synced", "returned"} <= set(marks)
     assert {mark["window"] for mark in told if mark["name"] == "begin"} >= {"step_3", name}
-    assert sum(len(mark["detail"]["ends_ms"]) for mark in told if mark["name"] == "steps") == int(step)
+    assert sum(len(mark["detail"]["ends_ms"]) for mark in told if mark["name"] == "steps") == int(
+        step
+    )

@@ -58,15 +58,32 @@ def written_back(folder):
 
 
 def wrapped(tmp_path, storage, way, *, watch, hooks):
-    environ = {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+    environ = {
+        **os.environ,
+        "CKPTCOST_RUNS": str(tmp_path / "runs"),
+        "CKPTCOST_USER": str(tmp_path / "user"),
+    }
     place = storage / tmp_path.name
     place.mkdir()
-    words = [sys.executable, EXAMPLE, "--dir", str(place), "--save", way, "--steps", str(STEPS), "--every", str(EVERY)]
+    words = [
+        sys.executable,
+        EXAMPLE,
+        "--dir",
+        str(place),
+        "--save",
+        way,
+        "--steps",
+        str(STEPS),
+        "--every",
+        str(EVERY),
+    ]
     words += ["--keep", "99", *(["--hooks"] if hooks else [])]
     flags = ["--settle", "40 s", *(["--watch", str(place)] if watch else [])]
     command = [sys.executable, "-m", "ckptcost", "run", *flags, "--", *words]
     with written_back(place):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environ, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=200, env=environ, check=False
+        )
     shutil.rmtree(place)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
@@ -86,8 +103,14 @@ def test_inside_and_outside_agree(tmp_path, storage, way):
     windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
     assert len(windows) == SAVES
     for window in windows:
-        said = [mark.t_s for mark in run.marks if mark.name in ("durable", "synced") and window.begin_s <= mark.t_s and mark.window in
-                {window.label, f"{window.label}.pt"} and mark.detail.get("how") != "fsync"]  # fmt: skip
+        said = [
+            mark.t_s
+            for mark in run.marks
+            if mark.name in ("durable", "synced")
+            and window.begin_s <= mark.t_s
+            and mark.window in {window.label, f"{window.label}.pt"}
+            and mark.detail.get("how") != "fsync"
+        ]
         assert window.durable_s is not None
         assert said
         assert max(said) - min(said) <= NEAR_S, (window.label, said)

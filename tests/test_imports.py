@@ -26,7 +26,12 @@ def name_of(path: Path) -> str:
 
 def test_layers_hold():
     done = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache"],
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command; lint_imports_command()",
+            "--no-cache",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -48,7 +53,8 @@ def test_module(path):
         found = [
             line
             for line in source.splitlines()
-            if ">>>" not in line and re.search(r"3[._]?6e\+?0?6|3_?600_?000|3\.6e-|2\.77+8?e-0?7", line, re.I)
+            if ">>>" not in line
+            and re.search(r"3[._]?6e\+?0?6|3_?600_?000|3\.6e-|2\.77+8?e-0?7", line, re.I)
         ]
         assert found == [], "only core/units.py knows how many joules are in a kWh"
 
@@ -75,17 +81,33 @@ def test_what_is_served_calls_nobody():
     assert not re.search(r"create_connection|HTTPConnection|urlopen|\.connect\(", source)
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path) not in (ONLINE, WITHIN, SERVED)], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if name_of(path) not in (ONLINE, WITHIN, SERVED)], ids=name_of
+)
 def test_nothing_reaches_for_the_network(path):
     nodes = list(ast.walk(parsed(path)))
-    names = {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name.split(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     # urllib.parse writes and reads names with odd letters, and calls nobody
-    names |= {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module != "urllib.parse"}
+    names |= {
+        (node.module or "").split(".")[0]
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module != "urllib.parse"
+    }
     assert names & {"socket", "urllib", "http", "requests", "ssl", "ftplib", "smtplib"} == set()
 
 
 def test_models_and_data_hold_no_python():
-    assert [p for folder in ("models", "data") for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".pyc", ".so")] == []
+    assert [
+        p
+        for folder in ("models", "data")
+        for p in (ROOT / folder).rglob("*")
+        if p.suffix in (".py", ".pyc", ".so")
+    ] == []
 
 
 FIRST_FRAME = """
@@ -102,33 +124,79 @@ OTHER_SCREENS = {
     if path.stem not in ("__init__", "base", "editing", "model")
 }
 NOT_SEEN_FIRST = {
-    "ckptcost.answers", "ckptcost.core.interruptions", "ckptcost.core.walk", "ckptcost.jobs.optimize", "ckptcost.jobs.pareto",
-    "ckptcost.jobs.walks", "ckptcost.meters", "ckptcost.report.document", "ckptcost.report.study", "ckptcost.runs", "ckptcost.savers",
-    "ckptcost.views.interval", "ckptcost.views.machine", "ckptcost.views.probe", "ckptcost.watch", "markdown_it", "numpy.fft", "numpy.ma",
-    "numpy.polynomial", "numpy.random", "pygments", "rich.markdown", "rich.syntax", "textual.widgets._data_table",
-    "textual.widgets._markdown", "textual.widgets._text_area", "tree_sitter",
-}  # fmt: skip
+    "ckptcost.answers",
+    "ckptcost.core.interruptions",
+    "ckptcost.core.walk",
+    "ckptcost.jobs.optimize",
+    "ckptcost.jobs.pareto",
+    "ckptcost.jobs.walks",
+    "ckptcost.meters",
+    "ckptcost.report.document",
+    "ckptcost.report.study",
+    "ckptcost.runs",
+    "ckptcost.savers",
+    "ckptcost.views.interval",
+    "ckptcost.views.machine",
+    "ckptcost.views.probe",
+    "ckptcost.watch",
+    "markdown_it",
+    "numpy.fft",
+    "numpy.ma",
+    "numpy.polynomial",
+    "numpy.random",
+    "pygments",
+    "rich.markdown",
+    "rich.syntax",
+    "textual.widgets._data_table",
+    "textual.widgets._markdown",
+    "textual.widgets._text_area",
+    "tree_sitter",
+}
 """what comes with another screen, a key, a dialog or the sentences that follow is read then, not on the way to the first frame"""
 
 
 @pytest.mark.parametrize(
     ("said", "not_loaded"),
     [
-        ("from ckptcost.cli.main import main; main(['--help'])", {"textual", "rich", "numpy", "pandas", "pydantic"}),
+        (
+            "from ckptcost.cli.main import main; main(['--help'])",
+            {"textual", "rich", "numpy", "pandas", "pydantic"},
+        ),
         ("from ckptcost.cli.main import main; main(['model'])", {"textual", "rich", "pandas"}),
-        ("from ckptcost.cli.main import main; main(['doctor', '--meters', 'simulated'])", {"textual", "rich", "pandas"}),
+        (
+            "from ckptcost.cli.main import main; main(['doctor', '--meters', 'simulated'])",
+            {"textual", "rich", "pandas"},
+        ),
         (
             "import ckptcost.views.model, ckptcost.views.live_sources, ckptcost.views.probe",
             {"textual", "rich", "pandas"},
         ),
         ("import ckptcost.tui.draw.picture, ckptcost.tui.draw.stack", {"textual", "rich", "numpy"}),
         ("import ckptcost.tui.app", {"pandas", "torch", "textual_serve", "aiohttp"}),
-        (FIRST_FRAME, {"pandas", "torch", "pydantic", "textual_serve", "aiohttp", *NOT_SEEN_FIRST, *OTHER_SCREENS}),
+        (
+            FIRST_FRAME,
+            {
+                "pandas",
+                "torch",
+                "pydantic",
+                "textual_serve",
+                "aiohttp",
+                *NOT_SEEN_FIRST,
+                *OTHER_SCREENS,
+            },
+        ),
     ],
     ids=["--help", "model", "doctor", "views", "drawing", "the screen", "its first frame"],
 )
 def test_what_is_heavy_is_loaded_only_where_it_is_used(said, not_loaded):
     """The contracts see imports at the top of modules; this sees what is really loaded."""
     code = f"import sys, io; out, sys.stdout = sys.stdout, io.StringIO()\n{said}\nprint(*sys.modules, file=out)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert set(done.stdout.split()) & not_loaded == set()

@@ -15,7 +15,14 @@ from ckptcost.jobs.model import model
 from ckptcost.layers import layers_of, merged, read_layer, set_layer
 from ckptcost.scenario import ranges_of, resolve
 
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 JOB = {
     "checkpoint": {"size": "2 TB"},
     "tier": {"id": "nas-hdd"},
@@ -31,7 +38,9 @@ def catalog():
 
 
 def scenario(catalog, *documents):
-    return resolve(catalog, [read_layer(catalog, raw, f"layer {n}") for n, raw in enumerate(documents)])
+    return resolve(
+        catalog, [read_layer(catalog, raw, f"layer {n}") for n, raw in enumerate(documents)]
+    )
 
 
 def inputs(resolved):
@@ -51,17 +60,29 @@ def test_a_later_layer_wins(catalog):
 def test_order_is_default_catalogue_preset_file_flag(catalog, tmp_path):
     assert scenario(catalog, JOB).scenario.cluster.gpus_per_node == 8
     base = tmp_path / "base.toml"
-    base.write_text('extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 10\n[failures]\ndetect = "1 s"\n[site]\npue = 1.5\n')
+    base.write_text(
+        'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 10\n[failures]\ndetect = "1 s"\n[site]\npue = 1.5\n'
+    )
     job = tmp_path / "job.toml"
     job.write_text('extends = "./base.toml"\n[cluster]\ngpus = 20\n[site]\npue = 1.6\n')
     found = resolve(
         catalog,
-        [*layers_of(catalog, str(job)), read_layer(catalog, {"tier": {"id": "nas-hdd"}}, "t"), set_layer(catalog, ["cluster.gpus=30"])],
+        [
+            *layers_of(catalog, str(job)),
+            read_layer(catalog, {"tier": {"id": "nas-hdd"}}, "t"),
+            set_layer(catalog, ["cluster.gpus=30"]),
+        ],
     )
     said = inputs(found)
-    assert (said["cluster.gpus"].figure.value, said["cluster.gpus"].origin) == (30.0, said["cluster.gpus"].origin)
+    assert (said["cluster.gpus"].figure.value, said["cluster.gpus"].origin) == (
+        30.0,
+        said["cluster.gpus"].origin,
+    )
     assert (said["site.pue"].figure.value, said["site.pue"].origin) == (1.6, "file job.toml")
-    assert (said["failures.detect"].figure.value, said["failures.detect"].origin) == (1.0, "file base.toml")
+    assert (said["failures.detect"].figure.value, said["failures.detect"].origin) == (
+        1.0,
+        "file base.toml",
+    )
     assert said["run.work"].origin == "scenario gpt4-scale-2tb"
     assert said["failures.init"].origin == "models/defaults.toml"
     assert said["tier.write"].origin == "tier nas-hdd"
@@ -83,7 +104,10 @@ def test_the_clusters_own_word_beats_its_accelerator(catalog):
 
 
 def test_an_accelerator_named_later_replaces_the_clusters(catalog):
-    one, two = scenario(catalog, JOB), scenario(catalog, JOB, {"cluster": {"accelerator": "a100-sxm-80"}})
+    one, two = (
+        scenario(catalog, JOB),
+        scenario(catalog, JOB, {"cluster": {"accelerator": "a100-sxm-80"}}),
+    )
     assert two.scenario.cluster.gpus == one.scenario.cluster.gpus
     assert two.scenario.cluster.gpu_train_w == pytest.approx(400 * 0.9)
     assert two.names["accelerator"] != one.names["accelerator"]
@@ -91,29 +115,46 @@ def test_an_accelerator_named_later_replaces_the_clusters(catalog):
 
 def test_a_grid_named_later_replaces_the_sites(catalog):
     found = scenario(catalog, JOB, {"site": {"grid": "SWE"}})
-    assert found.scenario.site.kgco2e_per_j == catalog.get("grid", "SWE").figures["grid_location"].value
+    assert (
+        found.scenario.site.kgco2e_per_j
+        == catalog.get("grid", "SWE").figures["grid_location"].value
+    )
     assert found.scenario.site.pue == scenario(catalog, JOB).scenario.site.pue
 
 
 def test_naming_another_entry_forgets_what_was_said_of_the_last(catalog):
     """10 GB/s was said of one tier; of another it would be a lie."""
-    found = scenario(catalog, {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s", "setup": "9 s"}}, {"tier": {"id": "generic-pfs"}})
+    found = scenario(
+        catalog,
+        {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s", "setup": "9 s"}},
+        {"tier": {"id": "generic-pfs"}},
+    )
     assert found.scenario.tier.write_bytes_per_s == 2e9
     assert found.scenario.tier.setup_s == 0.0
 
 
 def test_naming_the_same_entry_again_forgets_nothing(catalog):
-    found = scenario(catalog, {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s"}}, {"tier": {"id": "nas-hdd"}})
+    found = scenario(
+        catalog, {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s"}}, {"tier": {"id": "nas-hdd"}}
+    )
     assert found.scenario.tier.write_bytes_per_s == 1e10
 
 
 def test_the_same_layer_may_name_and_change(catalog):
-    found = scenario(catalog, {**JOB, "tier": {"id": "nas-hdd"}}, {"tier": {"id": "generic-pfs", "write": "7 GB/s"}})
+    found = scenario(
+        catalog,
+        {**JOB, "tier": {"id": "nas-hdd"}},
+        {"tier": {"id": "generic-pfs", "write": "7 GB/s"}},
+    )
     assert found.scenario.tier.write_bytes_per_s == 7e9
 
 
 def test_forgetting_keeps_the_defaults_and_the_other_sections(catalog):
-    found = scenario(catalog, {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s"}}, {"tier": {"id": "generic-pfs"}})
+    found = scenario(
+        catalog,
+        {**JOB, "tier": {"id": "nas-hdd", "write": "10 GB/s"}},
+        {"tier": {"id": "generic-pfs"}},
+    )
     assert inputs(found)["tier.setup"].origin == "models/defaults.toml"
     assert found.scenario.checkpoint.size_bytes == 2e12
 
@@ -141,28 +182,53 @@ def test_a_size_said_before_a_model_is_named_is_forgotten_too(catalog):
 def test_an_entry_named_over_figures_given_by_hand_replaces_them(catalog):
     by_hand = {**JOB, "tier": {"write": "10 GB/s", "name": "by hand"}}
     found = scenario(catalog, by_hand, {"tier": {"id": "generic-pfs"}})
-    assert found.scenario.tier.write_bytes_per_s == 2e9, "the rate of the tier made by hand stuck to another tier"
+    assert found.scenario.tier.write_bytes_per_s == 2e9, (
+        "the rate of the tier made by hand stuck to another tier"
+    )
 
 
 # ---- cadence
 
 
-@pytest.mark.parametrize("late", [{"interval": "1 h"}, {"steps": 10, "step": "30 s"}, {"per_day": 24}, {"optimal": "time"}, {"saves": 7}])
 @pytest.mark.parametrize(
-    "early", [{"interval": "2 h"}, {"steps": 20, "step": "30 s"}, {"per_day": 48}, {"optimal": "energy"}, {"saves": 100}]
+    "late",
+    [
+        {"interval": "1 h"},
+        {"steps": 10, "step": "30 s"},
+        {"per_day": 24},
+        {"optimal": "time"},
+        {"saves": 7},
+    ],
+)
+@pytest.mark.parametrize(
+    "early",
+    [
+        {"interval": "2 h"},
+        {"steps": 20, "step": "30 s"},
+        {"per_day": 48},
+        {"optimal": "energy"},
+        {"saves": 100},
+    ],
 )
 def test_one_cadence_replaces_another_across_layers(catalog, early, late):
     found = scenario(catalog, {**JOB, "policy": early}, {"policy": late})
     alone = scenario(catalog, {**JOB, "policy": {"step": "30 s", **late}})
     wanted = next(key for key in late if key != "step")
     assert found.words["policy.cadence"] == wanted
-    assert [i.path for i in found.inputs if i.path.split(".")[1] in CADENCES] == ([] if wanted == "optimal" else [f"policy.{wanted}"])
+    assert [i.path for i in found.inputs if i.path.split(".")[1] in CADENCES] == (
+        [] if wanted == "optimal" else [f"policy.{wanted}"]
+    )
     assert found.scenario.policy.every == alone.scenario.policy.every
     assert found.scenario.policy.objective == alone.scenario.policy.objective
 
 
 @pytest.mark.parametrize(
-    "both", [{"interval": "1 h", "saves": 3}, {"optimal": "time", "per_day": 3}, {"steps": 3, "saves": 3, "step": "1 s"}]
+    "both",
+    [
+        {"interval": "1 h", "saves": 3},
+        {"optimal": "time", "per_day": 3},
+        {"steps": 3, "saves": 3, "step": "1 s"},
+    ],
 )
 def test_two_cadences_in_one_layer_contradict(catalog, both):
     with pytest.raises(InputError, match="contradict"):
@@ -171,9 +237,19 @@ def test_two_cadences_in_one_layer_contradict(catalog, both):
 
 def test_equal_cadences_give_equal_intervals(catalog):
     def interval(**policy):
-        return model(catalog, [read_layer(catalog, {**JOB, "policy": policy}, "x")]).cases[0].outcome.interval_s
+        return (
+            model(catalog, [read_layer(catalog, {**JOB, "policy": policy}, "x")])
+            .cases[0]
+            .outcome.interval_s
+        )
 
-    assert interval(interval="2 h") == interval(saves=100) == interval(per_day=12) == interval(steps=240, step="30 s") == 7200.0
+    assert (
+        interval(interval="2 h")
+        == interval(saves=100)
+        == interval(per_day=12)
+        == interval(steps=240, step="30 s")
+        == 7200.0
+    )
 
 
 # ---- what follows from what
@@ -184,9 +260,15 @@ def test_power_held_up_is_rating_times_fractions(catalog):
     tdp = catalog.get("accelerator", "h100-sxm").figures["gpu_tdp"]
     train, stall = said["cluster.gpu_train"].figure, said["cluster.gpu_stall"].figure
     assert train.value == pytest.approx(tdp.value * 0.90)
-    assert (train.low, train.high) == (pytest.approx(tdp.value * 0.76), pytest.approx(tdp.value * 1.0))
+    assert (train.low, train.high) == (
+        pytest.approx(tdp.value * 0.76),
+        pytest.approx(tdp.value * 1.0),
+    )
     assert stall.value == pytest.approx(tdp.value * 0.90 * 0.49)
-    assert (stall.low, stall.high) == (pytest.approx(tdp.value * 0.90 * 0.2), pytest.approx(tdp.value * 0.90 * 0.8))
+    assert (stall.low, stall.high) == (
+        pytest.approx(tdp.value * 0.90 * 0.2),
+        pytest.approx(tdp.value * 0.90 * 0.8),
+    )
     assert train.basis == stall.basis == "derived"
     for source in ("nvidia-gpu-exporter-captures", *tdp.source.split("; ")):
         assert source in train.source
@@ -198,18 +280,35 @@ def test_power_held_up_is_rating_times_fractions(catalog):
 
 
 def test_a_fraction_set_by_hand_reaches_what_follows(catalog):
-    found = scenario(catalog, JOB, {"cluster": {"train_fraction": 1.0, "stall_fraction": {"value": 0.5, "low": 0.4, "high": 0.6}}})
-    assert found.scenario.cluster.gpu_train_w == pytest.approx(700)
-    assert ranges_of(found)["cluster.gpu_stall_w"] == (pytest.approx(280), pytest.approx(350), pytest.approx(420))
-    said = inputs(found)
-    assert "by hand" in said["cluster.gpu_train"].origin or "layer 1" in said["cluster.gpu_train"].origin, (
-        "the user set it: it must not pass for the accelerator's own"
+    found = scenario(
+        catalog,
+        JOB,
+        {
+            "cluster": {
+                "train_fraction": 1.0,
+                "stall_fraction": {"value": 0.5, "low": 0.4, "high": 0.6},
+            }
+        },
     )
+    assert found.scenario.cluster.gpu_train_w == pytest.approx(700)
+    assert ranges_of(found)["cluster.gpu_stall_w"] == (
+        pytest.approx(280),
+        pytest.approx(350),
+        pytest.approx(420),
+    )
+    said = inputs(found)
+    assert (
+        "by hand" in said["cluster.gpu_train"].origin
+        or "layer 1" in said["cluster.gpu_train"].origin
+    ), "the user set it: it must not pass for the accelerator's own"
 
 
 def test_a_power_given_is_not_derived(catalog):
     found = scenario(catalog, JOB, {"cluster": {"gpu_train": "500 W", "gpu_stall": "100 W"}})
-    assert (found.scenario.cluster.gpu_train_w, found.scenario.cluster.gpu_stall_w) == (500.0, 100.0)
+    assert (found.scenario.cluster.gpu_train_w, found.scenario.cluster.gpu_stall_w) == (
+        500.0,
+        100.0,
+    )
     assert inputs(found)["cluster.gpu_stall"].figure.basis == "user"
 
 
@@ -232,14 +331,21 @@ def test_reading_is_assumed_as_fast_as_writing_only_where_nothing_is_known(catal
 
 
 def test_a_local_tier_does_not_borrow_a_shared_systems_energy(catalog):
-    shared, local = (scenario(catalog, {**JOB, "tier": {"id": name}}) for name in ("ddn-exascaler-20", "node-ram"))
+    shared, local = (
+        scenario(catalog, {**JOB, "tier": {"id": name}})
+        for name in ("ddn-exascaler-20", "node-ram")
+    )
     assert shared.scenario.tier.write_j_per_byte == pytest.approx(139e-9)
     assert local.scenario.tier.write_j_per_byte != local.scenario.tier.write_j_per_byte
     assert "tier.write_energy" in local.unknown
 
 
 def test_the_second_tier_borrows_nothing_that_was_said_of_the_first(catalog):
-    two = {**JOB, "tier": {"id": "ddn-exascaler", "write_energy": "7 J/GB", "setup": "9 s"}, "second_tier": {"id": "object-store"}}
+    two = {
+        **JOB,
+        "tier": {"id": "ddn-exascaler", "write_energy": "7 J/GB", "setup": "9 s"},
+        "second_tier": {"id": "object-store"},
+    }
     found = scenario(catalog, two)
     assert found.scenario.tier.write_j_per_byte == pytest.approx(7e-9)
     assert found.scenario.second_tier.write_j_per_byte == pytest.approx(139e-9)
@@ -273,7 +379,10 @@ def test_own_energy_beats_the_default(catalog):
     for name in catalog.ids("tier"):
         own = catalog.get("tier", name).figures.get("write_energy")
         if own and {"write", "node_write", "gpu_write"} & catalog.get("tier", name).figures.keys():
-            assert scenario(catalog, {**JOB, "tier": {"id": name}}).scenario.tier.write_j_per_byte == own.value
+            assert (
+                scenario(catalog, {**JOB, "tier": {"id": name}}).scenario.tier.write_j_per_byte
+                == own.value
+            )
 
 
 def test_unknown_is_said_with_the_key_that_would_supply_it(catalog):
@@ -283,7 +392,9 @@ def test_unknown_is_said_with_the_key_that_would_supply_it(catalog):
         section, key = path.split(".")
         assert key in KEYS[section]
         assert len(reason) > 10
-    assert "site.grid_location" in found.unknown, "no grid is known: the emissions will be missing, and a warning must say why"
+    assert "site.grid_location" in found.unknown, (
+        "no grid is known: the emissions will be missing, and a warning must say why"
+    )
 
 
 # ---- pedigree
@@ -298,11 +409,16 @@ def test_everything_assumed_is_listed(catalog, name):
         listed = {i.field for i in case.resolved.inputs}
         for section in ("checkpoint", "tier", "cluster", "failures", "site"):
             part = getattr(case.scenario, section)
-            fresh = {f: type(part).__dataclass_fields__[f].default for f in type(part).__dataclass_fields__}
+            fresh = {
+                f: type(part).__dataclass_fields__[f].default
+                for f in type(part).__dataclass_fields__
+            }
             for field, default in fresh.items():
                 value = getattr(part, field)
                 if isinstance(value, float) and value == value and value != default:
-                    assert f"{section}.{field}" in listed, f"{section}.{field} = {value} comes from nowhere"
+                    assert f"{section}.{field}" in listed, (
+                        f"{section}.{field} = {value} comes from nowhere"
+                    )
         for path, i in said.items():
             assert i.figure.basis in BASES, path
             assert i.origin, path
@@ -317,7 +433,9 @@ def test_sources_resolve_for_every_tier(catalog, name):
         if not {"write", "node_write", "gpu_write"} & catalog.get("tier", tier).figures.keys():
             continue
         tried += 1
-        found = resolve(catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")])
+        found = resolve(
+            catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")]
+        )
         for i in found.inputs:
             names = [part.strip() for part in i.figure.source.split(";") if part.strip()]
             assert all(source in catalog.sources for source in names), (tier, i.path, names)
@@ -334,8 +452,12 @@ def test_a_tier_without_a_rate_says_what_is_missing(catalog, name):
             layer.sections.get("tier", {}).get("id") == tier for layer in layers
         ):
             continue
-        with pytest.raises(InputError, match=r"tier\.(write|capacity): the write rate of .* is not known"):
-            resolve(catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")])
+        with pytest.raises(
+            InputError, match=r"tier\.(write|capacity): the write rate of .* is not known"
+        ):
+            resolve(
+                catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")]
+            )
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -350,12 +472,20 @@ def test_ranges_contain_their_value(catalog, name):
 
 def test_relative_files_are_relative_to_the_file(catalog, tmp_path, monkeypatch):
     (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "base.toml").write_text('extends = "small-8b"\nname = "base"\n[cluster]\ngpus = 8\n')
-    (tmp_path / "a" / "mid.toml").write_text('extends = "../base.toml"\nname = "mid"\n[site]\npue = 1.3\n')
+    (tmp_path / "base.toml").write_text(
+        'extends = "small-8b"\nname = "base"\n[cluster]\ngpus = 8\n'
+    )
+    (tmp_path / "a" / "mid.toml").write_text(
+        'extends = "../base.toml"\nname = "mid"\n[site]\npue = 1.3\n'
+    )
     (tmp_path / "a" / "b" / "top.toml").write_text('extends = "../mid.toml"\n[run]\nwork = "1 h"\n')
     monkeypatch.chdir(tmp_path / "a")
     found = resolve(catalog, layers_of(catalog, "b/top.toml"))
-    assert (found.scenario.cluster.gpus, found.scenario.site.pue, found.scenario.work_s) == (8, 1.3, 3600)
+    assert (found.scenario.cluster.gpus, found.scenario.site.pue, found.scenario.work_s) == (
+        8,
+        1.3,
+        3600,
+    )
     assert found.name == "mid", "the nearest name wins"
     assert [layer.label for layer in layers_of(catalog, "b/top.toml")] == [
         "scenario small-8b",
@@ -368,7 +498,10 @@ def test_relative_files_are_relative_to_the_file(catalog, tmp_path, monkeypatch)
 def test_a_file_may_extend_a_preset_and_a_preset_no_file(catalog, tmp_path):
     file = tmp_path / "x.toml"
     file.write_text('extends = "small-8b"\n')
-    assert resolve(catalog, layers_of(catalog, str(file))).scenario == resolve(catalog, layers_of(catalog, "small-8b")).scenario
+    assert (
+        resolve(catalog, layers_of(catalog, str(file))).scenario
+        == resolve(catalog, layers_of(catalog, "small-8b")).scenario
+    )
 
 
 def test_circles(catalog, tmp_path):
@@ -396,7 +529,10 @@ def test_extends_without_toml_or_slash_is_a_preset(catalog, tmp_path):
 
 
 def test_merging_does_not_change_its_layers(catalog):
-    layers = [read_layer(catalog, JOB, "one"), read_layer(catalog, {"tier": {"id": "generic-pfs"}}, "two")]
+    layers = [
+        read_layer(catalog, JOB, "one"),
+        read_layer(catalog, {"tier": {"id": "generic-pfs"}}, "two"),
+    ]
     before = [repr(layer) for layer in layers]
     merged(layers)
     resolve(catalog, layers)
@@ -425,7 +561,10 @@ def test_set_reads_numbers_words_and_truths(catalog):
 
 
 def test_the_last_of_two_settings_wins(catalog):
-    assert set_layer(catalog, ["cluster.gpus=1", "cluster.gpus=2"]).sections["cluster"]["gpus"].value == 2.0
+    assert (
+        set_layer(catalog, ["cluster.gpus=1", "cluster.gpus=2"]).sections["cluster"]["gpus"].value
+        == 2.0
+    )
 
 
 # ---- the template
@@ -458,5 +597,10 @@ def test_every_line_of_the_template_may_be_uncommented(catalog):
 
 
 def test_names_of_the_template_exist(catalog):
-    for name in re.findall(r'(?m)^(?:# )?(?:model|id|accelerator|grid|extends) = "([^"]+)"', template()):
-        assert any(name in catalog.ids(kind) for kind in ("checkpoint", "tier", "cluster", "site", "accelerator", "grid", "scenario")), name
+    for name in re.findall(
+        r'(?m)^(?:# )?(?:model|id|accelerator|grid|extends) = "([^"]+)"', template()
+    ):
+        assert any(
+            name in catalog.ids(kind)
+            for kind in ("checkpoint", "tier", "cluster", "site", "accelerator", "grid", "scenario")
+        ), name

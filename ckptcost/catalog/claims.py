@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 MOST_CLAIMS: Final = 100
-START: Final = 'start with [[claim]], about = "NAS", size = "2 TB", write = "200 MB/s", time = "about 2.8 h"'
+START: Final = (
+    'start with [[claim]], about = "NAS", size = "2 TB", write = "200 MB/s", time = "about 2.8 h"'
+)
 _TOP: Final = ("id", "name", "source", "note", "context", "claim", "holds", "follows")
 _CLAIM: Final = ("id", "about", "note", "source")
 _ID = re.compile(r"[a-z][a-z0-9_]*$")
@@ -30,7 +32,9 @@ _ID = re.compile(r"[a-z][a-z0-9_]*$")
 def read(catalog: Catalog, name: str) -> tuple[Sheet, list[tuple[str, bytes]]]:
     """The sheet of a shipped name or of a path, and the user's file it came from."""
     if not name:
-        raise InputError("names no claims", remedy="give a file or a shipped name; `ckptcost audit` lists them")
+        raise InputError(
+            "names no claims", remedy="give a file or a shipped name; `ckptcost audit` lists them"
+        )
     if name.endswith(".toml") or "/" in name or "\\" in name:
         file: Traversable = Path(name)
         sheet = sheet_of(files.toml_of(file, name, start=START), name)
@@ -44,7 +48,12 @@ def read(catalog: Catalog, name: str) -> tuple[Sheet, list[tuple[str, bytes]]]:
         raise
     sheet = sheet_of(files.toml_of(file, shown, start=START), shown)
     if sheet.id != name:
-        raise InputError(f"id is {sheet.id!r}, the file is called {name!r}", where=shown, key="id", remedy="make them the same")
+        raise InputError(
+            f"id is {sheet.id!r}, the file is called {name!r}",
+            where=shown,
+            key="id",
+            remedy="make them the same",
+        )
     return sheet, []
 
 
@@ -57,7 +66,9 @@ def sheet_of(raw: Any, where: str) -> Sheet:
         claims = _claims(raw, context)
         held = _held(raw, claims)
         stem = Path(where).stem
-        return Sheet(texts["id"] or stem, texts["name"] or stem, texts["source"], texts["note"], claims, held)
+        return Sheet(
+            texts["id"] or stem, texts["name"] or stem, texts["source"], texts["note"], claims, held
+        )
     except InputError as error:
         raise error.at(where) from None
 
@@ -69,14 +80,28 @@ def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...
         table = _table(each, key)
         own = _quantities(table, _CLAIM, key)
         about = _text(table, "about", key)
-        name = _text(table, "id", key) or re.sub(r"\W+", "_", about.lower(), flags=re.A).strip("_") or f"claim{i + 1}"
+        name = (
+            _text(table, "id", key)
+            or re.sub(r"\W+", "_", about.lower(), flags=re.A).strip("_")
+            or f"claim{i + 1}"
+        )
         name = name if name[0].isalpha() else f"c_{name}"
         if not _ID.match(name):
-            raise InputError(f"{brief(name)} is no id", key=f"{key}.id", remedy="use a-z, 0-9 and _, a letter first")
+            raise InputError(
+                f"{brief(name)} is no id",
+                key=f"{key}.id",
+                remedy="use a-z, 0-9 and _, a letter first",
+            )
         if name in found:
-            raise InputError(f"{name!r} is there twice", key=f"{key}.id", remedy='give each claim an id of its own, e.g. id = "nas"')
+            raise InputError(
+                f"{name!r} is there twice",
+                key=f"{key}.id",
+                remedy='give each claim an id of its own, e.g. id = "nas"',
+            )
         if not own:
-            raise InputError("claims nothing", key=key, remedy="quantities: " + ", ".join(QUANTITIES))
+            raise InputError(
+                "claims nothing", key=key, remedy="quantities: " + ", ".join(QUANTITIES)
+            )
         shared = {quantity: stated for quantity, stated in context.items() if quantity not in own}
         found[name] = Claim(name, about or name, {**own, **shared}, frozenset(shared))
     if not found:
@@ -93,10 +118,19 @@ def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
             _known(table, ("what", "that", "said", "unit", *needs), key)
             for need in needs:
                 if need not in table:
-                    raise InputError("is missing", key=f"{key}.{need}", remedy='e.g. that = "1 - fast.energy / slow.energy", is = "90 %"')
+                    raise InputError(
+                        "is missing",
+                        key=f"{key}.{need}",
+                        remedy='e.g. that = "1 - fast.energy / slow.energy", is = "90 %"',
+                    )
             that = _text(table, "that", key)
             try:
-                held = Held(_text(table, "what", key) or that, formula(that), None, _text(table, "said", key))
+                held = Held(
+                    _text(table, "what", key) or that,
+                    formula(that),
+                    None,
+                    _text(table, "said", key),
+                )
                 unit = unit_of_formula(held, claims)
             except InputError as error:
                 raise error.at(key=f"{key}.that") from None
@@ -132,7 +166,9 @@ def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> di
         try:
             stated = stated_of(raw, quantity.unit)
             if stated.printed.low > quantity.most:
-                raise InputError(f"{brief(raw)} is more than all of it", remedy="a share is at most 100 %")
+                raise InputError(
+                    f"{brief(raw)} is more than all of it", remedy="a share is at most 100 %"
+                )
         except InputError as error:
             raise error.at(key=f"{key}.{name}") from None
         found[name] = stated
@@ -148,7 +184,9 @@ def _known(table: Any, names: tuple[str, ...], key: str = "") -> None:
 def _table(raw: Any, key: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(
-            f"expected a table, got {type(raw).__name__}", key=key, remedy=f"write [[{key.partition('.')[0]}]] and its keys below"
+            f"expected a table, got {type(raw).__name__}",
+            key=key,
+            remedy=f"write [[{key.partition('.')[0]}]] and its keys below",
         )
     return raw
 
@@ -156,9 +194,15 @@ def _table(raw: Any, key: str) -> dict[str, Any]:
 def _list(raw: dict[str, Any], key: str) -> list[Any]:
     found = raw.get(key, [])
     if not isinstance(found, list):
-        raise InputError("is one table where a list is wanted", key=key, remedy=f"write [[{key}]] with two brackets")
+        raise InputError(
+            "is one table where a list is wanted",
+            key=key,
+            remedy=f"write [[{key}]] with two brackets",
+        )
     if len(found) > MOST_CLAIMS:
-        raise InputError(f"{len(found)} of them; an audit takes {MOST_CLAIMS}", key=key, remedy="split the file")
+        raise InputError(
+            f"{len(found)} of them; an audit takes {MOST_CLAIMS}", key=key, remedy="split the file"
+        )
     return found
 
 

@@ -46,7 +46,11 @@ def read_contracts(path: str) -> dict[str, SiteContracts]:
             if key != "site":
                 raise UnknownName("key", str(key), ("site",))
         tables = raw.get("site")
-        if not isinstance(tables, list) or not tables or not all(isinstance(each, dict) for each in tables):
+        if (
+            not isinstance(tables, list)
+            or not tables
+            or not all(isinstance(each, dict) for each in tables)
+        ):
             raise InputError("holds no [[site]] tables", remedy=_HOW)
         found: dict[str, SiteContracts] = {}
         for n, table in enumerate(tables, start=1):
@@ -67,7 +71,9 @@ def _site(raw: dict[str, Any], key: str) -> SiteContracts:
         contracts = raw.get("contract", [])
         if not isinstance(contracts, list):
             raise InputError("is no table", key="contract", remedy=_HOW)
-        bought = tuple(_contract(each, f"contract.{n}") for n, each in enumerate(contracts, start=1))
+        bought = tuple(
+            _contract(each, f"contract.{n}") for n, each in enumerate(contracts, start=1)
+        )
         for at_s in {each.begin_s for each in bought}:
             if sum(each.share for each in bought if each.begin_s <= at_s < each.end_s) > 1.0 + 1e-9:
                 raise InputError("the shares of the contracts add up to more than all", key="share")
@@ -88,13 +94,26 @@ def _contract(raw: Any, key: str) -> Bought:
                 raise InputError("is missing", key=needed)
         share = parse(raw["share"], "")
         if not 0 < share <= 1:
-            raise InputError(f"{brief(raw['share'])} is no share", key="share", remedy='e.g. "60 %"')
+            raise InputError(
+                f"{brief(raw['share'])} is no share", key="share", remedy='e.g. "60 %"'
+            )
         begin_s, end_s = (_moment(raw.get(name), name) for name in ("from", "until"))
-        begin_s, end_s = (-math.inf if begin_s is None else begin_s), (math.inf if end_s is None else end_s)
+        begin_s, end_s = (
+            (-math.inf if begin_s is None else begin_s),
+            (math.inf if end_s is None else end_s),
+        )
         if not begin_s < end_s:
             raise InputError("ends before it begins", key="until")
         words = [printable(str(raw[name])) for name in ("name", "instrument")]
-        return Bought(words[0], words[1], share, _factor(raw["factor"], "factor"), begin_s, end_s, printable(str(raw.get("source", ""))))
+        return Bought(
+            words[0],
+            words[1],
+            share,
+            _factor(raw["factor"], "factor"),
+            begin_s,
+            end_s,
+            printable(str(raw.get("source", ""))),
+        )
     except InputError as error:
         error.key = ".".join(filter(None, (key, error.key)))
         raise
@@ -115,7 +134,11 @@ def _factor(said: Any, key: str) -> float:
     except ValueError:
         value = math.nan
     if scale is None or not 0 <= value * scale <= 5:
-        raise InputError(f"{brief(said)} is no emission factor", key=key, remedy='e.g. "0.41 kg/kWh" or "35 g/kWh"')
+        raise InputError(
+            f"{brief(said)} is no emission factor",
+            key=key,
+            remedy='e.g. "0.41 kg/kWh" or "35 g/kWh"',
+        )
     return value * scale
 
 

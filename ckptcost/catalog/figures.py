@@ -33,13 +33,23 @@ class Figure:
 
     def scaled(self, factor: Figure, note: str) -> Figure:
         """Product of two figures, ranges and all; it is as soft as the softer of the two."""
-        low = (self.value if self.low is None else self.low) * (factor.value if factor.low is None else factor.low)
-        high = (self.value if self.high is None else self.high) * (factor.value if factor.high is None else factor.high)
+        low = (self.value if self.low is None else self.low) * (
+            factor.value if factor.low is None else factor.low
+        )
+        high = (self.value if self.high is None else self.high) * (
+            factor.value if factor.high is None else factor.high
+        )
         value = self.value * factor.value
         source = "; ".join(dict.fromkeys(part for part in (self.source, factor.source) if part))
         ranged = low < high
         return Figure(
-            value, low if ranged else None, high if ranged else None, softest((self.basis, factor.basis)), source, self.boundary, note
+            value,
+            low if ranged else None,
+            high if ranged else None,
+            softest((self.basis, factor.basis)),
+            source,
+            self.boundary,
+            note,
         )
 
 
@@ -59,19 +69,27 @@ def figure_of(raw: Any, unit: str) -> Figure:
         if key not in _KEYS:
             raise UnknownName("key of a figure", str(key), _KEYS)
     if "value" not in raw:
-        raise InputError("a figure's table needs a value", remedy='write e.g. { value = "30 GB/s", low = "20 GB/s", high = "40 GB/s" }')
+        raise InputError(
+            "a figure's table needs a value",
+            remedy='write e.g. { value = "30 GB/s", low = "20 GB/s", high = "40 GB/s" }',
+        )
     if ("low" in raw) != ("high" in raw):
         raise InputError("low and high come together", remedy="give both, or neither")
     value = _number(raw["value"], unit)
     low = _number(raw["low"], unit) if "low" in raw else None
     high = _number(raw["high"], unit) if "high" in raw else None
     if low is not None and high is not None and not low <= value <= high:
-        raise InputError(f"{raw['low']} <= {raw['value']} <= {raw['high']} does not hold", remedy="order them low <= value <= high")
+        raise InputError(
+            f"{raw['low']} <= {raw['value']} <= {raw['high']} does not hold",
+            remedy="order them low <= value <= high",
+        )
     words = {key: raw.get(key, "") for key in ("basis", "source", "boundary", "note")}
     for key, word in words.items():
         if not isinstance(word, str):
             raise InputError(f"{key} must be text")
-        if len(word) > 4000 or any(ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in word):
+        if len(word) > 4000 or any(
+            ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in word
+        ):
             raise InputError(f"{key} must be one line of at most 4,000 characters")
     if words["basis"] and words["basis"] not in BASES:
         raise UnknownName("basis", words["basis"], BASES)

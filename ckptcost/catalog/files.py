@@ -25,7 +25,11 @@ def shipped() -> Traversable:
     if home:
         root = Path(home)
         if not (root / "models").is_dir() or not (root / "data").is_dir():
-            raise InputError("holds no models/ and data/", where=f"CKPTCOST_HOME={home}", remedy="unset it to use the shipped catalogue")
+            raise InputError(
+                "holds no models/ and data/",
+                where=f"CKPTCOST_HOME={home}",
+                remedy="unset it to use the shipped catalogue",
+            )
         return root
     package = Path(__file__).parent.parent
     checkout = package.parent
@@ -46,7 +50,10 @@ def overlay() -> Path:
     try:
         home = Path.home()
         home.is_dir()
-    except (RuntimeError, PermissionError):  # a container user without a home, or with somebody else's, has no folder of its own
+    except (
+        RuntimeError,
+        PermissionError,
+    ):  # a container user without a home, or with somebody else's, has no folder of its own
         home = Path(os.devnull)
     if sys.platform == "darwin":
         return home / "Library" / "Application Support" / "ckptcost"
@@ -65,15 +72,23 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: 
         raise InputError("no such file", where=shown) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"cannot be read ({reason})", where=shown, remedy="check its name and permissions") from None
+        raise InputError(
+            f"cannot be read ({reason})", where=shown, remedy="check its name and permissions"
+        ) from None
     if len(raw) > most_bytes:
-        raise InputError(f"is larger than {most_bytes // 1_000_000} MB", where=shown, remedy="this is not such a file")
+        raise InputError(
+            f"is larger than {most_bytes // 1_000_000} MB",
+            where=shown,
+            remedy="this is not such a file",
+        )
     if not raw.strip():
         raise InputError("is empty", where=shown, remedy=start)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("is not text in UTF-8", where=shown, remedy="is it the right file?") from None
+        raise InputError(
+            "is not text in UTF-8", where=shown, remedy="is it the right file?"
+        ) from None
 
 
 _DEEPEST = 30
@@ -87,11 +102,17 @@ def toml_of(file: Traversable, shown: str, start: str = "") -> dict[str, Any]:
 def toml_in(text: str, shown: str) -> dict[str, Any]:
     """The text of a TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
     if any(line.partition("=")[0].count(".") > _DEEPEST for line in text.splitlines()):
-        raise InputError("is not valid TOML here: a key is nested too deep", where=shown, remedy="a key here is section.key")
+        raise InputError(
+            "is not valid TOML here: a key is nested too deep",
+            where=shown,
+            remedy="a key here is section.key",
+        )
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise InputError("is not valid TOML: nested too deep", where=shown, remedy="a key here is section.key") from None
+        raise InputError(
+            "is not valid TOML: nested too deep", where=shown, remedy="a key here is section.key"
+        ) from None
     except ValueError as error:
         raise InputError(f"is not valid TOML: {brief(str(error), 200)}", where=shown) from None
 
@@ -100,14 +121,23 @@ def csv_of(file: Traversable, shown: str, needed: tuple[str, ...]) -> list[dict[
     """Rows of a table that has at least the columns `needed`."""
     reader = csv.DictReader(io.StringIO(text_of(file, shown), newline=""))
     if missing := [name for name in needed if name not in (reader.fieldnames or ())]:
-        raise InputError(f"has no column {missing[0]!r}", where=shown, key="line 1", remedy="columns: " + ", ".join(needed))
+        raise InputError(
+            f"has no column {missing[0]!r}",
+            where=shown,
+            key="line 1",
+            remedy="columns: " + ", ".join(needed),
+        )
     try:
         rows = list(reader)
     except csv.Error as error:
-        raise InputError(f"is no table ({error})", where=shown, key=f"line {reader.line_num}") from None
+        raise InputError(
+            f"is no table ({error})", where=shown, key=f"line {reader.line_num}"
+        ) from None
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise InputError("has more or fewer cells than the header", where=shown, key=f"line {number}")
+            raise InputError(
+                "has more or fewer cells than the header", where=shown, key=f"line {number}"
+            )
     return rows
 
 
@@ -116,6 +146,14 @@ def names_in(folder: Traversable, shown: str) -> list[str]:
     try:
         if not folder.is_dir():
             return []
-        return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+        return sorted(
+            item.name.removesuffix(".toml")
+            for item in folder.iterdir()
+            if item.name.endswith(".toml")
+        )
     except OSError as error:
-        raise InputError(f"cannot be listed ({error.strerror or error})", where=shown, remedy="check its permissions") from None
+        raise InputError(
+            f"cannot be listed ({error.strerror or error})",
+            where=shown,
+            remedy="check its permissions",
+        ) from None

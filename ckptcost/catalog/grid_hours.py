@@ -22,10 +22,32 @@ MOST_BYTES = 200_000_000
 MOST_KG_PER_KWH = 5.0
 """no grid is near it: a slip of the unit"""
 LONGEST_STEP_S = 86400.0
-TIMES = ("datetime", "timestamp", "time", "start", "from", "point_time", "date", "utc", "hour", "period_start")
-_MASS = {"mg": 1e-6, "g": 1e-3, "kg": 1.0, "t": 1000.0, "tonne": 1000.0, "lb": 0.45359237, "lbs": 0.45359237}
+TIMES = (
+    "datetime",
+    "timestamp",
+    "time",
+    "start",
+    "from",
+    "point_time",
+    "date",
+    "utc",
+    "hour",
+    "period_start",
+)
+_MASS = {
+    "mg": 1e-6,
+    "g": 1e-3,
+    "kg": 1.0,
+    "t": 1000.0,
+    "tonne": 1000.0,
+    "lb": 0.45359237,
+    "lbs": 0.45359237,
+}
 _ENERGY = {"wh": 1e3, "kwh": 1.0, "mwh": 1e-3, "gwh": 1e-6}
-_UNIT = re.compile(r"(?<![a-z])(mg|kg|g|tonne|t|lbs|lb) ?(?:co2|co₂)?-? ?(?:eq|₂eq|e)?\.?(?: ?/ ?|_per_| per )([kmg]?wh)", re.IGNORECASE)
+_UNIT = re.compile(
+    r"(?<![a-z])(mg|kg|g|tonne|t|lbs|lb) ?(?:co2|co₂)?-? ?(?:eq|₂eq|e)?\.?(?: ?/ ?|_per_| per )([kmg]?wh)",
+    re.IGNORECASE,
+)
 _HOW = "docs/howto/grid-factors.md shows one"
 
 
@@ -55,7 +77,9 @@ def zone_of(name: str, where: str = "--grid-tz") -> tzinfo:
     try:
         return UTC if name.upper() in ("UTC", "Z") else ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise InputError(f"no time zone named {brief(name)}", where=where, remedy="e.g. UTC or Europe/Berlin") from None
+        raise InputError(
+            f"no time zone named {brief(name)}", where=where, remedy="e.g. UTC or Europe/Berlin"
+        ) from None
 
 
 def read_grid(path: str, column: str = "", zone: str = "", unit: str = "") -> GridHours:
@@ -72,7 +96,13 @@ def read_grid(path: str, column: str = "", zone: str = "", unit: str = "") -> Gr
 def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
     lines = [line for line in text.removeprefix("\ufeff").splitlines() if not line.startswith("#")]
     offset = len(text.splitlines()) - len(lines)
-    comma = ";" if lines and lines[0].count(";") > lines[0].count(",") else "\t" if lines and "\t" in lines[0] else ","
+    comma = (
+        ";"
+        if lines and lines[0].count(";") > lines[0].count(",")
+        else "\t"
+        if lines and "\t" in lines[0]
+        else ","
+    )
     rows = list(csv.reader(lines, delimiter=comma))
     if len(rows) < 2:
         raise InputError("holds no factors", remedy=_HOW)
@@ -80,17 +110,26 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
     at_time, at_value = _time_column(header), _value_column(header, column)
     scale = unit_of(unit) if unit else unit_of(header[at_value])
     if scale is None:
-        said = f"no unit is known of {brief(unit)}" if unit else f"column {brief(header[at_value])} names no unit"
+        said = (
+            f"no unit is known of {brief(unit)}"
+            if unit
+            else f"column {brief(header[at_value])} names no unit"
+        )
         raise InputError(said, remedy='say it, e.g. --grid-unit "g/kWh"')
     clock = UTC if "utc" in header[at_time].lower() else zone_of(zone) if zone else None
     starts, values = [], []
     before = -math.inf
-    for line, row in _in_order([(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if any(map(str.strip, row))], at_time):
+    for line, row in _in_order(
+        [(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if any(map(str.strip, row))],
+        at_time,
+    ):
         if len(row) <= max(at_time, at_value):
             raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
         if any(map(str.strip, row[len(header) :])):
             remedy = "a decimal comma? write a point, or put ; between the columns"
-            raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}", remedy=remedy)
+            raise InputError(
+                f"line {line} has {len(row)} cells, the header {len(header)}", remedy=remedy
+            )
         start_s = _instant(row[at_time].strip(), clock, before, line)
         before = start_s
         starts.append(start_s)
@@ -98,12 +137,18 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
         values.append(math.nan if value is None else value)
     steps, step_s = _steps(np.array(starts), np.array(values))
     raw = text.encode()
-    return GridHours(steps, step_s, header[at_value], Path(path).name, len(raw), hashlib.sha256(raw).hexdigest())
+    return GridHours(
+        steps, step_s, header[at_value], Path(path).name, len(raw), hashlib.sha256(raw).hexdigest()
+    )
 
 
 def _in_order(rows: list[tuple[int, list[str]]], at_time: int) -> list[tuple[int, list[str]]]:
     """The oldest first: some files begin with the newest. Told by their texts: an hour that comes twice can only be told in order."""
-    ends = [row[at_time].strip() for _, row in (rows[0], rows[-1]) if len(row) > at_time] if rows else []
+    ends = (
+        [row[at_time].strip() for _, row in (rows[0], rows[-1]) if len(row) > at_time]
+        if rows
+        else []
+    )
     try:
         first, last = map(datetime.fromisoformat, ends)
     except ValueError:  # the line that is wrong is told where it is read
@@ -118,22 +163,33 @@ def _time_column(header: Sequence[str]) -> int:
         for at, words in enumerate(plain):
             if words and words[0] == known:
                 return at
-    raise InputError(f"has no column of times; its header is {brief(', '.join(header), 200)}", remedy=f"call it one of {', '.join(TIMES)}")
+    raise InputError(
+        f"has no column of times; its header is {brief(', '.join(header), 200)}",
+        remedy=f"call it one of {', '.join(TIMES)}",
+    )
 
 
 def _value_column(header: Sequence[str], column: str) -> int:
     if column:
         if column not in header:
-            raise InputError(f"has no column {brief(column)}", where="--grid-column", remedy=f"there are: {', '.join(header)}")
+            raise InputError(
+                f"has no column {brief(column)}",
+                where="--grid-column",
+                remedy=f"there are: {', '.join(header)}",
+            )
         return header.index(column)
     known = [at for at, name in enumerate(header) if unit_of(name) is not None]
     if len(known) == 1:
         return known[0]
     if not known:
-        raise InputError("has no column whose name holds a unit such as gCO2e/kWh", remedy="name it with --grid-column and --grid-unit")
+        raise InputError(
+            "has no column whose name holds a unit such as gCO2e/kWh",
+            remedy="name it with --grid-column and --grid-unit",
+        )
     names = ", ".join(brief(header[at], 80) for at in known)
     raise InputError(
-        f"has several columns of factors: {names}", remedy="say which with --grid-column; lifecycle is what the catalogue's are"
+        f"has several columns of factors: {names}",
+        remedy="say which with --grid-column; lifecycle is what the catalogue's are",
     )
 
 
@@ -141,15 +197,23 @@ def _instant(text: str, clock: tzinfo | None, before_s: float, line: int) -> flo
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"line {line}: {brief(text)} is no time", remedy="ISO 8601, e.g. 2026-11-01T00:00Z") from None
+        raise InputError(
+            f"line {line}: {brief(text)} is no time", remedy="ISO 8601, e.g. 2026-11-01T00:00Z"
+        ) from None
     if when.tzinfo is not None:
         return when.timestamp()
     if clock is None:
-        raise InputError(f"line {line}: {brief(text)} names no time zone", remedy="say which with --grid-tz, e.g. UTC or Europe/Berlin")
+        raise InputError(
+            f"line {line}: {brief(text)} names no time zone",
+            remedy="say which with --grid-tz, e.g. UTC or Europe/Berlin",
+        )
     first = when.replace(tzinfo=clock)
     told_s = first.timestamp()
     if datetime.fromtimestamp(told_s, clock).replace(tzinfo=None, fold=0) != when.replace(fold=0):
-        raise InputError(f"line {line}: {brief(text)} is no time there: clocks were put forward", remedy="check --grid-tz")
+        raise InputError(
+            f"line {line}: {brief(text)} is no time there: clocks were put forward",
+            remedy="check --grid-tz",
+        )
     # clocks put back: the same hour twice, the second time an hour later
     return first.replace(fold=1).timestamp() if told_s <= before_s else told_s
 
@@ -160,9 +224,15 @@ def _factor(text: str, comma: str, scale: float, line: int) -> float | None:
     try:
         value = float(text.replace(",", ".") if comma == ";" else text) * scale
     except ValueError:
-        raise InputError(f"line {line}: {brief(text)} is no number", remedy="leave the cell empty where it is not known") from None
+        raise InputError(
+            f"line {line}: {brief(text)} is no number",
+            remedy="leave the cell empty where it is not known",
+        ) from None
     if not 0.0 <= value <= MOST_KG_PER_KWH:
-        raise InputError(f"line {line}: {value:g} kgCO2e/kWh is no factor of a grid", remedy="check the unit: --grid-unit")
+        raise InputError(
+            f"line {line}: {value:g} kgCO2e/kWh is no factor of a grid",
+            remedy="check the unit: --grid-unit",
+        )
     return value
 
 

@@ -15,7 +15,18 @@ from ckptcost.errors import InputError, UnknownName, brief
 
 MOST_KINDS = 50
 MOST_TRACE_BYTES = 50_000_000
-_KEYS = ("name", "share", "rate", "every", "tier", "notice", "detect", "reschedule", "init", "warmup")
+_KEYS = (
+    "name",
+    "share",
+    "rate",
+    "every",
+    "tier",
+    "notice",
+    "detect",
+    "reschedule",
+    "init",
+    "warmup",
+)
 _START = "docs/howto/simulate.md shows one"
 
 
@@ -53,7 +64,11 @@ def read_kinds(path: str) -> tuple[SaidKind, ...]:
             if key != "kind":
                 raise UnknownName("key", str(key), ("kind",))
         tables = raw.get("kind")
-        if not isinstance(tables, list) or not tables or not all(isinstance(each, dict) for each in tables):
+        if (
+            not isinstance(tables, list)
+            or not tables
+            or not all(isinstance(each, dict) for each in tables)
+        ):
             raise InputError("holds no [[kind]] tables", remedy=_START)
         if len(tables) > MOST_KINDS:
             raise InputError(f"has more than {MOST_KINDS} kinds")
@@ -63,7 +78,9 @@ def read_kinds(path: str) -> tuple[SaidKind, ...]:
             raise InputError(f"two kinds are called {brief(twice)}")
         if sum(kind.share or 0.0 for kind in kinds) > 1.0 + 1e-9:
             raise InputError(
-                "the shares of the kinds add up to more than 1", key="share", remedy="they are parts of the scenario's failures"
+                "the shares of the kinds add up to more than 1",
+                key="share",
+                remedy="they are parts of the scenario's failures",
             )
         return kinds
     except InputError as error:
@@ -81,16 +98,32 @@ def _kind(raw: dict[str, Any], key: str) -> SaidKind:
             raise InputError("how often is not said", remedy="give one of share, rate and every")
         tier = raw.get("tier", 1)
         if isinstance(tier, bool) or tier not in (1, 2, 3):
-            raise InputError(f"{brief(tier)} is no tier", key="tier", remedy="1, 2 or 3: the first tier whose copy survives")
+            raise InputError(
+                f"{brief(tier)} is no tier",
+                key="tier",
+                remedy="1, 2 or 3: the first tier whose copy survives",
+            )
         share = _value(raw, "share", "")
         if share is not None and share > 1:
-            raise InputError(f"{brief(raw['share'])} is more than all", key="share", remedy='e.g. "20 %"')
+            raise InputError(
+                f"{brief(raw['share'])} is more than all", key="share", remedy='e.g. "20 %"'
+            )
         every_s = _value(raw, "every", "s")
         if every_s == 0:
             raise InputError("must be more than 0 s", key="every")
-        pieces = {piece: _value(raw, piece, "s") for piece in ("detect", "reschedule", "init", "warmup")}
+        pieces = {
+            piece: _value(raw, piece, "s") for piece in ("detect", "reschedule", "init", "warmup")
+        }
         notice_s = _value(raw, "notice", "s")
-        return SaidKind(printable(raw["name"]), share, _value(raw, "rate", "per_s"), every_s, tier, notice_s or 0.0, *pieces.values())
+        return SaidKind(
+            printable(raw["name"]),
+            share,
+            _value(raw, "rate", "per_s"),
+            every_s,
+            tier,
+            notice_s or 0.0,
+            *pieces.values(),
+        )
     except InputError as error:
         error.key = ".".join(filter(None, (key, error.key)))
         raise
@@ -126,7 +159,12 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
     column = next((name for name in columns if name in (*_TIMES, "timestamp")), None)
     if column is None:
         known = ", ".join((*_TIMES, "timestamp"))
-        raise InputError("has no column of times", where=path, key=f"line {remarks + 1}", remedy=f"name it one of {known}")
+        raise InputError(
+            "has no column of times",
+            where=path,
+            key=f"line {remarks + 1}",
+            remedy=f"name it one of {known}",
+        )
     found: list[tuple[float, str]] = []
     zoned: set[bool] = set()
     for number, row in enumerate(reader, start=remarks + 2):
@@ -138,7 +176,10 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
             found.append((_time_s(said, column), str(cells.get("kind", "")).strip()))
             zoned.add(column == "timestamp" and datetime.fromisoformat(said).tzinfo is not None)
             if len(zoned) > 1:
-                raise InputError("some times have a zone and others have none", remedy="give all of them one, or none")
+                raise InputError(
+                    "some times have a zone and others have none",
+                    remedy="give all of them one, or none",
+                )
         except InputError as error:
             raise error.at(path, f"line {number}") from None
     if not found:
@@ -150,11 +191,19 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
     times_s = tuple(time for time, _ in found)
     # one mean gap after the last event, so that the rate is kept when the record repeats
     span_s = (
-        flag_value("--trace-span", span, "s") if span is not None else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
+        flag_value("--trace-span", span, "s")
+        if span is not None
+        else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
     )
     if not span_s > times_s[-1]:
-        remedy = 'give the length of the record, e.g. --trace-span "54 days", longer than its last time'
-        raise InputError("ends with its last interruption", where="--trace-span" if span is not None else path, remedy=remedy)
+        remedy = (
+            'give the length of the record, e.g. --trace-span "54 days", longer than its last time'
+        )
+        raise InputError(
+            "ends with its last interruption",
+            where="--trace-span" if span is not None else path,
+            remedy=remedy,
+        )
     kinds = tuple(kind for _, kind in found)
     return Trace(times_s, kinds if any(kinds) else (), span_s)
 
@@ -167,7 +216,9 @@ def _time_s(text: str, column: str) -> float:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         time_s = float(text) * _TIMES[column]
     except (ValueError, OverflowError, OSError):
-        raise InputError(f"{brief(text)} is no {'ISO 8601 time' if column == 'timestamp' else 'number'}") from None
+        raise InputError(
+            f"{brief(text)} is no {'ISO 8601 time' if column == 'timestamp' else 'number'}"
+        ) from None
     if not math.isfinite(time_s) or time_s < 0:
         raise InputError(f"{brief(text)} is no time since the beginning", remedy="0 or more")
     return time_s
@@ -193,7 +244,9 @@ def law_of(said: str) -> tuple[str, float, float | None]:
             shape = parse(rest.pop(0), "")
         mean_s = parse(rest.pop(0), "s") if rest else None
         if rest or (mean_s is not None and not mean_s > 0):
-            raise InputError(f"{brief(said)} is no law", remedy='e.g. weibull:0.7 or "weibull:0.7:3 h"')
+            raise InputError(
+                f"{brief(said)} is no law", remedy='e.g. weibull:0.7 or "weibull:0.7:3 h"'
+            )
     except InputError as error:
         raise error.at("--failures") from None
     return law, shape, mean_s

@@ -11,47 +11,105 @@ from ckptcost.core.units import suffix_of
 
 KEYS: Final[dict[str, dict[str, str]]] = {
     "checkpoint": {
-        "params": "params", "bytes_per_param": "bytes_per_param", "extra": "extra_bytes", "size": "size_bytes", "files": "files",
-        "replicas_writing": "replicas_writing", "straggler_factor": "straggler_factor", "full_every": "full_every",
-        "delta_fraction": "delta_fraction", "compression_ratio": "compression_ratio", "compress_rate": "compress_bytes_per_s",
+        "params": "params",
+        "bytes_per_param": "bytes_per_param",
+        "extra": "extra_bytes",
+        "size": "size_bytes",
+        "files": "files",
+        "replicas_writing": "replicas_writing",
+        "straggler_factor": "straggler_factor",
+        "full_every": "full_every",
+        "delta_fraction": "delta_fraction",
+        "compression_ratio": "compression_ratio",
+        "compress_rate": "compress_bytes_per_s",
     },
     "tier": {
-        "write": "write_bytes_per_s", "read": "read_bytes_per_s", "node_write": "node_write_bytes_per_s",
+        "write": "write_bytes_per_s",
+        "read": "read_bytes_per_s",
+        "node_write": "node_write_bytes_per_s",
         "node_read": "node_read_bytes_per_s",
-        "gpu_write": "gpu_write_bytes_per_s", "gpu_read": "gpu_read_bytes_per_s", "write_per_capacity": "write_per_s",
-        "read_per_capacity": "read_per_s", "capacity": "capacity_bytes", "rate_spread": "rate_spread_fraction", "setup": "setup_s",
-        "files_rate": "files_per_s", "write_energy": "write_j_per_byte", "active_power": "active_w", "idle_power": "idle_w",
-        "network_energy": "network_j_per_byte", "storage_price": "usd_per_byte_s", "request_price": "usd_per_request",
-        "request_size": "request_bytes", "standing_price": "usd_per_s", "drive_writes": "drive_writes_per_s",
+        "gpu_write": "gpu_write_bytes_per_s",
+        "gpu_read": "gpu_read_bytes_per_s",
+        "write_per_capacity": "write_per_s",
+        "read_per_capacity": "read_per_s",
+        "capacity": "capacity_bytes",
+        "rate_spread": "rate_spread_fraction",
+        "setup": "setup_s",
+        "files_rate": "files_per_s",
+        "write_energy": "write_j_per_byte",
+        "active_power": "active_w",
+        "idle_power": "idle_w",
+        "network_energy": "network_j_per_byte",
+        "storage_price": "usd_per_byte_s",
+        "request_price": "usd_per_request",
+        "request_size": "request_bytes",
+        "standing_price": "usd_per_s",
+        "drive_writes": "drive_writes_per_s",
     },
     "cluster": {
-        "gpus": "gpus", "gpus_per_node": "gpus_per_node", "gpu_train": "gpu_train_w", "gpu_stall": "gpu_stall_w", "gpu_idle": "gpu_idle_w",
-        "host_train": "host_train_w", "host_stall": "host_stall_w", "host_idle": "host_idle_w", "gpu_d2h": "gpu_d2h_bytes_per_s",
-        "node_nic": "node_nic_bytes_per_s", "node_ram": "node_ram_bytes", "gpu_price": "usd_per_gpu_s",
-        "gpu_embodied": "embodied_kgco2e_per_gpu_s", "readers_per_byte": "readers_per_byte",
-        "train_fraction": "", "stall_fraction": "", "gpu_tdp": "",
+        "gpus": "gpus",
+        "gpus_per_node": "gpus_per_node",
+        "gpu_train": "gpu_train_w",
+        "gpu_stall": "gpu_stall_w",
+        "gpu_idle": "gpu_idle_w",
+        "host_train": "host_train_w",
+        "host_stall": "host_stall_w",
+        "host_idle": "host_idle_w",
+        "gpu_d2h": "gpu_d2h_bytes_per_s",
+        "node_nic": "node_nic_bytes_per_s",
+        "node_ram": "node_ram_bytes",
+        "gpu_price": "usd_per_gpu_s",
+        "gpu_embodied": "embodied_kgco2e_per_gpu_s",
+        "readers_per_byte": "readers_per_byte",
+        "train_fraction": "",
+        "stall_fraction": "",
+        "gpu_tdp": "",
     },
     "policy": {
-        "interval": "every", "steps": "every", "per_day": "every", "saves": "every",
-        "step": "step_s", "snapshot": "snapshot_s", "slowdown": "slowdown_fraction", "in_flight": "in_flight", "keep_last": "keep_last",
-        "second_keep_last": "second_keep_last", "second_every": "second_every", "third_keep_last": "third_keep_last",
+        "interval": "every",
+        "steps": "every",
+        "per_day": "every",
+        "saves": "every",
+        "step": "step_s",
+        "snapshot": "snapshot_s",
+        "slowdown": "slowdown_fraction",
+        "in_flight": "in_flight",
+        "keep_last": "keep_last",
+        "second_keep_last": "second_keep_last",
+        "second_every": "second_every",
+        "third_keep_last": "third_keep_last",
         "third_every": "third_every",
     },
     "failures": {
-        "rate": "failures_per_node_s", "shared_rate": "failures_per_s", "node_loss_fraction": "node_loss_fraction",
-        "second_loss_fraction": "second_loss_fraction", "detect": "detect_s",
-        "reschedule": "reschedule_s", "init": "init_s", "warmup": "warmup_s",
+        "rate": "failures_per_node_s",
+        "shared_rate": "failures_per_s",
+        "node_loss_fraction": "node_loss_fraction",
+        "second_loss_fraction": "second_loss_fraction",
+        "detect": "detect_s",
+        "reschedule": "reschedule_s",
+        "init": "init_s",
+        "warmup": "warmup_s",
     },
-    "site": {"pue": "pue", "tariff": "usd_per_j", "grid_location": "kgco2e_per_j", "grid_market": "market_kgco2e_per_j"},
+    "site": {
+        "pue": "pue",
+        "tariff": "usd_per_j",
+        "grid_location": "kgco2e_per_j",
+        "grid_market": "market_kgco2e_per_j",
+    },
     "run": {"work": "work_s"},
-}  # fmt: skip
+}
 KEYS["second_tier"] = KEYS["third_tier"] = KEYS["tier"]
 
 TYPES: Final[dict[str, type]] = {
-    "checkpoint": domain.Checkpoint, "tier": domain.Tier, "second_tier": domain.Tier, "third_tier": domain.Tier,
-    "cluster": domain.Cluster, "policy": domain.Policy,
-    "failures": domain.Failures, "site": domain.Site,
-}  # fmt: skip
+    "checkpoint": domain.Checkpoint,
+    "tier": domain.Tier,
+    "second_tier": domain.Tier,
+    "third_tier": domain.Tier,
+    "cluster": domain.Cluster,
+    "policy": domain.Policy,
+    "failures": domain.Failures,
+    "site": domain.Site,
+}
 
 CADENCES: Final = ("interval", "steps", "per_day", "saves")
 _UNIT: Final = {
@@ -65,12 +123,15 @@ _UNIT: Final = {
     "work": "s",
 }
 MEANINGS: Final = {
-    "interval": "training time between saves", "steps": "training steps between saves", "per_day": "saves per day of training",
-    "saves": "saves in the whole run", "work": "training time of the run, were nothing saved or lost",
+    "interval": "training time between saves",
+    "steps": "training steps between saves",
+    "per_day": "saves per day of training",
+    "saves": "saves in the whole run",
+    "work": "training time of the run, were nothing saved or lost",
     "train_fraction": "power while training over the accelerator's TDP",
     "stall_fraction": "power while held up by a save over power while training",
     "gpu_tdp": "the accelerator's rated power",
-}  # fmt: skip
+}
 
 # words a section may hold besides figures: allowed values, or free text
 WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
@@ -95,28 +156,63 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "run": {},
 }
 WORDS["second_tier"] = WORDS["third_tier"] = WORDS["tier"]
-REFERENCES: Final = {"checkpoint": "model", "tier": "id", "second_tier": "id", "third_tier": "id", "cluster": "id", "site": "id"}
+REFERENCES: Final = {
+    "checkpoint": "model",
+    "tier": "id",
+    "second_tier": "id",
+    "third_tier": "id",
+    "cluster": "id",
+    "site": "id",
+}
 """the word that names a catalogue entry; naming another one forgets what earlier layers said of the section"""
 
 # (least, whether the least itself is allowed, most)
 LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
-    "params": (0, False, 1e18), "size": (0, False, 1e24), "bytes_per_param": (0, False, 1e3), "files": (0, True, 1e15),
+    "params": (0, False, 1e18),
+    "size": (0, False, 1e24),
+    "bytes_per_param": (0, False, 1e3),
+    "files": (0, True, 1e15),
     "replicas_writing": (1, True, 1e6),
-    "straggler_factor": (1, True, 1e6), "full_every": (1, True, 1e9), "delta_fraction": (0, True, 1), "compression_ratio": (1, True, 1e4),
-    "compress_rate": (0, False, 1e24), "write": (0, False, 1e24), "read": (0, False, 1e24), "node_write": (0, False, 1e24),
+    "straggler_factor": (1, True, 1e6),
+    "full_every": (1, True, 1e9),
+    "delta_fraction": (0, True, 1),
+    "compression_ratio": (1, True, 1e4),
+    "compress_rate": (0, False, 1e24),
+    "write": (0, False, 1e24),
+    "read": (0, False, 1e24),
+    "node_write": (0, False, 1e24),
     "node_read": (0, False, 1e24),
-    "gpu_write": (0, False, 1e24), "gpu_read": (0, False, 1e24), "write_per_capacity": (0, False, 1e12), "read_per_capacity": (0, False,
-    1e12),
-    "capacity": (0, False, 1e24), "files_rate": (0, False, 1e15), "request_size": (0, False, 1e15), "gpus": (1, True, 1e9),
+    "gpu_write": (0, False, 1e24),
+    "gpu_read": (0, False, 1e24),
+    "write_per_capacity": (0, False, 1e12),
+    "read_per_capacity": (0, False, 1e12),
+    "capacity": (0, False, 1e24),
+    "files_rate": (0, False, 1e15),
+    "request_size": (0, False, 1e15),
+    "gpus": (1, True, 1e9),
     "gpus_per_node": (1, True, 1e6),
-    "gpu_d2h": (0, False, 1e18), "node_nic": (0, False, 1e18), "readers_per_byte": (1, True, 1e9), "interval": (0, False, 1e12),
+    "gpu_d2h": (0, False, 1e18),
+    "node_nic": (0, False, 1e18),
+    "readers_per_byte": (1, True, 1e9),
+    "interval": (0, False, 1e12),
     "steps": (0, False, 1e12),
-    "per_day": (0, False, 1e9), "saves": (1, True, 1e12), "step": (0, False, 1e9), "slowdown": (0, True, 1), "in_flight": (1, True, 1e9),
-    "keep_last": (1, True, 1e12), "second_keep_last": (1, True, 1e12), "second_every": (1, True, 1e9),
-    "third_keep_last": (1, True, 1e12), "third_every": (1, True, 1e9),
-    "second_loss_fraction": (0, True, 1), "node_loss_fraction": (0, True, 1),
-    "pue": (1, True, 10), "work": (0, False, 1e12), "train_fraction": (0, False, 2), "stall_fraction": (0, True, 1),
-}  # fmt: skip
+    "per_day": (0, False, 1e9),
+    "saves": (1, True, 1e12),
+    "step": (0, False, 1e9),
+    "slowdown": (0, True, 1),
+    "in_flight": (1, True, 1e9),
+    "keep_last": (1, True, 1e12),
+    "second_keep_last": (1, True, 1e12),
+    "second_every": (1, True, 1e9),
+    "third_keep_last": (1, True, 1e12),
+    "third_every": (1, True, 1e9),
+    "second_loss_fraction": (0, True, 1),
+    "node_loss_fraction": (0, True, 1),
+    "pue": (1, True, 10),
+    "work": (0, False, 1e12),
+    "train_fraction": (0, False, 2),
+    "stall_fraction": (0, True, 1),
+}
 """a figure outside them is a slip of the pen: the message names the allowed range"""
 
 
@@ -139,5 +235,15 @@ def meaning_of(section: str, key: str) -> str:
     return str(field.metadata["meaning"])
 
 
-Section = Literal["checkpoint", "tier", "second_tier", "third_tier", "cluster", "policy", "failures", "site", "run"]
+Section = Literal[
+    "checkpoint",
+    "tier",
+    "second_tier",
+    "third_tier",
+    "cluster",
+    "policy",
+    "failures",
+    "site",
+    "run",
+]
 SECTIONS: Final[tuple[str, ...]] = get_args(Section)

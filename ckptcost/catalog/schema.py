@@ -30,14 +30,21 @@ def within_limits(section: str, key: str, value: float, shown: str) -> None:
     """A figure outside the key's limits is a slip of the pen."""
     least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
     if not ((least <= value if inclusive else least < value) and value <= most):
-        bound = f"{'at least' if inclusive else 'more than'} {least:g}" + (f" and at most {most:g}" if most < 1e9 or value > most else "")
-        raise InputError(f"{shown[:60]} is out of range", remedy=f"{key} must be {bound} {unit_of(section, key)}".rstrip())
+        bound = f"{'at least' if inclusive else 'more than'} {least:g}" + (
+            f" and at most {most:g}" if most < 1e9 or value > most else ""
+        )
+        raise InputError(
+            f"{shown[:60]} is out of range",
+            remedy=f"{key} must be {bound} {unit_of(section, key)}".rstrip(),
+        )
 
 
 def _word(allowed: tuple[Any, ...], raw: Any) -> Any:
     if allowed in ((str,), (bool,)):
         if not isinstance(raw, allowed[0]):
-            raise InputError(f"{brief(raw)} is not {'text' if allowed == (str,) else 'true or false'}")
+            raise InputError(
+                f"{brief(raw)} is not {'text' if allowed == (str,) else 'true or false'}"
+            )
         return printable(raw) if isinstance(raw, str) else raw
     if raw not in allowed:
         raise UnknownName("choice", str(raw), allowed)
@@ -48,7 +55,9 @@ def _text(raw: dict[str, Any], key: str, needed: bool = False) -> str:
     """A text of the header, "" when it is absent."""
     value = raw.get(key, "")
     if not isinstance(value, str) or (needed and not value):
-        raise InputError(f"expected text, got {type(value).__name__}" if key in raw else "is missing", key=key)
+        raise InputError(
+            f"expected text, got {type(value).__name__}" if key in raw else "is missing", key=key
+        )
     try:
         return value if key == "note" and value.isascii() else printable(value)
     except InputError as error:
@@ -64,7 +73,10 @@ def printable(value: str) -> str:
     except UnicodeEncodeError:
         raise InputError(f"{brief(value)} is not text in UTF-8") from None
     if any(unicodedata.category(letter) == "Cc" for letter in value):
-        raise InputError(f"{brief(value)} holds a control character", remedy="write it on one line, without escape sequences")
+        raise InputError(
+            f"{brief(value)} holds a control character",
+            remedy="write it on one line, without escape sequences",
+        )
     return value
 
 
@@ -81,7 +93,10 @@ def _only(raw: Any, known: tuple[str, ...], key: str, what: str = "key") -> dict
 def section_values(section: str, raw: Any, besides: tuple[str, ...] = ()) -> dict[str, Any]:
     """The figures and words of one section; the first complaint names its key."""
     if not isinstance(raw, dict):
-        raise InputError(f"is a section, not {type(raw).__name__}", remedy=f"write [{section}] and its keys below")
+        raise InputError(
+            f"is a section, not {type(raw).__name__}",
+            remedy=f"write [{section}] and its keys below",
+        )
     values: dict[str, Any] = {}
     for key, given in raw.items():
         try:
@@ -90,9 +105,15 @@ def section_values(section: str, raw: Any, besides: tuple[str, ...] = ()) -> dic
             elif key in WORDS[section]:
                 values[key] = _word(WORDS[section][key], given)
             else:
-                raise UnknownName(f"key in {section}", str(key), (*KEYS[section], *WORDS[section], *besides))
+                raise UnknownName(
+                    f"key in {section}", str(key), (*KEYS[section], *WORDS[section], *besides)
+                )
         except InputError as error:
-            error.key = error.key or ("" if isinstance(error, UnknownName) and error.problem.startswith("no key in") else str(key))
+            error.key = error.key or (
+                ""
+                if isinstance(error, UnknownName) and error.problem.startswith("no key in")
+                else str(key)
+            )
             raise
     return values
 
@@ -118,7 +139,11 @@ def read_scenario(raw: Any, where: str) -> ScenarioFile:
     try:
         raw = _only(raw, ("schema_version", *_SCENARIO_TEXTS, "compare", *SECTIONS), "")
         if raw.get("schema_version", 1) != 1 or isinstance(raw.get("schema_version"), bool):
-            raise InputError(f"{raw['schema_version']!r} is not a version this program reads", key="schema_version", remedy="it reads 1")
+            raise InputError(
+                f"{raw['schema_version']!r} is not a version this program reads",
+                key="schema_version",
+                remedy="it reads 1",
+            )
         texts = {key: _text(raw, key) for key in _SCENARIO_TEXTS}
         tiers, saves = _compare(raw.get("compare", {}))
         sections = {}
@@ -130,7 +155,9 @@ def read_scenario(raw: Any, where: str) -> ScenarioFile:
                     error.key = ".".join(filter(None, (section, error.key)))
                     raise
         _basis(texts["basis"])
-        return ScenarioFile(texts["name"], texts["extends"], texts["basis"], texts["source"], tiers, saves, sections)
+        return ScenarioFile(
+            texts["name"], texts["extends"], texts["basis"], texts["source"], tiers, saves, sections
+        )
     except InputError as error:
         raise error.at(where) from None
 
@@ -142,11 +169,15 @@ def _compare(raw: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
             raise InputError(
                 "expected a list",
                 key=f"compare.{key}",
-                remedy='e.g. tier = ["nas-hdd", "generic-pfs"]' if key == "tier" else "e.g. saves = [1, 100, 1000]",
+                remedy='e.g. tier = ["nas-hdd", "generic-pfs"]'
+                if key == "tier"
+                else "e.g. saves = [1, 100, 1000]",
             )
     if not all(isinstance(tier, str) for tier in raw.get("tier", [])):
         raise InputError("expected a list of tier ids", key="compare.tier")
-    return tuple(raw.get("tier", [])), tuple(saves_of(each, "compare.saves") for each in raw.get("saves", []))
+    return tuple(raw.get("tier", [])), tuple(
+        saves_of(each, "compare.saves") for each in raw.get("saves", [])
+    )
 
 
 def saves_of(raw: Any, key: str) -> float:
@@ -198,7 +229,15 @@ def _claim(raw: Any, key: str) -> Claim:
         for name in ("value", "low", "high"):
             if name in raw:
                 parse(raw[name], CLAIMED[raw["what"]])
-        return Claim(raw["what"], raw["size"], raw["value"], raw.get("low"), raw.get("high"), _text(raw, "source"), _text(raw, "note"))
+        return Claim(
+            raw["what"],
+            raw["size"],
+            raw["value"],
+            raw.get("low"),
+            raw.get("high"),
+            _text(raw, "source"),
+            _text(raw, "note"),
+        )
     except InputError as error:
         error.key = ".".join(filter(None, (key, error.key)))
         raise
@@ -228,23 +267,50 @@ def read_entity(section: str, raw: Any, where: str) -> EntityFile:
         _basis(texts["basis"])
         about, claims = raw.get("about", {}), raw.get("claim", [])
         if not isinstance(about, dict) or not isinstance(claims, list):
-            raise InputError("about is a table and claim a list of tables", key="about" if not isinstance(about, dict) else "claim")
+            raise InputError(
+                "about is a table and claim a list of tables",
+                key="about" if not isinstance(about, dict) else "claim",
+            )
         own = (*_ENTITY_TEXTS, "about", "claim")
-        values = section_values(section, {key: value for key, value in raw.items() if key not in own}, own)
+        values = section_values(
+            section, {key: value for key, value in raw.items() if key not in own}, own
+        )
         said = tuple(_claim(each, f"claim.{i}") for i, each in enumerate(claims))
-        return EntityFile(texts["id"], texts["name"], texts["kind"], texts["note"], texts["basis"], texts["source"], about, said, values)
+        return EntityFile(
+            texts["id"],
+            texts["name"],
+            texts["kind"],
+            texts["note"],
+            texts["basis"],
+            texts["source"],
+            about,
+            said,
+            values,
+        )
     except InputError as error:
         raise error.at(where) from None
 
 
 def _figure_schema(section: str, key: str) -> dict[str, Any]:
     unit = unit_of(section, key)
-    plain: dict[str, Any] = {"type": "string", "examples": [UNITS[unit][1]]} if UNITS[unit][0] else {"type": ["string", "number"]}
+    plain: dict[str, Any] = (
+        {"type": "string", "examples": [UNITS[unit][1]]}
+        if UNITS[unit][0]
+        else {"type": ["string", "number"]}
+    )
     words = {name: {"type": "string"} for name in ("source", "boundary", "note")}
     table = {
-        "type": "object", "additionalProperties": False, "required": ["value"],
-        "properties": {"value": plain, "low": plain, "high": plain, "basis": {"enum": list(BASES)}, **words},
-    }  # fmt: skip
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["value"],
+        "properties": {
+            "value": plain,
+            "low": plain,
+            "high": plain,
+            "basis": {"enum": list(BASES)},
+            **words,
+        },
+    }
     return {"anyOf": [plain, table], "description": meaning_of(section, key)}
 
 
@@ -255,17 +321,28 @@ def scenario_json_schema() -> dict[str, Any]:
         **{key: {"type": "string", "maxLength": MOST_LETTERS} for key in _SCENARIO_TEXTS},
     }
     properties["compare"] = {
-        "type": "object", "additionalProperties": False,
-        "properties": {"tier": {"type": "array", "items": {"type": "string"}}, "saves": {"type": "array", "items": {"type": "number",
-        "exclusiveMinimum": 0}}},
-    }  # fmt: skip
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "tier": {"type": "array", "items": {"type": "string"}},
+            "saves": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}},
+        },
+    }
     for section in SECTIONS:
         words = {
-            word: {"type": "string"} if allowed == (str,) else {"type": "boolean"} if allowed == (bool,) else {"enum": list(allowed)}
+            word: {"type": "string"}
+            if allowed == (str,)
+            else {"type": "boolean"}
+            if allowed == (bool,)
+            else {"enum": list(allowed)}
             for word, allowed in WORDS[section].items()
         }
         figures = {key: _figure_schema(section, key) for key in KEYS[section]}
-        properties[section] = {"type": "object", "additionalProperties": False, "properties": {**words, **figures}}
+        properties[section] = {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {**words, **figures},
+        }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ckptcost scenario",

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 KINDS: Final = {
-    "checkpoint": "checkpoints", "tier": "tiers", "cluster": "clusters", "site": "sites", "scenario": "scenarios", "claim": "claims",
-}  # fmt: skip
+    "checkpoint": "checkpoints",
+    "tier": "tiers",
+    "cluster": "clusters",
+    "site": "sites",
+    "scenario": "scenarios",
+    "claim": "claims",
+}
 """kinds with a TOML file each; accelerators, grids and sources are rows of data/"""
 
 
@@ -42,7 +47,9 @@ class Entity(NamedTuple):
 class Catalog:
     """Reads each file at most once, when it is asked for."""
 
-    def __init__(self, shipped: Traversable | None = None, overlay: Traversable | None = None) -> None:
+    def __init__(
+        self, shipped: Traversable | None = None, overlay: Traversable | None = None
+    ) -> None:
         self._shipped = shipped if shipped is not None else files.shipped()
         self._overlay = overlay if overlay is not None else files.overlay()
         self._seen: dict[tuple[str, str], Entity] = {}
@@ -60,7 +67,9 @@ class Catalog:
             return sorted(self._grids)
         if kind == "source":
             return sorted(self.sources)
-        return sorted({name for shown, folder in self._layers(kind) for name in files.names_in(folder, shown)})
+        return sorted(
+            {name for shown, folder in self._layers(kind) for name in files.names_in(folder, shown)}
+        )
 
     def file_of(self, kind: str, name: str) -> tuple[Traversable, str]:
         """The file that holds an entry, the user's before the shipped one, and how to call it in a message."""
@@ -88,26 +97,55 @@ class Catalog:
         raw = files.toml_of(file, shown)
         entry = schema.read_entity(kind, raw, shown)
         if entry.id != name:
-            raise InputError(f"id is {entry.id!r}, the file is called {name!r}", where=shown, key="id", remedy="make them the same")
+            raise InputError(
+                f"id is {entry.id!r}, the file is called {name!r}",
+                where=shown,
+                key="id",
+                remedy="make them the same",
+            )
         theirs = shown.startswith("models/")
-        basis, source = entry.basis or ("" if theirs else "user"), entry.source or ("" if theirs else f"user file {name}.toml")
-        figures = {key: value.or_else(basis, source) for key, value in entry.values.items() if isinstance(value, Figure)}
+        basis, source = (
+            entry.basis or ("" if theirs else "user"),
+            entry.source or ("" if theirs else f"user file {name}.toml"),
+        )
+        figures = {
+            key: value.or_else(basis, source)
+            for key, value in entry.values.items()
+            if isinstance(value, Figure)
+        }
         words = {key: value for key, value in entry.values.items() if key not in figures}
-        return Entity(kind, entry.id, entry.name, figures, words, entry.about, entry.claims, entry.note, entry.kind, shown)
+        return Entity(
+            kind,
+            entry.id,
+            entry.name,
+            figures,
+            words,
+            entry.about,
+            entry.claims,
+            entry.note,
+            entry.kind,
+            shown,
+        )
 
     @cached_property
     def _accelerators(self) -> dict[str, dict[str, str]]:
         return {
             row["id"]: row
             for row in files.csv_of(
-                self._shipped / "data" / "accelerators.csv", "data/accelerators.csv", ("id", "name", "vendor", "kind", "note")
+                self._shipped / "data" / "accelerators.csv",
+                "data/accelerators.csv",
+                ("id", "name", "vendor", "kind", "note"),
             )
         }
 
     @cached_property
     def _accelerator_figures(self) -> dict[str, list[dict[str, str]]]:
         found: dict[str, list[dict[str, str]]] = {}
-        for row in files.csv_of(self._shipped / "data" / "accelerator_figures.csv", "data/accelerator_figures.csv", ("id", *_CELLS, "key")):
+        for row in files.csv_of(
+            self._shipped / "data" / "accelerator_figures.csv",
+            "data/accelerator_figures.csv",
+            ("id", *_CELLS, "key"),
+        ):
             found.setdefault(row["id"], []).append(row)
         return found
 
@@ -123,11 +161,22 @@ class Catalog:
                 try:
                     figures[key] = figure_of(raw, unit_of("cluster", key))
                 except InputError as error:
-                    raise error.at("data/accelerator_figures.csv", f"{name}.{cell['key']}") from None
+                    raise error.at(
+                        "data/accelerator_figures.csv", f"{name}.{cell['key']}"
+                    ) from None
             else:
                 about[cell["key"]] = cell["value"]
         return Entity(
-            "accelerator", name, row["name"], figures, {}, about, (), row.get("note", ""), row.get("kind", ""), "data/accelerators.csv"
+            "accelerator",
+            name,
+            row["name"],
+            figures,
+            {},
+            about,
+            (),
+            row.get("note", ""),
+            row.get("kind", ""),
+            "data/accelerators.csv",
         )
 
     @cached_property
@@ -135,7 +184,9 @@ class Catalog:
         return {
             row["id"]: row
             for row in files.csv_of(
-                self._shipped / "data" / "grids.csv", "data/grids.csv", ("id", "name", "scope", "gco2e_per_kwh", "year", "basis", "source")
+                self._shipped / "data" / "grids.csv",
+                "data/grids.csv",
+                ("id", "name", "scope", "gco2e_per_kwh", "year", "basis", "source"),
             )
         }
 
@@ -152,7 +203,16 @@ class Catalog:
         figure = figure_of(raw, "kgco2e_per_j")
         about = {key: row[key] for key in ("scope", "year", "licence") if row.get(key)}
         return Entity(
-            "grid", name, row["name"], {"grid_location": figure}, {}, about, (), row.get("note", ""), row["basis"], "data/grids.csv"
+            "grid",
+            name,
+            row["name"],
+            {"grid_location": figure},
+            {},
+            about,
+            (),
+            row.get("note", ""),
+            row["basis"],
+            "data/grids.csv",
         )
 
     @cached_property

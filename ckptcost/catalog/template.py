@@ -15,29 +15,97 @@ name = "my job"
 # extends = "llama31-405b-16k"      # start from a preset or another file, and say only what differs
 """
 _GIVEN = {
-    "checkpoint": {"model": '"llama31-70b"'}, "tier": {"id": '"flash-shared"'}, "cluster": {"id": '"h100-1024"'},
+    "checkpoint": {"model": '"llama31-70b"'},
+    "tier": {"id": '"flash-shared"'},
+    "cluster": {"id": '"h100-1024"'},
     "policy": {"interval": '"30 min"', "keep_last": "3"},
-    "site": {"id": '"usa"'}, "run": {"work": '"30 days"'},
-}  # fmt: skip
-_WORDS = {"model": '"llama31-70b"', "id": '"object-store"', "accelerator": '"h100-sxm"', "grid": '"SWE"', "name": '"our storage"'}
+    "site": {"id": '"usa"'},
+    "run": {"work": '"30 days"'},
+}
+_WORDS = {
+    "model": '"llama31-70b"',
+    "id": '"object-store"',
+    "accelerator": '"h100-sxm"',
+    "grid": '"SWE"',
+    "name": '"our storage"',
+}
 _EXAMPLES = {
-    "params": "70B", "bytes_per_param": "14 B", "extra": "2 GB", "size": "2 TB", "files": "512", "replicas_writing": "1",
-    "straggler_factor": "1.0", "full_every": "1", "delta_fraction": "0.1", "compression_ratio": "1.0", "compress_rate": "400 GB/s",
-    "write": "30 GB/s", "read": "30 GB/s", "node_write": "11 GB/s", "node_read": "27 GB/s", "gpu_write": "50 GB/s",
-    "gpu_read": "50 GB/s", "write_per_capacity": "125 MB/s/TiB", "read_per_capacity": "125 MB/s/TiB", "capacity": "6 PB",
-    "rate_spread": "10 %", "setup": "4 s", "files_rate": "5000 files/s", "write_energy": "139 J/GB", "active_power": "14 kW",
-    "idle_power": "9.5 kW", "network_energy": "5 J/GB", "storage_price": "0.023 USD/GB-month",
-    "request_price": "0.005 USD/1000 requests", "request_size": "8 MB", "standing_price": "12 USD/h", "drive_writes": "1 /day",
-    "gpus": "1024", "gpus_per_node": "8", "gpu_train": "630 W", "gpu_stall": "309 W", "gpu_idle": "70 W", "host_train": "2800 W",
-    "host_stall": "2800 W", "host_idle": "1200 W", "gpu_d2h": "55 GB/s", "node_nic": "50 GB/s", "node_ram": "2 TB",
-    "gpu_price": "2.50 USD/GPU-h", "gpu_embodied": "33 g/GPU-h", "readers_per_byte": "1", "train_fraction": "90 %",
-    "stall_fraction": "49 %", "gpu_tdp": "700 W", "interval": "30 min", "steps": "100", "per_day": "48", "saves": "100", "step": "12 s",
-    "snapshot": "0.5 s", "slowdown": "2 %", "in_flight": "1", "keep_last": "3", "second_keep_last": "10", "second_every": "10",
-    "third_keep_last": "10", "third_every": "10", "second_loss_fraction": "2 %",
-    "rate": "3.8 /1000 node-days", "shared_rate": "0.1 /day", "node_loss_fraction": "78 %", "detect": "2 min", "reschedule": "3 min",
-    "init": "3 min", "warmup": "1 min", "pue": "1.15", "tariff": "0.09 USD/kWh", "grid_location": "384 g/kWh",
-    "grid_market": "50 g/kWh", "work": "30 days",
-}  # fmt: skip
+    "params": "70B",
+    "bytes_per_param": "14 B",
+    "extra": "2 GB",
+    "size": "2 TB",
+    "files": "512",
+    "replicas_writing": "1",
+    "straggler_factor": "1.0",
+    "full_every": "1",
+    "delta_fraction": "0.1",
+    "compression_ratio": "1.0",
+    "compress_rate": "400 GB/s",
+    "write": "30 GB/s",
+    "read": "30 GB/s",
+    "node_write": "11 GB/s",
+    "node_read": "27 GB/s",
+    "gpu_write": "50 GB/s",
+    "gpu_read": "50 GB/s",
+    "write_per_capacity": "125 MB/s/TiB",
+    "read_per_capacity": "125 MB/s/TiB",
+    "capacity": "6 PB",
+    "rate_spread": "10 %",
+    "setup": "4 s",
+    "files_rate": "5000 files/s",
+    "write_energy": "139 J/GB",
+    "active_power": "14 kW",
+    "idle_power": "9.5 kW",
+    "network_energy": "5 J/GB",
+    "storage_price": "0.023 USD/GB-month",
+    "request_price": "0.005 USD/1000 requests",
+    "request_size": "8 MB",
+    "standing_price": "12 USD/h",
+    "drive_writes": "1 /day",
+    "gpus": "1024",
+    "gpus_per_node": "8",
+    "gpu_train": "630 W",
+    "gpu_stall": "309 W",
+    "gpu_idle": "70 W",
+    "host_train": "2800 W",
+    "host_stall": "2800 W",
+    "host_idle": "1200 W",
+    "gpu_d2h": "55 GB/s",
+    "node_nic": "50 GB/s",
+    "node_ram": "2 TB",
+    "gpu_price": "2.50 USD/GPU-h",
+    "gpu_embodied": "33 g/GPU-h",
+    "readers_per_byte": "1",
+    "train_fraction": "90 %",
+    "stall_fraction": "49 %",
+    "gpu_tdp": "700 W",
+    "interval": "30 min",
+    "steps": "100",
+    "per_day": "48",
+    "saves": "100",
+    "step": "12 s",
+    "snapshot": "0.5 s",
+    "slowdown": "2 %",
+    "in_flight": "1",
+    "keep_last": "3",
+    "second_keep_last": "10",
+    "second_every": "10",
+    "third_keep_last": "10",
+    "third_every": "10",
+    "second_loss_fraction": "2 %",
+    "rate": "3.8 /1000 node-days",
+    "shared_rate": "0.1 /day",
+    "node_loss_fraction": "78 %",
+    "detect": "2 min",
+    "reschedule": "3 min",
+    "init": "3 min",
+    "warmup": "1 min",
+    "pue": "1.15",
+    "tariff": "0.09 USD/kWh",
+    "grid_location": "384 g/kWh",
+    "grid_market": "50 g/kWh",
+    "work": "30 days",
+}
 """a plausible value of each key; a test parses them all"""
 
 
@@ -56,7 +124,9 @@ def template() -> str:
             (
                 word,
                 _WORDS.get(word) or ("true" if allowed == (bool,) else f'"{allowed[0]}"'),
-                "one of " + ", ".join(map(str, allowed)) if allowed not in ((str,), (bool,)) else "",
+                "one of " + ", ".join(map(str, allowed))
+                if allowed not in ((str,), (bool,))
+                else "",
             )
             for word, allowed in WORDS[section].items()
         ]
@@ -64,9 +134,17 @@ def template() -> str:
         whole = bool(given)
         out.append(
             f"\n{'' if whole else '# '}[{section}]"
-            + ("    # only one of " + ", ".join((*CADENCES, "optimal")) if section == "policy" else "")
+            + (
+                "    # only one of " + ", ".join((*CADENCES, "optimal"))
+                if section == "policy"
+                else ""
+            )
         )
         for key, example, meaning in shown:
             line = f"{key} = {given.get(key, example)}"
-            out.append(("" if key in given else "# ") + line + (f"{' ' * max(1, 34 - len(line))}# {meaning}" if meaning else ""))
+            out.append(
+                ("" if key in given else "# ")
+                + line
+                + (f"{' ' * max(1, 34 - len(line))}# {meaning}" if meaning else "")
+            )
     return "\n".join(out) + "\n"

@@ -20,7 +20,9 @@ def write_whole(pieces: Iterable[str], target: Path) -> None:
         return
     name = None
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=target.parent, prefix=".", suffix=".part", delete=False) as stream:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=".", suffix=".part", delete=False
+        ) as stream:
             name = stream.name
             stream.writelines(pieces)
             stream.flush()

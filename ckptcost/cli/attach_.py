@@ -21,12 +21,31 @@ measured here
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import meter_flags, study_flags, watch_flags
 
-    parser.add_argument("pid", type=int, nargs="?", metavar="PID",
-                        help="the job's process; its children count with it; may be left out where --watch names a folder")  # fmt: skip
-    parser.add_argument("--for", dest="length", metavar="TIME", help='how long, e.g. "10 min" (default: until it ends)')
+    parser.add_argument(
+        "pid",
+        type=int,
+        nargs="?",
+        metavar="PID",
+        help="the job's process; its children count with it; may be left out where --watch names a folder",
+    )
+    parser.add_argument(
+        "--for",
+        dest="length",
+        metavar="TIME",
+        help='how long, e.g. "10 min" (default: until it ends)',
+    )
     watch_flags.add(parser)
-    parser.add_argument("--record", metavar="DIR", help="where to keep the run (default: a folder of its own among your runs)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no status line and no line for each checkpoint on stderr")
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        help="where to keep the run (default: a folder of its own among your runs)",
+    )
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="no status line and no line for each checkpoint on stderr",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     meter_flags.add(parser, directory=False, pid=False)
     study_flags.add(parser, gates=False)
@@ -45,7 +64,11 @@ def run(options: argparse.Namespace) -> int:
 
     study_flags.fits(options)
     if options.pid is None and not options.watch:
-        raise InputError("names no process", where="ckptcost attach", remedy="give its PID, or --watch DIR to watch a folder alone")
+        raise InputError(
+            "names no process",
+            where="ckptcost attach",
+            remedy="give its PID, or --watch DIR to watch a folder alone",
+        )
     if options.pid is not None and options.pid <= 0:
         raise InputError("expected a process id", where="PID")
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
@@ -53,16 +76,25 @@ def run(options: argparse.Namespace) -> int:
     folder = None if options.record is None else Path(options.record)
     status = Status(sys.stderr, quiet=options.quiet)
     taken = attach(
-        options.pid, options.meters, wanted, watch_flags.look_of(options), seconds, folder,
-        said=status.save, tick=status.tick,
-    )  # fmt: skip
+        options.pid,
+        options.meters,
+        wanted,
+        watch_flags.look_of(options),
+        seconds,
+        folder,
+        said=status.save,
+        tick=status.tick,
+    )
     status.clear()
     for trouble in dict.fromkeys(taken.troubles):
         print(f"ckptcost: {trouble}", file=sys.stderr)
     study, lacking = answers.review(taken.folder, needed=needed)
     study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
     if not options.quiet:
-        print(f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report {taken.run_id[:8]}", file=sys.stderr)
+        print(
+            f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report {taken.run_id[:8]}",
+            file=sys.stderr,
+        )
     for kind in lacking:
         print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
     return meter_flags.UNMET if lacking else 0

@@ -18,10 +18,18 @@ A sheet: [[claim]] about = "NAS", size = "2 TB", write = "200 MB/s", ...
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import study_flags
 
-    parser.add_argument("claims", nargs="?", metavar="NAME|FILE", help="shipped claims, or a TOML file of claims")
-    parser.add_argument("--arithmetic", action="store_true", help="show every formula with its numbers")
-    parser.add_argument("--strict", action="store_true", help="exit code 3 when a claim is inconsistent")
-    parser.add_argument("--vocabulary", action="store_true", help="what a claim can speak of, and the laws between")
+    parser.add_argument(
+        "claims", nargs="?", metavar="NAME|FILE", help="shipped claims, or a TOML file of claims"
+    )
+    parser.add_argument(
+        "--arithmetic", action="store_true", help="show every formula with its numbers"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit code 3 when a claim is inconsistent"
+    )
+    parser.add_argument(
+        "--vocabulary", action="store_true", help="what a claim can speak of, and the laws between"
+    )
     study_flags.add(parser, gates=False)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
@@ -44,12 +52,18 @@ def run(options: argparse.Namespace) -> int:
     if options.claims is None:
         shipped = audit.shipped(catalog)
         contradictions = sum(each.count(INCONSISTENT) for each in shipped)
-        code = study_flags.answer(studies.overview(shipped), options, catalog, options.command_line, [])
+        code = study_flags.answer(
+            studies.overview(shipped), options, catalog, options.command_line, []
+        )
     else:
         audited, files = audit.audit(catalog, options.claims)
         contradictions = audited.count(INCONSISTENT)
         code = study_flags.answer(
-            studies.study_of(audited, catalog.sources, options.arithmetic), options, catalog, options.command_line, files
+            studies.study_of(audited, catalog.sources, options.arithmetic),
+            options,
+            catalog,
+            options.command_line,
+            files,
         )
     if options.strict and contradictions:
         print(f"ckptcost: {contradictions} inconsistent", file=sys.stderr)

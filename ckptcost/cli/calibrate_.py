@@ -28,12 +28,28 @@ nothing to fit
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import study_flags
 
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="recorded runs; all are fitted together")
-    parser.add_argument("--as", dest="id", required=True, metavar="ID", help="what the tier and the cluster are called in the catalogue")
-    parser.add_argument("--name", default="", metavar="TEXT", help="what it is, in words (default: the host's name)")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="recorded runs; all are fitted together"
+    )
+    parser.add_argument(
+        "--as",
+        dest="id",
+        required=True,
+        metavar="ID",
+        help="what the tier and the cluster are called in the catalogue",
+    )
+    parser.add_argument(
+        "--name", default="", metavar="TEXT", help="what it is, in words (default: the host's name)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="fit and show; write nothing")
-    parser.add_argument("--force", action="store_true", help="replace what is there, and stand before what ships under the same name")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE instead of stdout")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace what is there, and stand before what ships under the same name",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the answer to FILE instead of stdout"
+    )
     study_flags.add(parser, gates=False)
 
 
@@ -52,7 +68,10 @@ def run(options: argparse.Namespace) -> int:
     written = [] if options.dry_run else [str(file) for file in install(found, force=options.force)]
     study_flags.answer(study_of(found, kinds, written), options, Catalog(), _spoken(options), [])
     if not kinds:
-        print("ckptcost: nothing was written: these runs give neither a write rate nor the watts of a GPU", file=sys.stderr)
+        print(
+            "ckptcost: nothing was written: these runs give neither a write rate nor the watts of a GPU",
+            file=sys.stderr,
+        )
         return MeterUnavailable.exit_code
     return 0
 

@@ -16,14 +16,28 @@ Your own entries: a folder with models/tiers/NAME.toml and so on, named by
 $CKPTCOST_USER, else "ckptcost" in the user configuration folder.
 """
 
-KINDS = ("checkpoint", "tier", "cluster", "site", "scenario", "claim", "accelerator", "grid", "source")
+KINDS = (
+    "checkpoint",
+    "tier",
+    "cluster",
+    "site",
+    "scenario",
+    "claim",
+    "accelerator",
+    "grid",
+    "source",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", nargs="?", help=", ".join(KINDS))
     parser.add_argument("id", nargs="?", help="one entry")
-    parser.add_argument("--sources", action="store_true", help="the bibliography behind what is shown")
-    parser.add_argument("-f", "--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument(
+        "--sources", action="store_true", help="the bibliography behind what is shown"
+    )
+    parser.add_argument(
+        "-f", "--format", choices=("text", "json"), default="text", help="default: text"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
 
@@ -39,8 +53,16 @@ def run(options: argparse.Namespace) -> int:
         if kind not in KINDS:
             raise UnknownName("kind", options.kind, KINDS)
     if kind is None:
-        found: Any = {name: len(catalog.ids(name)) for name in KINDS} if not options.sources else catalog.sources
-        lines = _sources(found) if options.sources else [f"{name:<12} {count:>4}" for name, count in found.items()]
+        found: Any = (
+            {name: len(catalog.ids(name)) for name in KINDS}
+            if not options.sources
+            else catalog.sources
+        )
+        lines = (
+            _sources(found)
+            if options.sources
+            else [f"{name:<12} {count:>4}" for name, count in found.items()]
+        )
     elif kind == "source":
         if options.id and options.id not in catalog.sources:
             raise UnknownName("source", options.id, catalog.sources)
@@ -58,7 +80,11 @@ def run(options: argparse.Namespace) -> int:
         entity = catalog.get(kind, options.id)
         found = _as_json(entity, catalog, options.sources)
         lines = _entity(entity, catalog, options.sources)
-    text = json.dumps(found, indent=1, ensure_ascii=False, default=str) + "\n" if options.format == "json" else "\n".join(lines) + "\n"
+    text = (
+        json.dumps(found, indent=1, ensure_ascii=False, default=str) + "\n"
+        if options.format == "json"
+        else "\n".join(lines) + "\n"
+    )
     output.write([text], options.output)
     return 0
 
@@ -69,7 +95,15 @@ def _ids(text: str) -> list[str]:
 
 def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
     figures = {
-        key: {"text": f.text, "value": f.value, "low": f.low, "high": f.high, "basis": f.basis, "source": _ids(f.source), "note": f.note}
+        key: {
+            "text": f.text,
+            "value": f.value,
+            "low": f.low,
+            "high": f.high,
+            "basis": f.basis,
+            "source": _ids(f.source),
+            "note": f.note,
+        }
         for key, f in entity.figures.items()
     }
     found = {
@@ -85,7 +119,11 @@ def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
     }
     found["claims"] = [claim._asdict() for claim in entity.claims]
     if sources:
-        found["sources"] = {name: catalog.sources.get(name, {}) for f in entity.figures.values() for name in _ids(f.source)}
+        found["sources"] = {
+            name: catalog.sources.get(name, {})
+            for f in entity.figures.values()
+            for name in _ids(f.source)
+        }
     return found
 
 
@@ -104,28 +142,40 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     rows = []
     for key, f in entity.figures.items():
         unit = unit_of(section, key)
-        rows.append([key, f.text, quantities(f.low, f.high, unit), f.basis, ", ".join(_ids(f.source))])
+        rows.append(
+            [key, f.text, quantities(f.low, f.high, unit), f.basis, ", ".join(_ids(f.source))]
+        )
     if rows:
         lines += columns(["figure", "value", "range", "basis", "source"], rows, left=5)
     lines += [f"{key} = {value}" for key, value in entity.words.items()]
     lines += [f"  {key}: {f.note}" for key, f in entity.figures.items() if f.note]
     lines += [
-        f"claim: {c.what} {c.value} for {c.size}" + (f" ({c.low} to {c.high})" if c.low else "") + f", {c.source}; {c.note}"
+        f"claim: {c.what} {c.value} for {c.size}"
+        + (f" ({c.low} to {c.high})" if c.low else "")
+        + f", {c.source}; {c.note}"
         for c in entity.claims
     ]
     if entity.about:
         lines += ["", "also known", *(f"  {key}: {value}" for key, value in entity.about.items())]
     if sources:
         names = dict.fromkeys(name for f in entity.figures.values() for name in _ids(f.source))
-        lines += ["", *_sources({name: catalog.sources[name] for name in names if name in catalog.sources})]
+        lines += [
+            "",
+            *_sources({name: catalog.sources[name] for name in names if name in catalog.sources}),
+        ]
     return lines
 
 
 def _sources(found: dict[str, dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for name, entry in found.items():
-        about = ", ".join(str(entry[key]) for key in ("publisher", "version", "licence") if key in entry)
-        lines += [f"{name}: {entry['title']}" + (f" ({about})" if about else ""), *([f"    {entry['url']}"] if "url" in entry else [])]
+        about = ", ".join(
+            str(entry[key]) for key in ("publisher", "version", "licence") if key in entry
+        )
+        lines += [
+            f"{name}: {entry['title']}" + (f" ({about})" if about else ""),
+            *([f"    {entry['url']}"] if "url" in entry else []),
+        ]
     return lines
 
 
@@ -136,7 +186,10 @@ def _documents(catalog: Any, kind: str, name: str | None) -> tuple[Any, list[str
     if name is not None:
         file, shown = catalog.file_of(kind, name)
         return toml_of(file, shown), text_of(file, shown).rstrip().splitlines()
-    found = [{"id": each, "name": toml_of(*catalog.file_of(kind, each)).get("name", "")} for each in catalog.ids(kind)]
+    found = [
+        {"id": each, "name": toml_of(*catalog.file_of(kind, each)).get("name", "")}
+        for each in catalog.ids(kind)
+    ]
     from ckptcost.present.table import columns
 
     return found, columns(["id", "name"], [[entry["id"], entry["name"]] for entry in found], left=2)

@@ -26,7 +26,11 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{d.where}: reported {d.reported}, recomputed {d.recomputed}\n")
     print(
         f"ckptcost: {options.file}: "
-        + (f"{len(found)} differences" if found else f"agrees with its {len(report.factors)} inputs in every number"),
+        + (
+            f"{len(found)} differences"
+            if found
+            else f"agrees with its {len(report.factors)} inputs in every number"
+        ),
         file=sys.stderr,
     )
     return 1 if found else 0

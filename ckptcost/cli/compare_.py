@@ -26,12 +26,21 @@ A run is a folder of readings, a .jsonl file, or run:ID.
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags, study_flags
 
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="scenario files or presets, two to six; or a run and one scenario")
+    parser.add_argument(
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help="scenario files or presets, two to six; or a run and one scenario",
+    )
     scenario_flags.add(parser)
     parser.add_argument(
-        "--with", dest="variants", action="append", default=[], metavar="CHANGES",
+        "--with",
+        dest="variants",
+        action="append",
+        default=[],
+        metavar="CHANGES",
         help='a variant of the one scenario, e.g. --with "tier.id=nas-hdd, policy.mode=async"; may repeat',
-    )  # fmt: skip
+    )
     study_flags.add(parser)
 
 
@@ -46,7 +55,11 @@ def run(options: argparse.Namespace) -> int:
     gates = study_flags.gates_of(options)
     recorded = run_named(options.scenarios[0]) if options.scenarios else None
     if any(run_named(name) is not None for name in options.scenarios[1:]):
-        raise InputError("one run at a time, and the run comes first", where="compare", remedy="ckptcost compare RUN SCENARIO")
+        raise InputError(
+            "one run at a time, and the run comes first",
+            where="compare",
+            remedy="ckptcost compare RUN SCENARIO",
+        )
     if recorded is not None:
         return _against_run(options, recorded)
     names = [*([options.scenario] if options.scenario is not None else []), *options.scenarios]
@@ -54,10 +67,16 @@ def run(options: argparse.Namespace) -> int:
     stacks = [
         (os.path.basename(name), api.layers_for(catalog, name, options.interval, options.set))
         for name in names or [DEFAULT_SCENARIO]
-    ]  # fmt: skip
+    ]
     study = answers.comparison(catalog, stacks, options.variants, gates)
     files = dict(pair for _, layers in stacks for pair in api.files_of(layers))
-    return study_flags.answer(study, options, catalog, _spoken(options, scenario_flags.spoken(options)), list(files.items()))
+    return study_flags.answer(
+        study,
+        options,
+        catalog,
+        _spoken(options, scenario_flags.spoken(options)),
+        list(files.items()),
+    )
 
 
 def _against_run(options: argparse.Namespace, recorded: Path) -> int:
@@ -71,16 +90,31 @@ def _against_run(options: argparse.Namespace, recorded: Path) -> int:
     named = [*options.scenarios[1:], *([options.scenario] if options.scenario is not None else [])]
     if len(named) != 1:
         raise InputError(
-            f"a run is held against one scenario, and {len(named) or 'none'} {'are' if len(named) > 1 else 'is'} named", where="compare",
+            f"a run is held against one scenario, and {len(named) or 'none'} {'are' if len(named) > 1 else 'is'} named",
+            where="compare",
             remedy="ckptcost compare RUN SCENARIO",
-        )  # fmt: skip
-    for flag, said in (("--with", options.variants), ("--require", options.require), ("--budget", options.budget)):
+        )
+    for flag, said in (
+        ("--with", options.variants),
+        ("--require", options.require),
+        ("--budget", options.budget),
+    ):
         if said:
-            raise InputError("is for scenarios, and a run is what it is", where=flag, remedy="--set changes the scenario")
+            raise InputError(
+                "is for scenarios, and a run is what it is",
+                where=flag,
+                remedy="--set changes the scenario",
+            )
     catalog = Catalog()
     layers = api.layers_for(catalog, named[0], options.interval, options.set)
     study = held_against(catalog, recorded, layers)
-    return study_flags.answer(study, options, catalog, _spoken(options, scenario_flags.spoken(options)), api.files_of(layers))
+    return study_flags.answer(
+        study,
+        options,
+        catalog,
+        _spoken(options, scenario_flags.spoken(options)),
+        api.files_of(layers),
+    )
 
 
 def _spoken(options: argparse.Namespace, words: list[str]) -> list[str]:

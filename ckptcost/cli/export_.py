@@ -32,10 +32,24 @@ it stood. Every row is a memo item: its kWh are in your meters already.
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import placing_flags
 
-    parser.add_argument("source", nargs="*", metavar="SOURCE", help="a JSON document or a recorded run; several go into one export")
+    parser.add_argument(
+        "source",
+        nargs="*",
+        metavar="SOURCE",
+        help="a JSON document or a recorded run; several go into one export",
+    )
     parser.add_argument("--to", metavar="NAME", help="which export; --list shows them")
-    parser.add_argument("--list", action="store_true", help="what there is, what each is for, and what reads it in our tests")
-    parser.add_argument("-o", "--output", metavar="PATH", help="file, or folder where it is several files (default: stdout, or a folder)")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="what there is, what each is for, and what reads it in our tests",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="file, or folder where it is several files (default: stdout, or a folder)",
+    )
     parser.add_argument("--force", action="store_true", help="replace a folder that is there")
     placing_flags.add(parser)
 
@@ -48,9 +62,15 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(listing())
         return 0
     if not options.source:
-        raise InputError("names nothing to export", where="export", remedy="e.g. ckptcost export report.json --to prometheus")
+        raise InputError(
+            "names nothing to export",
+            where="export",
+            remedy="e.g. ckptcost export report.json --to prometheus",
+        )
     if not options.to:
-        raise InputError("says no format", where="--to", remedy="`ckptcost export --list` shows them")
+        raise InputError(
+            "says no format", where="--to", remedy="`ckptcost export --list` shows them"
+        )
     import contextlib
 
     from ckptcost import answers
@@ -61,9 +81,14 @@ def run(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as kept:
         sources = [kept.enter_context(spooled(source)) for source in options.source]
         document = answers.statement_document(
-            sources, placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site,
+            sources,
+            placing_flags.placing_of(options),
+            options.dir,
+            options.scenario,
+            options.set,
+            options.site,
             placing_flags.spoken(options, *options.source),
-        )  # fmt: skip
+        )
     write(wanted, exported(document, wanted.id), options.output, options.force)
     return 0
 
@@ -80,7 +105,9 @@ def listing() -> str:
         needs = ", needs dates" if each.dated else ""
         told.append(f"{each.id:<17} {each.title} ({place}{needs})")
         told += textwrap.wrap(each.what, 78, initial_indent="  ", subsequent_indent="  ")
-        told += textwrap.wrap(f"read in our tests by: {each.proof}", 78, initial_indent="  ", subsequent_indent="  ")
+        told += textwrap.wrap(
+            f"read in our tests by: {each.proof}", 78, initial_indent="  ", subsequent_indent="  "
+        )
     return "\n".join(told) + "\n"
 
 
@@ -93,7 +120,9 @@ def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
 
     if wanted.folder:
         if path in ("", "-"):
-            raise InputError(f"{wanted.title} is a folder", where="-o", remedy="name one, or leave it out")
+            raise InputError(
+                f"{wanted.title} is a folder", where="-o", remedy="name one, or leave it out"
+            )
         _folder(Path(os.path.realpath(path or wanted.file)), files, force, path or wanted.file)
         return
     (content,) = files.values()
@@ -106,7 +135,9 @@ def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
 
     if target.exists() and not (force and target.is_dir() and _ours(target, files)):
         why = "holds other files too" if force and target.is_dir() else "is there already"
-        raise OutputError(f"{shown} {why}; another -o{'' if force else ', or --force to replace it'}")
+        raise OutputError(
+            f"{shown} {why}; another -o{'' if force else ', or --force to replace it'}"
+        )
     try:
         with whole_folder(target, force) as folder:
             for name, content in files.items():

@@ -32,24 +32,60 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import study_flags
 
     parser.add_argument("store", nargs="?", metavar="STORE", help="a folder or URL of packed runs")
-    parser.add_argument("--by", choices=BY, default="job", help="what the rows of the first table are (default: job)")
+    parser.add_argument(
+        "--by",
+        choices=BY,
+        default="job",
+        help="what the rows of the first table are (default: job)",
+    )
     parser.add_argument("--since", metavar="DAY", help="first day, e.g. 2026-11-01 (UTC)")
     parser.add_argument("--until", metavar="DAY", help="last day")
-    parser.add_argument("--job", action="append", default=[], metavar="ID", help="only this job; may repeat")
     parser.add_argument(
-        "--scheduler", default="pandas", metavar="WHERE",
-        help="pandas: one process; threads, processes: Dask here; tcp://HOST:PORT: a Dask cluster (default: pandas)",
-    )  # fmt: skip
-    parser.add_argument("--site", default="", metavar="ID", help="where the machines stand: PUE, grid and tariff")
-    parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="site and prices of a scenario")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help='e.g. cluster.gpu_price="2.5 USD/GPU-h"')
-    parser.add_argument("--top", type=study_flags.count, default=10, metavar="N", help="rows of tables of worst offenders (default: 10)")
-    parser.add_argument(
-        "--synthesize", nargs=3, metavar=("NODES", "DAYS", "DIR"), help="write a made-up fleet with known truth instead: DIR/_truth.json"
+        "--job", action="append", default=[], metavar="ID", help="only this job; may repeat"
     )
-    parser.add_argument("--seed", type=study_flags.count, metavar="N", help="of --synthesize (default: 1)")
-    parser.add_argument("--saves-per-day", type=float, metavar="N", help="of --synthesize, by job (default: 96)")
-    parser.add_argument("--faults", action="store_true", help="of --synthesize: with broken files, wrong clocks and missing nodes")
+    parser.add_argument(
+        "--scheduler",
+        default="pandas",
+        metavar="WHERE",
+        help="pandas: one process; threads, processes: Dask here; tcp://HOST:PORT: a Dask cluster (default: pandas)",
+    )
+    parser.add_argument(
+        "--site", default="", metavar="ID", help="where the machines stand: PUE, grid and tariff"
+    )
+    parser.add_argument(
+        "-s", "--scenario", metavar="FILE|PRESET", help="site and prices of a scenario"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help='e.g. cluster.gpu_price="2.5 USD/GPU-h"',
+    )
+    parser.add_argument(
+        "--top",
+        type=study_flags.count,
+        default=10,
+        metavar="N",
+        help="rows of tables of worst offenders (default: 10)",
+    )
+    parser.add_argument(
+        "--synthesize",
+        nargs=3,
+        metavar=("NODES", "DAYS", "DIR"),
+        help="write a made-up fleet with known truth instead: DIR/_truth.json",
+    )
+    parser.add_argument(
+        "--seed", type=study_flags.count, metavar="N", help="of --synthesize (default: 1)"
+    )
+    parser.add_argument(
+        "--saves-per-day", type=float, metavar="N", help="of --synthesize, by job (default: 96)"
+    )
+    parser.add_argument(
+        "--faults",
+        action="store_true",
+        help="of --synthesize: with broken files, wrong clocks and missing nodes",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     study_flags.add(parser)
 
@@ -65,9 +101,15 @@ def run(options: argparse.Namespace) -> int:
             raise InputError("belongs to --synthesize", where=f"--{flag.replace('_', '-')}")
     for flag in ("since", "until"):
         if getattr(options, flag) == "":
-            raise InputError("names no day", where=f"--{flag}", remedy="e.g. 2026-11-01, or leave it out")
+            raise InputError(
+                "names no day", where=f"--{flag}", remedy="e.g. 2026-11-01, or leave it out"
+            )
     if not options.store:
-        raise InputError("names no store", where="fleet", remedy="`ckptcost runs pack --all --store DIR` makes one")
+        raise InputError(
+            "names no store",
+            where="fleet",
+            remedy="`ckptcost runs pack --all --store DIR` makes one",
+        )
     study_flags.fits(options)
     gates = study_flags.gates_of(options)
     from ckptcost.catalog.store import Catalog
@@ -102,7 +144,9 @@ def _asked(options: argparse.Namespace, resolved: Resolved | None) -> Asked:
     )
 
 
-def _standing(options: argparse.Namespace, catalog: object) -> tuple[Resolved | None, list[tuple[str, bytes]]]:
+def _standing(
+    options: argparse.Namespace, catalog: object
+) -> tuple[Resolved | None, list[tuple[str, bytes]]]:
     """Site and prices, where anything was said of them; and the user's own files among what says so."""
     if not (options.site or options.scenario or options.set):
         return None, []
@@ -111,7 +155,9 @@ def _standing(options: argparse.Namespace, catalog: object) -> tuple[Resolved | 
 
     assert isinstance(catalog, Catalog)
     layers = api.layers_for(catalog, options.scenario, None, []) if options.scenario else []
-    return answers.standing(catalog, options.scenario, options.set, options.site), api.files_of(layers)
+    return answers.standing(catalog, options.scenario, options.set, options.site), api.files_of(
+        layers
+    )
 
 
 def _synthesize(options: argparse.Namespace) -> int:
@@ -121,19 +167,40 @@ def _synthesize(options: argparse.Namespace) -> int:
     from ckptcost.present.amounts import size
 
     if options.store:
-        raise InputError("a store is written, not read", where="--synthesize", remedy="leave STORE out; DIR is the third word")
+        raise InputError(
+            "a store is written, not read",
+            where="--synthesize",
+            remedy="leave STORE out; DIR is the third word",
+        )
     others: dict[str, object] = dict.fromkeys(("since", "until", "scenario", "output", "table"))
-    others |= {"job": [], "set": [], "require": [], "budget": [], "site": "", "format": "text", "by": "job", "scheduler": "pandas"}
+    others |= {
+        "job": [],
+        "set": [],
+        "require": [],
+        "budget": [],
+        "site": "",
+        "format": "text",
+        "by": "job",
+        "scheduler": "pandas",
+    }
     if said := [name for name, usual in others.items() if getattr(options, name) != usual]:
-        raise InputError("belongs to a store that is read", where=f"--{said[0]}", remedy="leave it out; ask the store afterwards")
+        raise InputError(
+            "belongs to a store that is read",
+            where=f"--{said[0]}",
+            remedy="leave it out; ask the store afterwards",
+        )
     nodes, days, folder = options.synthesize
     told = _told("writing") if _talks() else None
     try:
         truth = synthesize(
-            _whole(nodes, "NODES"), _whole(days, "DAYS"), folder, seed=1 if options.seed is None else options.seed,
+            _whole(nodes, "NODES"),
+            _whole(days, "DAYS"),
+            folder,
+            seed=1 if options.seed is None else options.seed,
             saves_per_day=96.0 if options.saves_per_day is None else options.saves_per_day,
-            faults=options.faults, tell=told,
-        )  # fmt: skip
+            faults=options.faults,
+            tell=told,
+        )
     finally:
         if told is not None:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
@@ -150,7 +217,9 @@ def _whole(text: str, where: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"{brief(text)} is no whole number", where=f"--synthesize {where}") from None
+        raise InputError(
+            f"{brief(text)} is no whole number", where=f"--synthesize {where}"
+        ) from None
 
 
 def _many(number: int, what: str) -> str:
@@ -170,7 +239,12 @@ def _told(what: str) -> Callable[[int, int], None]:
         percent = 100 * done // max(of, 1)
         if percent != last[0]:
             last[0] = percent
-            print(f"\r{what} [{'#' * (percent * 40 // 100):<40}] {percent:3d} %", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{what} [{'#' * (percent * 40 // 100):<40}] {percent:3d} %",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     return note
 
@@ -187,5 +261,10 @@ def _spoken(options: argparse.Namespace) -> list[str]:
         elif not word.startswith("--scheduler="):
             words.append(word)
     for text in filter(None, (options.store, options.output, options.scenario)):
-        words = [word[: -len(text)] + os.path.basename(os.path.normpath(text)) if word.endswith(text) else word for word in words]
+        words = [
+            word[: -len(text)] + os.path.basename(os.path.normpath(text))
+            if word.endswith(text)
+            else word
+            for word in words
+        ]
     return words

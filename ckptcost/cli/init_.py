@@ -15,7 +15,11 @@ An existing file is never overwritten; "-" prints to stdout.
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="scenario.toml", help="default: scenario.toml")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a scenario file instead, for editors")
+    parser.add_argument(
+        "--schema",
+        action="store_true",
+        help="print the JSON Schema of a scenario file instead, for editors",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,10 +34,15 @@ def run(options: argparse.Namespace) -> int:
     if not options.file:
         raise InputError("names no file", key="FILE", remedy="e.g. ckptcost init scenario.toml")
     if options.file != "-" and os.path.lexists(options.file):
-        raise InputError("is already there", where=options.file, remedy="choose another name, or remove it first")
+        raise InputError(
+            "is already there", where=options.file, remedy="choose another name, or remove it first"
+        )
     output.write([template()], options.file)
     if options.file != "-":
         import sys
 
-        print(f"ckptcost: wrote {options.file}; edit it, then: ckptcost model -s {options.file}", file=sys.stderr)
+        print(
+            f"ckptcost: wrote {options.file}; edit it, then: ckptcost model -s {options.file}",
+            file=sys.stderr,
+        )
     return 0

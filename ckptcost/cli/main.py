@@ -75,9 +75,25 @@ def parser_for(command: str) -> Parser:
 
 
 def short_help() -> str:
-    lines = ["usage: ckptcost COMMAND [options]", "", "What AI-training checkpoints cost, every number traceable.", "", "commands:"]
+    lines = [
+        "usage: ckptcost COMMAND [options]",
+        "",
+        "What AI-training checkpoints cost, every number traceable.",
+        "",
+        "commands:",
+    ]
     lines += [f"  {name:<13} {what}" for name, what in COMMANDS.items()]
-    return "\n".join([*lines, "", "ckptcost COMMAND --help shows a command's options; --version the version.", EPILOG.rstrip()]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                "",
+                "ckptcost COMMAND --help shows a command's options; --version the version.",
+                EPILOG.rstrip(),
+            ]
+        )
+        + "\n"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "-V", "--version"):
+        if (
+            words
+            and words[0].startswith("-")
+            and words[0] not in ("-h", "--help", "-V", "--version")
+        ):
             words = ["screen", *words]  # options without a command are the screen's
         if not words and _is_terminal():
             words = ["screen"]
@@ -115,7 +135,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return OutputError.exit_code
     except OSError as error:
-        print(f"ckptcost: the output could not be written ({error.strerror or error})", file=sys.stderr)
+        print(
+            f"ckptcost: the output could not be written ({error.strerror or error})",
+            file=sys.stderr,
+        )
         _close_stdout()
         return OutputError.exit_code
     return 0
@@ -125,8 +148,16 @@ def _no_bare_dashes(parser: Parser, options: argparse.Namespace) -> None:
     """argparse takes `--flag=--` for an empty list; nobody means that."""
     for action in parser._actions:
         value = getattr(options, action.dest, None)
-        many = value if isinstance(value, list) and isinstance(action, argparse._AppendAction) else [value]
-        if action.option_strings and not isinstance(action.nargs, int) and any(isinstance(each, list) for each in many):
+        many = (
+            value
+            if isinstance(value, list) and isinstance(action, argparse._AppendAction)
+            else [value]
+        )
+        if (
+            action.option_strings
+            and not isinstance(action.nargs, int)
+            and any(isinstance(each, list) for each in many)
+        ):
             parser.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
 
 

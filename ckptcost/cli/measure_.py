@@ -20,10 +20,23 @@ exit code 5: a kind that --need names is not measured here
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import meter_flags, study_flags
 
-    parser.add_argument("--for", dest="length", metavar="TIME", help='how long, e.g. "30 s" (default: 10 s; with --baseline 30 s)')
-    parser.add_argument("--baseline", action="store_true", help="learn the idle power of this machine; nothing else may run on it")
-    parser.add_argument("--anyway", action="store_true", help="with --baseline: keep it although GPUs were busy")
-    parser.add_argument("--record", metavar="DIR", help="keep the readings: a run, readable even after a crash")
+    parser.add_argument(
+        "--for",
+        dest="length",
+        metavar="TIME",
+        help='how long, e.g. "30 s" (default: 10 s; with --baseline 30 s)',
+    )
+    parser.add_argument(
+        "--baseline",
+        action="store_true",
+        help="learn the idle power of this machine; nothing else may run on it",
+    )
+    parser.add_argument(
+        "--anyway", action="store_true", help="with --baseline: keep it although GPUs were busy"
+    )
+    parser.add_argument(
+        "--record", metavar="DIR", help="keep the readings: a run, readable even after a crash"
+    )
     meter_flags.add(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     study_flags.add(parser, gates=False)
@@ -43,12 +56,24 @@ def run(options: argparse.Namespace) -> int:
     wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
     if options.baseline:
         if options.record is not None:
-            raise InputError("a baseline is kept in a file of its own", where="--record", remedy="leave one of the two out")
+            raise InputError(
+                "a baseline is kept in a file of its own",
+                where="--record",
+                remedy="leave one of the two out",
+            )
         study, lacking = answers.baseline(options.meters, wanted, seconds, needed, options.anyway)
     else:
-        if options.record is not None and (options.meters.startswith("replay:") or not options.record):
-            raise InputError("keeps readings of meters, in a folder", where="--record", remedy="name a folder, and no replay")
-        study, lacking = answers.measurement(options.meters, wanted, seconds, needed, options.record)
+        if options.record is not None and (
+            options.meters.startswith("replay:") or not options.record
+        ):
+            raise InputError(
+                "keeps readings of meters, in a folder",
+                where="--record",
+                remedy="name a folder, and no replay",
+            )
+        study, lacking = answers.measurement(
+            options.meters, wanted, seconds, needed, options.record
+        )
     study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
     if lost := next((message for code, message in study.warnings if code == "NOT_RECORDED"), None):
         print(f"ckptcost: {lost}", file=sys.stderr)

@@ -19,12 +19,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     scenario_flags.add(parser)
     parser.add_argument(
-        "--tier", action="append", default=[], metavar="ID", help="a storage tier of the catalogue; may repeat, the first is billed in full"
+        "--tier",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a storage tier of the catalogue; may repeat, the first is billed in full",
     )
-    parser.add_argument("--saves", action="append", default=[], metavar="N", help="saves in the whole run; may repeat")
-    parser.add_argument("--against", metavar="ID", help="reference tier: what of the bill was avoidable")
+    parser.add_argument(
+        "--saves",
+        action="append",
+        default=[],
+        metavar="N",
+        help="saves in the whole run; may repeat",
+    )
+    parser.add_argument(
+        "--against", metavar="ID", help="reference tier: what of the bill was avoidable"
+    )
     study_flags.add_gates(parser)
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md", "html"), default="text", help="default: text")
+    parser.add_argument(
+        "-f",
+        "--format",
+        choices=("text", "json", "csv", "md", "html"),
+        default="text",
+        help="default: text",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -21,9 +21,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     scenario_flags.add(parser)
     parser.add_argument(
-        "--tier", action="append", default=[], metavar="ID", help="a storage tier to compare; may repeat (default: those of the scenario)"
+        "--tier",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a storage tier to compare; may repeat (default: those of the scenario)",
     )
-    parser.add_argument("--mode", choices=("sync", "async", "both"), default="", help="how to save (default: as the scenario does)")
+    parser.add_argument(
+        "--mode",
+        choices=("sync", "async", "both"),
+        default="",
+        help="how to save (default: as the scenario does)",
+    )
     parser.add_argument(
         "--objective",
         choices=("time", "energy", "usd", "carbon"),
@@ -31,7 +40,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="what to minimise (default: as the scenario says, or time)",
     )
     parser.add_argument(
-        "--check", type=int, default=200, metavar="RUNS", help="simulated runs of each combination of several tiers (default: 200; 0: none)"
+        "--check",
+        type=int,
+        default=200,
+        metavar="RUNS",
+        help="simulated runs of each combination of several tiers (default: 200; 0: none)",
     )
     study_flags.add(parser)
 
@@ -44,5 +57,9 @@ def run(options: argparse.Namespace) -> int:
     gates = study_flags.gates_of(options)
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    study = answers.optimum(catalog, layers, options.tier, options.mode, options.objective, gates, options.check)
-    return study_flags.answer(study, options, catalog, scenario_flags.spoken(options), api.files_of(layers))
+    study = answers.optimum(
+        catalog, layers, options.tier, options.mode, options.objective, gates, options.check
+    )
+    return study_flags.answer(
+        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
+    )

@@ -26,24 +26,77 @@ error), 5 a library or a meter is missing
 def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import meter_flags, study_flags
 
-    parser.add_argument("directory", metavar="DIR", help="a folder on the storage that is to be measured")
-    parser.add_argument("--size", metavar="SIZE", help='of one checkpoint, e.g. "20 GB" (default: 1 GB, or that of --model)')
-    parser.add_argument("--model", metavar="ID", help="as large as this model's: an entry of `ckptcost catalog checkpoint`")
-    parser.add_argument("--ranks", type=int, default=8, metavar="N", help="writers, each with files of its own (default: 8)")
-    parser.add_argument("--files", type=int, metavar="N", help="files in all (default: as a training job would have)")
     parser.add_argument(
-        "--saver", default="direct", metavar="NAME",
+        "directory", metavar="DIR", help="a folder on the storage that is to be measured"
+    )
+    parser.add_argument(
+        "--size",
+        metavar="SIZE",
+        help='of one checkpoint, e.g. "20 GB" (default: 1 GB, or that of --model)',
+    )
+    parser.add_argument(
+        "--model",
+        metavar="ID",
+        help="as large as this model's: an entry of `ckptcost catalog checkpoint`",
+    )
+    parser.add_argument(
+        "--ranks",
+        type=int,
+        default=8,
+        metavar="N",
+        help="writers, each with files of its own (default: 8)",
+    )
+    parser.add_argument(
+        "--files",
+        type=int,
+        metavar="N",
+        help="files in all (default: as a training job would have)",
+    )
+    parser.add_argument(
+        "--saver",
+        default="direct",
+        metavar="NAME",
         help="direct, posix, torch_save, torch_dcp, torch_dcp_async or safetensors (default: direct)",
-    )  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of each size (default: 3)")
-    parser.add_argument("--one-size", action="store_true", help="no rounds of a quarter of the size, which tell latency from rate")
-    parser.add_argument("--warm-up", type=int, default=0, metavar="N", help="saves before the first round that do not count (default: 0)")
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="of each size (default: 3)"
+    )
+    parser.add_argument(
+        "--one-size",
+        action="store_true",
+        help="no rounds of a quarter of the size, which tell latency from rate",
+    )
+    parser.add_argument(
+        "--warm-up",
+        type=int,
+        default=0,
+        metavar="N",
+        help="saves before the first round that do not count (default: 0)",
+    )
     parser.add_argument("--no-read", action="store_true", help="write only")
-    parser.add_argument("--no-verify", action="store_true", help="do not compare what was written, in a pass that is not timed")
-    parser.add_argument("--depth", type=int, default=16, metavar="N", help="requests in flight, of all writers together (default: 16)")
-    parser.add_argument("--block", default="4 MiB", metavar="SIZE", help="of one request (default: 4 MiB)")
-    parser.add_argument("--pause", default="1 s", metavar="TIME", help="between rounds (default: 1 s)")
-    parser.add_argument("--record", metavar="DIR", help="where to keep the run (default: a folder of its own among your runs)")
+    parser.add_argument(
+        "--no-verify",
+        action="store_true",
+        help="do not compare what was written, in a pass that is not timed",
+    )
+    parser.add_argument(
+        "--depth",
+        type=int,
+        default=16,
+        metavar="N",
+        help="requests in flight, of all writers together (default: 16)",
+    )
+    parser.add_argument(
+        "--block", default="4 MiB", metavar="SIZE", help="of one request (default: 4 MiB)"
+    )
+    parser.add_argument(
+        "--pause", default="1 s", metavar="TIME", help="between rounds (default: 1 s)"
+    )
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        help="where to keep the run (default: a folder of its own among your runs)",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     meter_flags.add(parser, directory=False, pid=False)
@@ -77,16 +130,30 @@ def run(options: argparse.Namespace) -> int:
     block_bytes = round(flag_value("--block", options.block, "bytes"))
     settings = Settings(block_bytes=block_bytes, depth=options.depth, verify=not options.no_verify)
     asked = Asked(
-        Path(options.directory), _size_of(options, catalog), options.ranks, options.files, options.saver, options.rounds,
-        small=not options.one_size, read=not options.no_read, warm_up=options.warm_up,
-        pause_s=flag_value("--pause", options.pause, "s"), settings=settings,
-    )  # fmt: skip
+        Path(options.directory),
+        _size_of(options, catalog),
+        options.ranks,
+        options.files,
+        options.saver,
+        options.rounds,
+        small=not options.one_size,
+        read=not options.no_read,
+        warm_up=options.warm_up,
+        pause_s=flag_value("--pause", options.pause, "s"),
+        settings=settings,
+    )
     status = Status(sys.stderr, quiet=options.quiet)
 
     def tell(told: Told) -> None:
         status.show(probing_text(told))
 
-    probed = probe(asked, options.meters, wanted, None if options.record is None else Path(options.record), tell)
+    probed = probe(
+        asked,
+        options.meters,
+        wanted,
+        None if options.record is None else Path(options.record),
+        tell,
+    )
     status.clear()
     study_flags.answer(study_of(probed, catalog), options, catalog, meter_flags.spoken(options), [])
     lacking = lacking_of(probed.measured.energies, needed)
@@ -103,11 +170,15 @@ def _size_of(options: argparse.Namespace, catalog: Catalog) -> int:
     from ckptcost.jobs.compare import first_of
 
     if options.size is not None and options.model is not None:
-        raise InputError("says the size a second time", where="--model", remedy="give --size or --model")
+        raise InputError(
+            "says the size a second time", where="--model", remedy="give --size or --model"
+        )
     if options.model is not None:
         catalog.get("checkpoint", options.model)
         size_bytes = full_bytes(
-            first_of(catalog, layers_for(catalog, None, None, [f"checkpoint.model={options.model}"])).scenario.checkpoint
+            first_of(
+                catalog, layers_for(catalog, None, None, [f"checkpoint.model={options.model}"])
+            ).scenario.checkpoint
         )
     else:
         size_bytes = flag_value("--size", options.size or "1 GB", "bytes")

@@ -27,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import placing_flags
 
     parser.add_argument(
-        "source", metavar="SOURCE", help='a recorded run (folder, file, "last", the beginning of an id), or a JSON document'
+        "source",
+        metavar="SOURCE",
+        help='a recorded run (folder, file, "last", the beginning of an id), or a JSON document',
     )
     parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
@@ -62,14 +64,29 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
         return study_flags.answer(_seen(options), options, Catalog(), words, [])
     # a bill under other factors is no longer the study or report it was
     if options.table:
-        raise InputError("names a table of a study", where="--table", remedy="leave out what says when and where")
+        raise InputError(
+            "names a table of a study", where="--table", remedy="leave out what says when and where"
+        )
     document = answers.statement_document(
-        [options.source], placing_flags.placing_of(options), options.dir, options.scenario, options.set, options.site, words
+        [options.source],
+        placing_flags.placing_of(options),
+        options.dir,
+        options.scenario,
+        options.set,
+        options.site,
+        words,
     )
     from ckptcost.report import again
 
     if options.format == "html":
-        output.write([again.page(document, options.source, None if is_document else _seen(options), options.case)], options.output)
+        output.write(
+            [
+                again.page(
+                    document, options.source, None if is_document else _seen(options), options.case
+                )
+            ],
+            options.output,
+        )
     else:
         output.write([again.of_statements(document, options.format)], options.output)
     return 0

@@ -32,15 +32,40 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     watch_flags.add(parser)
     parser.add_argument(
-        "--token", action="append", default=[], metavar="MARK=REGEX",
+        "--token",
+        action="append",
+        default=[],
+        metavar="MARK=REGEX",
         help="a line of the command's output that sets a mark: begin, written, returned, durable ...; may repeat",
-    )  # fmt: skip
-    parser.add_argument("--record", metavar="DIR", help="where to keep the run (default: a folder of its own among your runs)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on stderr while it runs and at its end")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a report of the run to FILE at the end")
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="of that report (default: text)")
+    )
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        help="where to keep the run (default: a folder of its own among your runs)",
+    )
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="say nothing on stderr while it runs and at its end",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write a report of the run to FILE at the end"
+    )
+    parser.add_argument(
+        "-f",
+        "--format",
+        choices=("text", "json", "csv", "md"),
+        default="text",
+        help="of that report (default: text)",
+    )
     meter_flags.add(parser, directory=False, pid=False, need=False)
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="what to run, with its arguments")
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- COMMAND ...",
+        help="what to run, with its arguments",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,10 +90,16 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
 
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not words:
-        raise InputError("names no command", where="ckptcost run", remedy="e.g. ckptcost run -- python train.py")
+        raise InputError(
+            "names no command", where="ckptcost run", remedy="e.g. ckptcost run -- python train.py"
+        )
     if options.record == "":
         raise InputError("names no folder", where="--record")
-    if options.output and options.output != "-" and not Path(options.output).absolute().parent.is_dir():
+    if (
+        options.output
+        and options.output != "-"
+        and not Path(options.output).absolute().parent.is_dir()
+    ):
         raise OutputError(f"{options.output}: there is no such folder to write the report into")
     look = watch_flags.look_of(options)
     tokens = Tokens([_token(text) for text in options.token]) if options.token else None
@@ -77,9 +108,16 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     speaks = task is None or task.rank == 0  # one report for all of a job's tasks
     talks = speaks and not options.quiet and sys.stderr is not None and sys.stderr.isatty()
     taken = wrap(
-        words, options.meters, meter_flags.wanted_of(options), look, folder, tokens=tokens,
-        said=watch_flags.say_save if talks else None, waiting=watch_flags.say_waiting if talks else None, mask=mask,
-    )  # fmt: skip
+        words,
+        options.meters,
+        meter_flags.wanted_of(options),
+        look,
+        folder,
+        tokens=tokens,
+        said=watch_flags.say_save if talks else None,
+        waiting=watch_flags.say_waiting if talks else None,
+        mask=mask,
+    )
     let_go(mask)
     if not options.quiet:
         if task is not None and speaks and (talks or options.output):
@@ -95,7 +133,11 @@ def _token(text: str) -> tuple[str, str]:
 
     name, equals, pattern = text.partition("=")
     if not equals or not pattern:
-        raise InputError("expected MARK=REGEX", where=f"--token {text}", remedy="e.g. --token begin='saving (?P<window>\\S+)'")
+        raise InputError(
+            "expected MARK=REGEX",
+            where=f"--token {text}",
+            remedy="e.g. --token begin='saving (?P<window>\\S+)'",
+        )
     if name not in MARKS:
         raise UnknownName("mark", name, MARKS, where="--token")
     return name, pattern

@@ -35,9 +35,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import study_flags
 
     parser.add_argument(
-        "verb", nargs="?", default="list", metavar="VERB", help="; ".join(f"{verb}: {what}" for verb, what in VERBS.items())
+        "verb",
+        nargs="?",
+        default="list",
+        metavar="VERB",
+        help="; ".join(f"{verb}: {what}" for verb, what in VERBS.items()),
     )
-    parser.add_argument("run_name", nargs="?", metavar="RUN", help='show, pack: a folder or file, "last", or the beginning of an id')
+    parser.add_argument(
+        "run_name",
+        nargs="?",
+        metavar="RUN",
+        help='show, pack: a folder or file, "last", or the beginning of an id',
+    )
     parser.add_argument("--dir", metavar="DIR", help="look there instead of where runs are kept")
     parser.add_argument("--force", action="store_true", help="pack: replace an older one")
     parser.add_argument(
@@ -46,9 +55,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="list, show, pack --store: a file instead of stdout; pack: the folder (default: RUN-parquet)",
     )
-    parser.add_argument("--store", metavar="URL", help="pack: into this store of many runs, made where there is none; a folder or a URL")
-    parser.add_argument("--all", action="store_true", help="pack --store: every run that is kept, instead of RUN")
-    parser.add_argument("--job", metavar="ID", help="pack --store: whose run it is (default: what the launcher said, else the run)")
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="pack: into this store of many runs, made where there is none; a folder or a URL",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="pack --store: every run that is kept, instead of RUN"
+    )
+    parser.add_argument(
+        "--job",
+        metavar="ID",
+        help="pack --store: whose run it is (default: what the launcher said, else the run)",
+    )
     parser.add_argument(
         "--label",
         action="append",
@@ -76,21 +95,33 @@ def run(options: argparse.Namespace) -> int:
         return _stored(options)
     for flag in ("all", "job", "label"):
         if getattr(options, flag):
-            raise InputError("belongs to a store", where=f"--{flag}", remedy="ckptcost runs pack --store URL")
+            raise InputError(
+                "belongs to a store", where=f"--{flag}", remedy="ckptcost runs pack --store URL"
+            )
     if options.verb == "list":
         if options.run_name is not None:
-            raise InputError("lists all runs", where="list", remedy=f"ckptcost runs show {options.run_name}")
+            raise InputError(
+                "lists all runs", where="list", remedy=f"ckptcost runs show {options.run_name}"
+            )
         within = within_of(options)
         listing = store.kept(within)
-        study = studies.list_of([summary_of(kept) for kept in listing.runs], listing.unread, within or store.home())
+        study = studies.list_of(
+            [summary_of(kept) for kept in listing.runs], listing.unread, within or store.home()
+        )
         return study_flags.answer(study, options, Catalog(), spoken(options), [])
     if options.run_name is None:
-        raise InputError("names no run", where=f"runs {options.verb}", remedy=f"e.g. ckptcost runs {options.verb} last")
+        raise InputError(
+            "names no run",
+            where=f"runs {options.verb}",
+            remedy=f"e.g. ckptcost runs {options.verb} last",
+        )
     found = found_of(options)
     if options.verb == "pack":
         return _pack(options, found)
     kept = one_of(found.path, found.run)
-    return study_flags.answer(studies.show_of(summary_of(kept), counted(kept)), options, Catalog(), spoken(options), [])
+    return study_flags.answer(
+        studies.show_of(summary_of(kept), counted(kept)), options, Catalog(), spoken(options), []
+    )
 
 
 def _pack(options: argparse.Namespace, found: Found) -> int:
@@ -129,9 +160,15 @@ def _stored(options: argparse.Namespace) -> int:
     from ckptcost.runs.summary import one_of
 
     if options.verb != "pack":
-        raise InputError("belongs to pack", where="--store", remedy="ckptcost runs pack RUN --store URL")
+        raise InputError(
+            "belongs to pack", where="--store", remedy="ckptcost runs pack RUN --store URL"
+        )
     if options.force:
-        raise InputError("is of no use to a store: a run that grew is packed again", where="--force", remedy="leave it out")
+        raise InputError(
+            "is of no use to a store: a run that grew is packed again",
+            where="--force",
+            remedy="leave it out",
+        )
     if options.all == (options.run_name is not None):
         told = "names a run and all of them" if options.all else "names no run"
         raise InputError(told, where="runs pack --store", remedy="name a RUN, or say --all")
@@ -149,13 +186,17 @@ def _stored(options: argparse.Namespace) -> int:
         found = found_of(options)
         runs = beside(one_of(found.path, found.run), store.kept(found.path.resolve().parent).runs)
     words = spoken(options)
-    packing = packed(open_store(options.store, make=True), runs, Asked((options.job or "").strip(), labels))
+    packing = packed(
+        open_store(options.store, make=True), runs, Asked((options.job or "").strip(), labels)
+    )
     for failed in packing.failed:
         print(f"ckptcost: {failed.name}: {failed.error}", file=sys.stderr)
     for text in unread:
         print(f"ckptcost: {text}", file=sys.stderr)
     study_flags.answer(study_of(packing, unread), options, Catalog(), words, [])
-    codes = [failed.error.exit_code for failed in packing.failed] + [InputError.exit_code for _ in unread]
+    codes = [failed.error.exit_code for failed in packing.failed] + [
+        InputError.exit_code for _ in unread
+    ]
     return min(codes, default=0)
 
 
@@ -169,7 +210,9 @@ def within_of(options: argparse.Namespace) -> Path | None:
     if options.dir is None:
         return None
     if not os.path.isdir(options.dir):
-        raise InputError("no such folder", where=f"--dir {options.dir}", remedy="name one that holds runs")
+        raise InputError(
+            "no such folder", where=f"--dir {options.dir}", remedy="name one that holds runs"
+        )
     return Path(options.dir)
 
 
@@ -185,5 +228,10 @@ def spoken(options: argparse.Namespace) -> list[str]:
 
     words = list(options.command_line)
     for text in filter(None, (options.run_name, options.dir, options.output, options.store)):
-        words = [word[: -len(text)] + os.path.basename(os.path.normpath(text)) if word.endswith(text) else word for word in words]
+        words = [
+            word[: -len(text)] + os.path.basename(os.path.normpath(text))
+            if word.endswith(text)
+            else word
+            for word in words
+        ]
     return words

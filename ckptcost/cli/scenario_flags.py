@@ -13,7 +13,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|PRESET",
         help="a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)",
     )
-    parser.add_argument("--interval", metavar="TIME", help='training time between saves, e.g. "30 min"')
+    parser.add_argument(
+        "--interval", metavar="TIME", help='training time between saves, e.g. "30 min"'
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -21,12 +23,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=VALUE",
         help='change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat',
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout; the file appears whole or not at all")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write there instead of stdout; the file appears whole or not at all",
+    )
 
 
 def spoken(options: argparse.Namespace) -> list[str]:
     """The command as given, files without their folders: a report must not tell where its author keeps things."""
     words = list(options.command_line)
     for path in filter(None, (options.scenario, options.output)):
-        words = [word.replace(path, os.path.basename(path)) if word.endswith(path) else word for word in words]
+        words = [
+            word.replace(path, os.path.basename(path)) if word.endswith(path) else word
+            for word in words
+        ]
     return words

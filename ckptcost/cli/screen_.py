@@ -28,17 +28,39 @@ MODES = ("model", "tiers", "interval", "live", "probe", "runs", "audit", "report
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--scenario", metavar="FILE|PRESET", help="begin with this scenario")
-    parser.add_argument("--interval", metavar="TIME", help='training time between saves, e.g. "30 min"')
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change one input; may repeat")
-    parser.add_argument("--go", choices=MODES, metavar="SCREEN", help=f"begin there: {', '.join(MODES)}")
     parser.add_argument(
-        "--meters", default="auto", metavar="WHICH", help="what the live screen reads (default: auto; simulated: a made-up machine)"
+        "--interval", metavar="TIME", help='training time between saves, e.g. "30 min"'
     )
-    parser.add_argument("--demo", action="store_true", help="the live screen on a made-up machine with 8 GPUs, running")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="change one input; may repeat",
+    )
+    parser.add_argument(
+        "--go", choices=MODES, metavar="SCREEN", help=f"begin there: {', '.join(MODES)}"
+    )
+    parser.add_argument(
+        "--meters",
+        default="auto",
+        metavar="WHICH",
+        help="what the live screen reads (default: auto; simulated: a made-up machine)",
+    )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="the live screen on a made-up machine with 8 GPUs, running",
+    )
     parser.add_argument("--plain", action="store_true", help="letters only: no braille, no boxes")
     parser.add_argument("--fresh", action="store_true", help="forget where it was left")
     parser.add_argument(
-        "--serve", nargs="?", type=int, const=PORT, metavar="PORT", help=f"show it in a browser on this machine (default port: {PORT})"
+        "--serve",
+        nargs="?",
+        type=int,
+        const=PORT,
+        metavar="PORT",
+        help=f"show it in a browser on this machine (default port: {PORT})",
     )
 
 
@@ -75,14 +97,22 @@ def _run(options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not _in_browser():
         raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
     if os.environ.get("TERM") == "dumb":
-        raise OutputError("a terminal that calls itself dumb (TERM) shows no screen; the commands do not need one: ckptcost --help")
+        raise OutputError(
+            "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need one: ckptcost --help"
+        )
     from ckptcost.tui.app import CkptcostApp
 
     start = options.go or ("live" if options.demo else remembered.mode)
     app = CkptcostApp(
-        desk, start=start, meters="simulated" if options.demo else options.meters, plain=options.plain or _lacks_glyphs(),
-        remembered=remembered, welcome=not remembered.welcomed and not options.demo, demo=options.demo, look=True,
-    )  # fmt: skip
+        desk,
+        start=start,
+        meters="simulated" if options.demo else options.meters,
+        plain=options.plain or _lacks_glyphs(),
+        remembered=remembered,
+        welcome=not remembered.welcomed and not options.demo,
+        demo=options.demo,
+        look=True,
+    )
     app.run()
     return app.return_code or 0
 
@@ -102,7 +132,11 @@ def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:
         desk.resolved()
         return desk
     left = Desk(
-        base=remembered.base, edits=remembered.edits, tiers=remembered.tiers, baseline=remembered.baseline, metric=remembered.metric
+        base=remembered.base,
+        edits=remembered.edits,
+        tiers=remembered.tiers,
+        baseline=remembered.baseline,
+        metric=remembered.metric,
     )
     try:
         for tier in left.tiers_shown():
@@ -117,18 +151,28 @@ def _split(text: str) -> tuple[str, str]:
 
     path, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"{brief(text)} is not path=value", where="--set", remedy="write e.g. --set cluster.gpus=1024")
+        raise InputError(
+            f"{brief(text)} is not path=value",
+            where="--set",
+            remedy="write e.g. --set cluster.gpus=1024",
+        )
     return path.strip(), value.strip()
 
 
 def _lacks_glyphs() -> bool:
     """The console's font has no braille, and a charset other than UTF-8 no boxes either."""
-    return os.environ.get("TERM") == "linux" or "utf" not in (sys.stdout.encoding or "").lower() or not _says_utf8()
+    return (
+        os.environ.get("TERM") == "linux"
+        or "utf" not in (sys.stdout.encoding or "").lower()
+        or not _says_utf8()
+    )
 
 
 def _says_utf8() -> bool:
     """The locale, as far as it says anything; Python itself writes UTF-8 whatever it says."""
-    said = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
+    said = next(
+        (value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), ""
+    )
     return said == "" or "utf" in said.lower()
 
 
@@ -146,7 +190,13 @@ def _served(options: argparse.Namespace) -> int:
     try:
         from ckptcost.tui.serving import serve
     except ImportError as error:
-        raise MeterUnavailable(f"a browser's screen needs the extra `serve` ({error})", "pip install 'ckptcost[serve]'") from None
-    words = [word for word in options.command_line[1:] if not word.startswith("--serve") and word != str(options.serve)]
+        raise MeterUnavailable(
+            f"a browser's screen needs the extra `serve` ({error})", "pip install 'ckptcost[serve]'"
+        ) from None
+    words = [
+        word
+        for word in options.command_line[1:]
+        if not word.startswith("--serve") and word != str(options.serve)
+    ]
     serve(words if words[:1] == ["screen"] else ["screen", *words], options.serve)
     return 0

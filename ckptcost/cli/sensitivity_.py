@@ -20,9 +20,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags, study_flags
 
     scenario_flags.add(parser)
-    parser.add_argument("--of", default="kwh", metavar="RESULT", help="goodput, wall, gpu_hours, kwh, usd or kgco2e (default: kwh)")
-    parser.add_argument("--top", default="12", metavar="N", help="rows of each table for people (default: 12)")
-    parser.add_argument("--replan", action="store_true", help="choose the best interval anew each time (only with policy.optimal)")
+    parser.add_argument(
+        "--of",
+        default="kwh",
+        metavar="RESULT",
+        help="goodput, wall, gpu_hours, kwh, usd or kgco2e (default: kwh)",
+    )
+    parser.add_argument(
+        "--top", default="12", metavar="N", help="rows of each table for people (default: 12)"
+    )
+    parser.add_argument(
+        "--replan",
+        action="store_true",
+        help="choose the best interval anew each time (only with policy.optimal)",
+    )
     study_flags.add(parser, gates=False)
 
 
@@ -33,8 +44,14 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError, brief
 
     if not (options.top.isascii() and options.top.isdigit() and 1 <= int(options.top[:6]) <= 1000):
-        raise InputError(f"{brief(options.top)} is no number of rows", where="--top", remedy="a whole number from 1 to 1000")
+        raise InputError(
+            f"{brief(options.top)} is no number of rows",
+            where="--top",
+            remedy="a whole number from 1 to 1000",
+        )
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
     study = answers.ranking(catalog, layers, options.of, options.replan, int(options.top))
-    return study_flags.answer(study, options, catalog, scenario_flags.spoken(options), api.files_of(layers))
+    return study_flags.answer(
+        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
+    )

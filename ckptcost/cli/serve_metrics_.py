@@ -25,12 +25,24 @@ exit code 2: no such run, or the port cannot be listened on
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id')
+    parser.add_argument(
+        "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
+    )
     parser.add_argument("--dir", metavar="DIR", help="look there instead of where runs are kept")
-    parser.add_argument("--port", type=int, metavar="N", help="listen there; 0: any that is free (default: 9877)")
-    parser.add_argument("--address", metavar="IP", help="listen there (default: 127.0.0.1, this machine only)")
-    parser.add_argument("--once", action="store_true", help="print the metrics and end, for node_exporter's textfile collector")
-    parser.add_argument("-o", "--output", metavar="FILE", help="--once: a file, which appears whole or not at all")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="listen there; 0: any that is free (default: 9877)"
+    )
+    parser.add_argument(
+        "--address", metavar="IP", help="listen there (default: 127.0.0.1, this machine only)"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="print the metrics and end, for node_exporter's textfile collector",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="--once: a file, which appears whole or not at all"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.runs.summary import one_of
 
     if options.once and (options.port is not None or options.address is not None):
-        raise InputError("nothing is listened on", where="--once", remedy="leave out --port and --address")
+        raise InputError(
+            "nothing is listened on", where="--once", remedy="leave out --port and --address"
+        )
     if options.output is not None and not options.once:
         raise InputError("belongs to --once", where="-o")
     found = found_of(options)
@@ -66,14 +80,19 @@ def _serve(source: LiveSource, options: argparse.Namespace) -> int:
     """Until somebody ends it: SIGTERM, by whoever keeps services, is no failure."""
     from ckptcost.exports.metrics_server import PORT, MetricsServer
 
-    server = MetricsServer(source, options.address or "127.0.0.1", PORT if options.port is None else options.port)
+    server = MetricsServer(
+        source, options.address or "127.0.0.1", PORT if options.port is None else options.port
+    )
     try:
         if not server.is_local:
             print(
                 f"ckptcost: anybody who reaches port {server.server_port} of {options.address} can read this run, under any name",
                 file=sys.stderr,
             )
-        print(f"ckptcost: metrics of {source.name} are at {server.url}/metrics; Ctrl-C ends it", flush=True)
+        print(
+            f"ckptcost: metrics of {source.name} are at {server.url}/metrics; Ctrl-C ends it",
+            flush=True,
+        )
         source.start()
         server.serve_forever()
     except SystemExit as ended:

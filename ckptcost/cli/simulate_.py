@@ -24,17 +24,53 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags, study_flags
 
     scenario_flags.add(parser)
-    parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue, instead of the scenario's")
-    parser.add_argument("--runs", type=study_flags.count, default=1000, metavar="N", help="how many runs (default: 1000)")
+    parser.add_argument(
+        "--tier", metavar="ID", help="a storage tier of the catalogue, instead of the scenario's"
+    )
+    parser.add_argument(
+        "--runs",
+        type=study_flags.count,
+        default=1000,
+        metavar="N",
+        help="how many runs (default: 1000)",
+    )
     parser.add_argument("--seed", type=study_flags.count, default=1, metavar="N", help="default: 1")
-    parser.add_argument("--failures", default="exponential", metavar="LAW", help="see below (default: exponential)")
-    parser.add_argument("--trace", metavar="FILE", help="replay recorded failures: CSV with time_s, time_h, time_days or timestamp")
-    parser.add_argument("--trace-span", metavar="TIME", help="length of the record (default: one mean gap after its last failure)")
-    parser.add_argument("--kinds", metavar="FILE", help="TOML with [[kind]] tables: classes of interruption with their own recovery")
-    parser.add_argument("--limit", metavar="TIME", help="stop each run after this wall-clock time, finished or not")
-    parser.add_argument("--inputs", default="fixed", metavar="HOW", help="draw inputs from their ranges: triangle, pert, uniform")
-    parser.add_argument("--workers", type=study_flags.count, default=1, metavar="N", help="processes (default: 1)")
-    parser.add_argument("--timeline", type=study_flags.count, metavar="RUN", help="also show this run, step by step (the first is 0)")
+    parser.add_argument(
+        "--failures", default="exponential", metavar="LAW", help="see below (default: exponential)"
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="replay recorded failures: CSV with time_s, time_h, time_days or timestamp",
+    )
+    parser.add_argument(
+        "--trace-span",
+        metavar="TIME",
+        help="length of the record (default: one mean gap after its last failure)",
+    )
+    parser.add_argument(
+        "--kinds",
+        metavar="FILE",
+        help="TOML with [[kind]] tables: classes of interruption with their own recovery",
+    )
+    parser.add_argument(
+        "--limit", metavar="TIME", help="stop each run after this wall-clock time, finished or not"
+    )
+    parser.add_argument(
+        "--inputs",
+        default="fixed",
+        metavar="HOW",
+        help="draw inputs from their ranges: triangle, pert, uniform",
+    )
+    parser.add_argument(
+        "--workers", type=study_flags.count, default=1, metavar="N", help="processes (default: 1)"
+    )
+    parser.add_argument(
+        "--timeline",
+        type=study_flags.count,
+        metavar="RUN",
+        help="also show this run, step by step (the first is 0)",
+    )
     study_flags.add(parser)
 
 
@@ -47,17 +83,35 @@ def run(options: argparse.Namespace) -> int:
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
     asked = answers.asked_of(
-        options.runs, options.seed, options.failures, options.trace, options.trace_span, options.kinds, options.limit, options.inputs,
+        options.runs,
+        options.seed,
+        options.failures,
+        options.trace,
+        options.trace_span,
+        options.kinds,
+        options.limit,
+        options.inputs,
         options.workers,
-    )  # fmt: skip
+    )
     told = _told(asked.runs) if sys.stderr is not None and sys.stderr.isatty() else None
     try:
-        study = answers.simulation(catalog, layers, asked, options.tier, gates, options.timeline, options.table == "runs", told)
+        study = answers.simulation(
+            catalog,
+            layers,
+            asked,
+            options.tier,
+            gates,
+            options.timeline,
+            options.table == "runs",
+            told,
+        )
     finally:
         if told is not None:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
     files = [*api.files_of(layers), *answers.read_files(options.trace, options.kinds)]
-    return study_flags.answer(study, options, catalog, _without_workers(scenario_flags.spoken(options)), files)
+    return study_flags.answer(
+        study, options, catalog, _without_workers(scenario_flags.spoken(options)), files
+    )
 
 
 def _told(runs: int) -> Callable[[int], None]:

@@ -20,11 +20,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("what", metavar="WHAT", help="what to solve for, see below")
     scenario_flags.add(parser)
-    parser.add_argument("--for", dest="target", metavar="TARGET", help='e.g. "goodput>=0.95", "wall<=60 days", "usd<=10000", "kwh<=2 MWh"')
+    parser.add_argument(
+        "--for",
+        dest="target",
+        metavar="TARGET",
+        help='e.g. "goodput>=0.95", "wall<=60 days", "usd<=10000", "kwh<=2 MWh"',
+    )
     parser.add_argument("--tier", metavar="ID", help="the storage tier; for price the slower one")
-    parser.add_argument("--keep-interval", action="store_true", help="hold the interval; else each trial takes its best one")
+    parser.add_argument(
+        "--keep-interval",
+        action="store_true",
+        help="hold the interval; else each trial takes its best one",
+    )
     parser.add_argument("--against", metavar="ID", help="price: the faster tier")
-    parser.add_argument("--capex", metavar="USD", help='price: when a purchase such as "500000 USD" has paid')
+    parser.add_argument(
+        "--capex", metavar="USD", help='price: when a purchase such as "500000 USD" has paid'
+    )
     study_flags.add(parser, gates=False)
 
 
@@ -38,11 +49,21 @@ def run(options: argparse.Namespace) -> int:
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
     if options.what == "price":
         if options.target is not None:
-            raise InputError("a price is solved for break-even, not for a target", where="--for", remedy="compare with --against instead")
-        study = answers.price(catalog, layers, options.tier, options.against, options.capex, options.keep_interval)
+            raise InputError(
+                "a price is solved for break-even, not for a target",
+                where="--for",
+                remedy="compare with --against instead",
+            )
+        study = answers.price(
+            catalog, layers, options.tier, options.against, options.capex, options.keep_interval
+        )
     else:
         for flag in ("against", "capex"):
             if getattr(options, flag) is not None:
                 raise InputError("belongs to `ckptcost solve price`", where=f"--{flag}")
-        study = answers.solution(catalog, layers, options.what, options.target, options.tier, options.keep_interval)
-    return study_flags.answer(study, options, catalog, scenario_flags.spoken(options), api.files_of(layers))
+        study = answers.solution(
+            catalog, layers, options.what, options.target, options.tier, options.keep_interval
+        )
+    return study_flags.answer(
+        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
+    )

@@ -40,7 +40,15 @@ class Status:
         if self._stream is None or now_s - self._said_s < EVERY_S:
             return
         latest = observer.recorder.latest()
-        self.show(status_text(now_s - self._since_s, observer.progress.saves, observer.progress.bytes, observer.progress.open, latest.lost))
+        self.show(
+            status_text(
+                now_s - self._since_s,
+                observer.progress.saves,
+                observer.progress.bytes,
+                observer.progress.open,
+                latest.lost,
+            )
+        )
 
     def show(self, text: str) -> None:
         if self._stream is None:

@@ -17,7 +17,13 @@ MISSED = 3
 
 def add(parser: argparse.ArgumentParser, gates: bool = True) -> None:
     """-f, --table, and the gates."""
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md", "html"), default="text", help="default: text")
+    parser.add_argument(
+        "-f",
+        "--format",
+        choices=("text", "json", "csv", "md", "html"),
+        default="text",
+        help="default: text",
+    )
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     if gates:
         add_gates(parser)
@@ -25,10 +31,18 @@ def add(parser: argparse.ArgumentParser, gates: bool = True) -> None:
 
 def add_gates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--require", action="append", default=[], metavar="TARGET", help='e.g. "goodput>=0.95"; exit code 3 when it is missed; may repeat'
+        "--require",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help='e.g. "goodput>=0.95"; exit code 3 when it is missed; may repeat',
     )
     parser.add_argument(
-        "--budget", action="append", default=[], metavar="LIMIT", help='e.g. "usd<=10000" or "kwh<=2 MWh"; exit code 3 when it is missed'
+        "--budget",
+        action="append",
+        default=[],
+        metavar="LIMIT",
+        help='e.g. "usd<=10000" or "kwh<=2 MWh"; exit code 3 when it is missed',
     )
 
 
@@ -46,7 +60,11 @@ def count(text: str) -> int:
 def gates_of(options: argparse.Namespace) -> list[Gate]:
     from ckptcost.jobs.gates import gate_of
 
-    return [gate_of(text, flag) for flag, texts in (("--require", options.require), ("--budget", options.budget)) for text in texts]
+    return [
+        gate_of(text, flag)
+        for flag, texts in (("--require", options.require), ("--budget", options.budget))
+        for text in texts
+    ]
 
 
 def fits(options: argparse.Namespace) -> None:
@@ -57,7 +75,13 @@ def fits(options: argparse.Namespace) -> None:
         raise InputError("names one table of a CSV", where="--table", remedy="add -f csv")
 
 
-def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]]) -> int:
+def answer(
+    study: Study,
+    options: argparse.Namespace,
+    catalog: Catalog,
+    command: Sequence[str],
+    files: Sequence[tuple[str, bytes]],
+) -> int:
     """Write the study; 3 when a target is missed."""
     from ckptcost.cli import output
 
@@ -74,7 +98,11 @@ def answer(study: Study, options: argparse.Namespace, catalog: Catalog, command:
         from ckptcost.report import study_views
 
         views = {"text": study_views.text, "md": study_views.to_markdown}
-        written = study_views.to_csv(study, options.table) if options.format == "csv" else views[options.format](study)
+        written = (
+            study_views.to_csv(study, options.table)
+            if options.format == "csv"
+            else views[options.format](study)
+        )
     output.write([written], options.output)
     return missed(study.gates)
 

@@ -17,8 +17,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags
 
     scenario_flags.add(parser)
-    parser.add_argument("--over", action="append", required=True, metavar="NAME=VALUES", help="one axis of the grid; may repeat")
-    parser.add_argument("-f", "--format", choices=("text", "json", "csv", "md"), default="text", help="default: text")
+    parser.add_argument(
+        "--over",
+        action="append",
+        required=True,
+        metavar="NAME=VALUES",
+        help="one axis of the grid; may repeat",
+    )
+    parser.add_argument(
+        "-f",
+        "--format",
+        choices=("text", "json", "csv", "md"),
+        default="text",
+        help="default: text",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

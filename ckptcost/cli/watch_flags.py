@@ -20,12 +20,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the job puts its checkpoints; may repeat, and may come to be later",
     )
-    parser.add_argument("--least", default="1 MB", metavar="SIZE", help="what is smaller is no checkpoint (default: 1 MB)")
-    parser.add_argument("--gap", default="1 s", metavar="TIME", help="files within such a silence belong together (default: 1 s)")
     parser.add_argument(
-        "--settle", default=None, metavar="TIME",
+        "--least",
+        default="1 MB",
+        metavar="SIZE",
+        help="what is smaller is no checkpoint (default: 1 MB)",
+    )
+    parser.add_argument(
+        "--gap",
+        default="1 s",
+        metavar="TIME",
+        help="files within such a silence belong together (default: 1 s)",
+    )
+    parser.add_argument(
+        "--settle",
+        default=None,
+        metavar="TIME",
         help="how long to wait at the end for what is still in the page cache (default: 40 s; 0 s: not at all)",
-    )  # fmt: skip
+    )
 
 
 def look_of(options: argparse.Namespace) -> Look:
@@ -39,14 +51,20 @@ def look_of(options: argparse.Namespace) -> Look:
     for text in options.watch:
         path = Path(text).absolute()
         if not text or (path.exists() and not path.is_dir()):
-            raise InputError("is no folder", where=f"--watch {text}", remedy="name the folder that checkpoints are written to")
+            raise InputError(
+                "is no folder",
+                where=f"--watch {text}",
+                remedy="name the folder that checkpoints are written to",
+            )
         watch.append(path)
     least = flag_value("--least", options.least, "bytes")
     gap_s = flag_value("--gap", options.gap, "s")
     settle_s = SETTLE_S if options.settle is None else flag_value("--settle", options.settle, "s")
     if not (least >= 0 and 0 < gap_s <= 3600 and 0 <= settle_s <= 86400):
         raise InputError(
-            "out of range", where="--least, --gap or --settle", remedy="sizes from 0, gaps up to an hour, settling up to a day"
+            "out of range",
+            where="--least, --gap or --settle",
+            remedy="sizes from 0, gaps up to an hour, settling up to a day",
         )
     return Look(tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s)
 
@@ -59,7 +77,11 @@ def say_save(one: Save) -> None:
 
 def say_waiting(pending: int) -> None:
     which = "the last checkpoint is" if pending == 1 else f"{pending} checkpoints are"
-    print(f"ckptcost: {which} not on the storage yet; waiting (Ctrl-C ends that)", file=sys.stderr, flush=True)
+    print(
+        f"ckptcost: {which} not on the storage yet; waiting (Ctrl-C ends that)",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
@@ -79,4 +101,7 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
             print(f"ckptcost: {finding}", file=sys.stderr)
         for _, warning in study.warnings:
             print(f"ckptcost: note: {warning}", file=sys.stderr)
-        print(f"ckptcost: kept as run {taken.run_id[:8]}; all of it: ckptcost report {taken.run_id[:8]}", file=sys.stderr)
+        print(
+            f"ckptcost: kept as run {taken.run_id[:8]}; all of it: ckptcost report {taken.run_id[:8]}",
+            file=sys.stderr,
+        )

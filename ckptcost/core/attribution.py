@@ -17,8 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.channels import Basis, Channel
-from ckptcost.core.reconcile import NONE_SPENT, Energy, Measured, difference, taken, times, total, unknown
-from ckptcost.core.windows import Phase, Piece, Stretch, Window, extent, of_each, quiet_before, timeline, union
+from ckptcost.core.reconcile import (
+    NONE_SPENT,
+    Energy,
+    Measured,
+    difference,
+    taken,
+    times,
+    total,
+    unknown,
+)
+from ckptcost.core.windows import (
+    Phase,
+    Piece,
+    Stretch,
+    Window,
+    extent,
+    of_each,
+    quiet_before,
+    timeline,
+    union,
+)
 
 Curve = Callable[[str, "NDArray[np.float64]"], "NDArray[np.float64]"]
 """joules of a domain counted up to each of many instants, roughly: quick where one at a time would be dear"""
@@ -117,14 +136,30 @@ class Provenance(NamedTuple):
     note: str
 
 
-def provenance(channel: Channel, amount: Measured, driver: str = "", tick_s: float | None = None) -> Provenance:
+def provenance(
+    channel: Channel, amount: Measured, driver: str = "", tick_s: float | None = None
+) -> Provenance:
     """`tick_s` as measured in this run has precedence over the published one."""
     gaps = getattr(amount, "gaps", None)
     return Provenance(
-        channel.domain, channel.quantity, channel.source, channel.scope, channel.boundary, channel.basis, channel.device, driver,
-        channel.tick_s if tick_s is None else tick_s, channel.averaging_s, channel.looks, channel.accuracy, amount.coverage,
-        getattr(amount, "ticks", None), None if gaps is None else len(gaps), getattr(amount, "resolved_s", None), channel.note,
-    )  # fmt: skip
+        channel.domain,
+        channel.quantity,
+        channel.source,
+        channel.scope,
+        channel.boundary,
+        channel.basis,
+        channel.device,
+        driver,
+        channel.tick_s if tick_s is None else tick_s,
+        channel.averaging_s,
+        channel.looks,
+        channel.accuracy,
+        amount.coverage,
+        getattr(amount, "ticks", None),
+        None if gaps is None else len(gaps),
+        getattr(amount, "resolved_s", None),
+        channel.note,
+    )
 
 
 def in_turn(parts: Sequence[tuple[Energy, float]]) -> Energy:
@@ -132,24 +167,38 @@ def in_turn(parts: Sequence[tuple[Energy, float]]) -> Energy:
     length_s = sum(part_s for _, part_s in parts)
     summed = total([part for part, _ in parts])
     covered_s = sum(part.coverage * part_s for part, part_s in parts)
-    return summed._replace(coverage=covered_s / length_s) if summed.known and length_s > 0 else summed
+    return (
+        summed._replace(coverage=covered_s / length_s) if summed.known and length_s > 0 else summed
+    )
 
 
 def spent(joules: Joules, domain: str, stretches: Iterable[Stretch]) -> Energy:
     """Joules of some stretches together; no time costs nothing, whoever measures."""
-    return in_turn([(taken(joules(domain, begin_s, end_s)), end_s - begin_s) for begin_s, end_s in stretches if end_s > begin_s])
+    return in_turn(
+        [
+            (taken(joules(domain, begin_s, end_s)), end_s - begin_s)
+            for begin_s, end_s in stretches
+            if end_s > begin_s
+        ]
+    )
 
 
 def mean_w(energy: Energy, length_s: float) -> Energy:
     """Mean power over the covered part: what is not covered is in neither."""
-    return times(energy, 1.0 / (length_s * energy.coverage)) if energy.known and length_s > 0 else unknown(energy.why or "NO_TIME")
+    return (
+        times(energy, 1.0 / (length_s * energy.coverage))
+        if energy.known and length_s > 0
+        else unknown(energy.why or "NO_TIME")
+    )
 
 
 def _plain_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
     return mean_w(spent(joules, domain, [quiet]), quiet[1] - quiet[0])
 
 
-def training_power(joules: Joules, curve: Curve | None, domain: str, quiet: Stretch, over_s: float) -> Energy:
+def training_power(
+    joules: Joules, curve: Curve | None, domain: str, quiet: Stretch, over_s: float
+) -> Energy:
     """Mean power of a stretch, and how far a time of `over_s` in it is from that: a drain is no whole number of training steps.
 
     The range holds what any time as long as the drain, or as half of the stretch, took in it, and the joules' own range besides.
@@ -168,7 +217,9 @@ def training_power(joules: Joules, curve: Curve | None, domain: str, quiet: Stre
     return mean._replace(low=low - (mean.value - mean.low), high=high + (mean.high - mean.value))
 
 
-def excess(absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None) -> Energy:
+def excess(
+    absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None
+) -> Energy:
     """Above idle, both over the covered part. A baseline of another host or driver, or older than 30 days, is used and flagged.
 
     >>> excess(Energy(1000.0, 990.0, 1010.0), 10.0, Baseline(80.0, 75.0, 85.0))[:3]
@@ -196,10 +247,14 @@ def _doubts(baseline: Baseline, place: Place | None) -> Iterable[str]:
 
 def _judged(net: Energy) -> Energy:
     """Zero within the range: the sign of the value says nothing."""
-    return net._replace(flags=(*net.flags, "NOT_DISTINGUISHABLE")) if net.low <= 0 <= net.high else net
+    return (
+        net._replace(flags=(*net.flags, "NOT_DISTINGUISHABLE")) if net.low <= 0 <= net.high else net
+    )
 
 
-def opportunity(window: Window, gpus: float, gpus_of: Mapping[int, float] | None = None) -> Opportunity:
+def opportunity(
+    window: Window, gpus: float, gpus_of: Mapping[int, float] | None = None
+) -> Opportunity:
     """GPUs times the window's stall. `gpus_of` a rank; without it they are spread evenly over the ranks that marked.
 
     >>> from ckptcost.core.channels import Mark
@@ -211,7 +266,10 @@ def opportunity(window: Window, gpus: float, gpus_of: Mapping[int, float] | None
     if window.stall_s is None:
         return Opportunity(nan, nan, window.begin_why or window.returned_why)
     each = gpus / len(window.spans)
-    waited = sum((each if gpus_of is None else gpus_of.get(rank, nan)) * waited_s for rank, waited_s in window.waited_s.items())
+    waited = sum(
+        (each if gpus_of is None else gpus_of.get(rank, nan)) * waited_s
+        for rank, waited_s in window.waited_s.items()
+    )
     return Opportunity(gpus * window.stall_s, waited)
 
 
@@ -221,11 +279,17 @@ def power(joules: Joules, domain: str, phase: Phase, bin_s: float = 1.0) -> Powe
         return Power(unknown("NO_TIME"), nan, 0.0)
     mean = mean_w(spent(joules, domain, [(phase.begin_s, phase.end_s)]), phase.length_s)
     width_s = min(max(bin_s, phase.length_s / MOST_BINS), phase.length_s)
-    begins = [phase.begin_s + width_s * n for n in range(ceil(phase.length_s / width_s - 1e-9) - 1)] + [phase.end_s - width_s]
+    begins = [
+        phase.begin_s + width_s * n for n in range(ceil(phase.length_s / width_s - 1e-9) - 1)
+    ] + [phase.end_s - width_s]
     seen = [taken(joules(domain, begin_s, begin_s + width_s)) for begin_s in begins]
     peaks_w = [one.value / width_s for one in seen if one.coverage >= WHOLE]
     # the last two bins overlap, so what lies beside the overlap can make the mean higher than both
-    return Power(mean, max([*peaks_w, mean.value] if mean.coverage >= WHOLE else peaks_w, default=nan), width_s)
+    return Power(
+        mean,
+        max([*peaks_w, mean.value] if mean.coverage >= WHOLE else peaks_w, default=nan),
+        width_s,
+    )
 
 
 def attributed(
@@ -251,7 +315,17 @@ def attributed(
     quiet = [None if w.begin_s is None else quiet_before(busy, w.begin_s, since_s) for w in windows]
     names = list(domains)
     return [
-        _cost(window, name, joules, curve, pieces[n], drained[n], quiet[n], (baselines or {}).get(name), (places or {}).get(name))
+        _cost(
+            window,
+            name,
+            joules,
+            curve,
+            pieces[n],
+            drained[n],
+            quiet[n],
+            (baselines or {}).get(name),
+            (places or {}).get(name),
+        )
         for n, window in enumerate(windows)
         if only is None or n == only
         for name in names
@@ -279,17 +353,30 @@ def _cost(
     if begin_s is not None and end_s is not None and length_s is not None:
         absolute = share = spent(joules, domain, [(begin_s, end_s)])
         if any(len(piece.open) > 1 for piece in pieces):
-            share = in_turn([(times(_of(joules, domain, piece), 1.0 / len(piece.open)), piece.length_s) for piece in pieces])
+            share = in_turn(
+                [
+                    (times(_of(joules, domain, piece), 1.0 / len(piece.open)), piece.length_s)
+                    for piece in pieces
+                ]
+            )
             share = share._replace(flags=(*share.flags, "SHARED"))
         above = excess(absolute, length_s, baseline, place)
     stall, drain = window.phase("stall"), window.phase("drain")
-    stall_j = unknown(window.begin_why or window.returned_why) if stall is None else spent(joules, domain, [(stall.begin_s, stall.end_s)])
+    stall_j = (
+        unknown(window.begin_why or window.returned_why)
+        if stall is None
+        else spent(joules, domain, [(stall.begin_s, stall.end_s)])
+    )
     no_drain = unknown(window.returned_why or not_durable)
     drain_j = no_drain if drain is None else spent(joules, domain, [(drain.begin_s, drain.end_s)])
     training_w = unknown("NO_TRAINING_REFERENCE")
     if quiet is not None:
         long_s = 0.0 if drain is None else drain.length_s
-        training_w = training_power(joules, curve, domain, quiet, long_s) if long_s > 0 else _plain_w(joules, domain, quiet)
+        training_w = (
+            training_power(joules, curve, domain, quiet, long_s)
+            if long_s > 0
+            else _plain_w(joules, domain, quiet)
+        )
     overlap_s = sum(piece.length_s for piece in drained)
     if drain is None:
         extra, overlap_s = no_drain, nan
@@ -298,8 +385,17 @@ def _cost(
     elif not drained:
         extra = unknown("OTHERS_STALL")
     else:
-        extra = _judged(in_turn([(_above_training(_of(joules, domain, piece), piece, training_w), piece.length_s) for piece in drained]))
-    return Cost(window.name, domain, absolute, share, above, stall_j, drain_j, training_w, extra, overlap_s)
+        extra = _judged(
+            in_turn(
+                [
+                    (_above_training(_of(joules, domain, piece), piece, training_w), piece.length_s)
+                    for piece in drained
+                ]
+            )
+        )
+    return Cost(
+        window.name, domain, absolute, share, above, stall_j, drain_j, training_w, extra, overlap_s
+    )
 
 
 def _above_training(energy: Energy, piece: Piece, training_w: Energy) -> Energy:
@@ -311,7 +407,9 @@ def _of(joules: Joules, domain: str, piece: Piece) -> Energy:
     return spent(joules, domain, [(piece.begin_s, piece.end_s)])
 
 
-def own_cost(cpu_s: float, package_w: float, cores: float, busy_cores: float = nan, idle_w: float = nan) -> Energy:
+def own_cost(
+    cpu_s: float, package_w: float, cores: float, busy_cores: float = nan, idle_w: float = nan
+) -> Energy:
     """Joules of this program's own CPU seconds, modelled: nothing meters one core's share of a package.
 
     The candidates for the watts of one busy core are an even share of the package, its power over the cores that were busy, and its

@@ -135,10 +135,16 @@ def _pick(claim: Claim, slots: Slots, name: str, without: str = "") -> Fact | No
     ]
     stated = claim.stated.get(name) if name != without else None
     if stated is not None:
-        derived = [fact for fact in derived if stated.soft and not fact.soft and fact.allowed.within(stated.allowed)]
+        derived = [
+            fact
+            for fact in derived
+            if stated.soft and not fact.soft and fact.allowed.within(stated.allowed)
+        ]
     best = min(derived, key=lambda fact: (fact.soft, len(fact.uses)), default=None)
     if best is None and stated is not None:
-        return Fact(stated.printed, stated.allowed, frozenset([name]), stated.soft, unit=stated.unit)
+        return Fact(
+            stated.printed, stated.allowed, frozenset([name]), stated.soft, unit=stated.unit
+        )
     return best
 
 
@@ -147,17 +153,33 @@ def _derived(claim: Claim, slots: Slots, relation: Relation, target: str, text: 
     facts = {name: _pick(claim, slots, name, without=target) for name in law.names}
     known = {name: fact for name, fact in facts.items() if fact is not None}
     laws = frozenset[str]().union(*(fact.laws for fact in known.values()))
-    if len(known) < len(facts) or relation.id in laws:  # a law applied twice walks back to where it came from
+    if (
+        len(known) < len(facts) or relation.id in laws
+    ):  # a law applied twice walks back to where it came from
         return None
     try:
-        printed = evaluate(law, lambda name: Amount(known[name].printed, UNITS[QUANTITIES[name].unit][0])).range
-        allowed = evaluate(law, lambda name: Amount(known[name].allowed, UNITS[QUANTITIES[name].unit][0])).range
+        printed = evaluate(
+            law, lambda name: Amount(known[name].printed, UNITS[QUANTITIES[name].unit][0])
+        ).range
+        allowed = evaluate(
+            law, lambda name: Amount(known[name].allowed, UNITS[QUANTITIES[name].unit][0])
+        ).range
     except (ZeroDivisionError, InputError):
         return None  # with these values the law says nothing
     uses = frozenset[str]().union(*(fact.uses for fact in known.values()))
     soft = any(fact.soft for fact in known.values())
     inputs = tuple((name, fact.printed, fact.unit) for name, fact in known.items())
-    return Fact(printed, allowed, uses, soft, relation.at_most, text, relation.assumes, inputs, laws | {relation.id})
+    return Fact(
+        printed,
+        allowed,
+        uses,
+        soft,
+        relation.at_most,
+        text,
+        relation.assumes,
+        inputs,
+        laws | {relation.id},
+    )
 
 
 def derive(claim: Claim) -> Slots:
@@ -182,15 +204,23 @@ def judged(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
     """Verdict, how, and how many times the nearest ends differ."""
     if fact.at_most:
         if stated.allowed.low <= fact.allowed.high * (1 + 1e-9):
-            return CONSISTENT, "at most" if stated.printed.low <= fact.printed.high * (1 + 1e-9) else "rounding", math.nan
+            return (
+                CONSISTENT,
+                "at most" if stated.printed.low <= fact.printed.high * (1 + 1e-9) else "rounding",
+                math.nan,
+            )
         return INCONSISTENT, "apart", _factor(stated.printed.low, fact.printed.high)
-    excluded = (stated.strict == "low" and fact.allowed.high <= stated.allowed.low * (1 + 1e-9)) or (
-        stated.strict == "high" and fact.allowed.low >= stated.allowed.high * (1 - 1e-9)
-    )
+    excluded = (
+        stated.strict == "low" and fact.allowed.high <= stated.allowed.low * (1 + 1e-9)
+    ) or (stated.strict == "high" and fact.allowed.low >= stated.allowed.high * (1 - 1e-9))
     if stated.allowed.meets(fact.allowed) and not excluded:
         if fact.printed.within(stated.allowed):
             return CONSISTENT, "inside", math.nan
-        return CONSISTENT, "overlaps" if stated.printed.meets(fact.printed) else "rounding", math.nan
+        return (
+            CONSISTENT,
+            "overlaps" if stated.printed.meets(fact.printed) else "rounding",
+            math.nan,
+        )
     if stated.printed.meets(fact.printed):
         return INCONSISTENT, "touches", 1.0
     if fact.printed.low > stated.printed.high:
@@ -208,7 +238,9 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
     need_not: list[tuple[frozenset[str], Verdict]] = []
     seen: list[frozenset[str]] = []
     for relation in RELATIONS:
-        both = [name for name in relation.forms if name in claim.stated and (name, relation.id) in slots]
+        both = [
+            name for name in relation.forms if name in claim.stated and (name, relation.id) in slots
+        ]
         if not both:
             continue
         # the approximate one is held against the firm ones, the claim's own against the context
@@ -217,9 +249,24 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
         together = fact.uses | {target}
         if together not in seen and not together <= claim.shared:
             word, how, factor = judged(stated, fact)
-            verdict = Verdict(claim.id, target, stated, fact, word, how, factor, QUANTITIES[target].unit, relation.id)
+            verdict = Verdict(
+                claim.id,
+                target,
+                stated,
+                fact,
+                word,
+                how,
+                factor,
+                QUANTITIES[target].unit,
+                relation.id,
+            )
             if relation.only_then and word == INCONSISTENT:
-                need_not.append((together, verdict._replace(word=NOT_DERIVABLE, how="elsewhere", factor=math.nan)))
+                need_not.append(
+                    (
+                        together,
+                        verdict._replace(word=NOT_DERIVABLE, how="elsewhere", factor=math.nan),
+                    )
+                )
                 continue
             seen.append(together)
             found.append(verdict)
@@ -240,20 +287,29 @@ def _follows(claim: Claim, slots: Slots) -> list[Follow]:
     """The best derived value of each quantity that is not stated."""
     found = []
     for name, quantity in QUANTITIES.items():
-        own = [fact for (what, _), fact in slots.items() if what == name and not fact.uses <= claim.shared]
+        own = [
+            fact
+            for (what, _), fact in slots.items()
+            if what == name and not fact.uses <= claim.shared
+        ]
         if own and name not in claim.stated:
             fact = min(own, key=lambda each: (each.soft, each.at_most, len(each.uses)))
             found.append(Follow(claim.id, name, fact, quantity.unit))
     return found
 
 
-def _of_formula(held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slots]) -> tuple[Fact, str]:
+def _of_formula(
+    held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slots]
+) -> tuple[Fact, str]:
     """The value of a formula over claims, and its unit."""
     facts: dict[str, Fact] = {}
     for name in held.that.names:
         owner, dot, quantity = name.partition(".")
         if not dot:
-            raise InputError(f"{name!r} names no claim", remedy="write CLAIM.QUANTITY, e.g. nas.energy; claims: " + ", ".join(claims))
+            raise InputError(
+                f"{name!r} names no claim",
+                remedy="write CLAIM.QUANTITY, e.g. nas.energy; claims: " + ", ".join(claims),
+            )
         if owner not in claims:
             raise UnknownName("claim", owner, claims)
         if quantity not in QUANTITIES:
@@ -261,7 +317,8 @@ def _of_formula(held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slo
         fact = _pick(claims[owner], slots[owner], quantity)
         if fact is None:
             raise InputError(
-                f"{name} is neither stated nor follows", remedy=f"state {quantity}, or what it follows from, in claim {owner!r}"
+                f"{name} is neither stated nor follows",
+                remedy=f"state {quantity}, or what it follows from, in claim {owner!r}",
             )
         facts[name] = fact
 
@@ -272,11 +329,19 @@ def _of_formula(held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slo
         value = evaluate(held.that, lambda name: amount(name, "printed"))
         allowed = evaluate(held.that, lambda name: amount(name, "allowed")).range
     except ZeroDivisionError:
-        raise InputError(f"{held.that.text!r} divides by an interval that holds 0", remedy="give that quantity a range above 0") from None
+        raise InputError(
+            f"{held.that.text!r} divides by an interval that holds 0",
+            remedy="give that quantity a range above 0",
+        ) from None
     unit = unit_of(value.dims)
     if unit is None:
-        raise UnitError(f"{held.that.text!r} has no unit that a claim could have", remedy="multiply or divide it into a known quantity")
-    uses = frozenset(f"{name.partition('.')[0]}.{each}" for name, fact in facts.items() for each in fact.uses)
+        raise UnitError(
+            f"{held.that.text!r} has no unit that a claim could have",
+            remedy="multiply or divide it into a known quantity",
+        )
+    uses = frozenset(
+        f"{name.partition('.')[0]}.{each}" for name, fact in facts.items() for each in fact.uses
+    )
     soft = any(fact.soft for fact in facts.values())
     of = tuple((name, fact.printed, fact.unit) for name, fact in facts.items())
     return Fact(value.range, allowed, uses, soft, False, held.that.text, "", of), unit
@@ -285,7 +350,11 @@ def _of_formula(held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slo
 def unit_of_formula(held: Held, claims: Sequence[Claim]) -> str:
     """The unit of a formula's value, before what is stated of it is read."""
     owners = {name.partition(".")[0] for name in held.that.names}
-    return _of_formula(held, {claim.id: claim for claim in claims}, {claim.id: derive(claim) for claim in claims if claim.id in owners})[1]
+    return _of_formula(
+        held,
+        {claim.id: claim for claim in claims},
+        {claim.id: derive(claim) for claim in claims if claim.id in owners},
+    )[1]
 
 
 def audit(sheet: Sheet) -> Audit:
@@ -302,7 +371,9 @@ def audit(sheet: Sheet) -> Audit:
             continue
         used |= fact.uses
         word, how, factor = judged(held.stated, fact)
-        verdicts.append(Verdict("", held.what, held.stated, fact, word, how, factor, unit, "formula", held.said))
+        verdicts.append(
+            Verdict("", held.what, held.stated, fact, word, how, factor, unit, "formula", held.said)
+        )
     # what a formula is held against is constrained after all
     verdicts = [v for v in verdicts if v.word != NOT_DERIVABLE or f"{v.claim}.{v.what}" not in used]
     return Audit(verdicts, follows)

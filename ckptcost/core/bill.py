@@ -16,8 +16,17 @@ from ckptcost.core.timing import Save, nodes_of
 
 Cause = Literal["save", "failure", "keep"]
 Ledger = Literal["marginal", "allocated"]
-Quantity = Literal["energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"]
-QUANTITIES: tuple[Quantity, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e")
+Quantity = Literal[
+    "energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"
+]
+QUANTITIES: tuple[Quantity, ...] = (
+    "energy_j",
+    "gpu_s",
+    "cost_usd",
+    "location_kgco2e",
+    "market_kgco2e",
+    "embodied_kgco2e",
+)
 
 
 OF_THE_JOB = frozenset({"gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"})
@@ -43,9 +52,13 @@ class Bill(NamedTuple):
     lines: tuple[Line, ...]
 
     def of(self, ledger: Ledger = "marginal", cause: Cause | None = None) -> Iterator[Line]:
-        return (line for line in self.lines if line.ledger == ledger and cause in (None, line.cause))
+        return (
+            line for line in self.lines if line.ledger == ledger and cause in (None, line.cause)
+        )
 
-    def total(self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None) -> Number:
+    def total(
+        self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None
+    ) -> Number:
         """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and hosts do there is no sum: NaN."""
         total: Number = 0.0
         nothing: Any = True
@@ -108,7 +121,9 @@ def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Numbe
 
 def stored_j(tier: Tier, saved: Save, pue: Number) -> Number:
     """Facility energy that one save adds at its tier."""
-    return energy.write_j(saved.written_bytes, tier.write_j_per_byte, saved.write_s, tier.active_w, tier.idle_w, pue)
+    return energy.write_j(
+        saved.written_bytes, tier.write_j_per_byte, saved.write_s, tier.active_w, tier.idle_w, pue
+    )
 
 
 def is_local(tier: Tier) -> bool:
@@ -135,26 +150,48 @@ def billed_bytes(tier: Tier, held_bytes: Number) -> Number:
 
 def rent_usd_per_byte_s(tier: Tier) -> Number:
     """Price of keeping a byte; 0 where the tier is paid for as a whole."""
-    return where(isnan(tier.usd_per_byte_s), where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0), tier.usd_per_byte_s)
+    return where(
+        isnan(tier.usd_per_byte_s),
+        where(isnan(tier.usd_per_s), tier.usd_per_byte_s, 0.0),
+        tier.usd_per_byte_s,
+    )
 
 
-def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None, third: Save | None = None) -> Bill:
+def bill_of(
+    s: Scenario, spent: Spent, saved: Save, second: Save | None, third: Save | None = None
+) -> Bill:
     """Price what was spent: quantities first, prices last."""
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
     electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
 
-    def line(name: str, cause: Cause, ledger: Ledger, boundary: Boundary, joules: Number, gpu_s: Number, usd: Number) -> Line:
+    def line(
+        name: str,
+        cause: Cause,
+        ledger: Ledger,
+        boundary: Boundary,
+        joules: Number,
+        gpu_s: Number,
+        usd: Number,
+    ) -> Line:
         return Line(
-            name, cause, ledger, boundary, joules, gpu_s, usd,
+            name,
+            cause,
+            ledger,
+            boundary,
+            joules,
+            gpu_s,
+            usd,
             carbon.operational_kgco2e(joules, site.kgco2e_per_j),
             carbon.operational_kgco2e(joules, site.market_kgco2e_per_j),
             carbon.embodied_kgco2e(gpu_s, c.embodied_kgco2e_per_gpu_s),
-        )  # fmt: skip
+        )
 
     def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
         gpu_s = c.gpus * time_s
-        usd = money.gpu_usd(gpu_s, c.usd_per_gpu_s) + money.electricity_usd(joules, electricity_usd_per_j)
+        usd = money.gpu_usd(gpu_s, c.usd_per_gpu_s) + money.electricity_usd(
+            joules, electricity_usd_per_j
+        )
         return line(name, cause, "marginal", "node", joules, gpu_s, usd)
 
     def spent_j(time_s: Number, power_w: Number) -> Number:
@@ -169,45 +206,115 @@ def bill_of(s: Scenario, spent: Spent, saved: Save, second: Save | None, third: 
     )
     lines = [
         held("gpu_wait", "save", spent.stall_s, spent_j(spent.stall_s, gpu_stall_w)),
-        line("host_wait", "save", "marginal", "node", host_j, 0.0, money.electricity_usd(host_j, electricity_usd_per_j)),
-        held("slowdown", "save", spent.slowed_s, spent_j(spent.slowed_s, gpu_train_w + host_train_w)),
+        line(
+            "host_wait",
+            "save",
+            "marginal",
+            "node",
+            host_j,
+            0.0,
+            money.electricity_usd(host_j, electricity_usd_per_j),
+        ),
+        held(
+            "slowdown", "save", spent.slowed_s, spent_j(spent.slowed_s, gpu_train_w + host_train_w)
+        ),
         *_storage(s, "", s.tier, saved, spent.saves, spent.held_bytes, spent.wall_s, line),
-        held("redone_work", "failure", spent.redone_s, spent_j(spent.redone_s, gpu_train_w + host_train_w)),
+        held(
+            "redone_work",
+            "failure",
+            spent.redone_s,
+            spent_j(spent.redone_s, gpu_train_w + host_train_w),
+        ),
         held("restart", "failure", restart_s, restart_j),
         held("loading", "failure", spent.load_s, spent_j(spent.load_s, gpu_stall_w + host_stall_w)),
     ]
     if s.second_tier is not None and second is not None:
-        lines += _storage(s, "second_", s.second_tier, second, spent.second_saves, spent.second_held_bytes, spent.wall_s, line)
+        lines += _storage(
+            s,
+            "second_",
+            s.second_tier,
+            second,
+            spent.second_saves,
+            spent.second_held_bytes,
+            spent.wall_s,
+            line,
+        )
     if s.third_tier is not None and third is not None:
-        lines += _storage(s, "third_", s.third_tier, third, spent.third_saves, spent.third_held_bytes, spent.wall_s, line)
+        lines += _storage(
+            s,
+            "third_",
+            s.third_tier,
+            third,
+            spent.third_saves,
+            spent.third_held_bytes,
+            spent.wall_s,
+            line,
+        )
     return Bill(tuple(lines))
 
 
 def _storage(
-    s: Scenario, prefix: str, tier: Tier, saved: Save, saves: Number, held_bytes: Number, wall_s: Number, line: Callable[..., Line]
+    s: Scenario,
+    prefix: str,
+    tier: Tier,
+    saved: Save,
+    saves: Number,
+    held_bytes: Number,
+    wall_s: Number,
+    line: Callable[..., Line],
 ) -> list[Line]:
     """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the allocated ledger."""
     pue = s.site.pue
     local = is_local(tier)
     bytes_ = saves * saved.written_bytes
     writing_j = times(saves, stored_j(tier, saved, pue))
-    carried_j = energy.carried_j(bytes_, tier.network_j_per_byte, pue) if crosses_network(tier) else 0.0 * saved.written_bytes
+    carried_j = (
+        energy.carried_j(bytes_, tier.network_j_per_byte, pue)
+        if crosses_network(tier)
+        else 0.0 * saved.written_bytes
+    )
     usd_per_j = storage_usd_per_j(s, tier)
-    keeping_usd = 0.0 if local else money.keeping_usd(billed_bytes(tier, held_bytes), wall_s, rent_usd_per_byte_s(tier))
-    asking_usd = 0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
+    keeping_usd = (
+        0.0
+        if local
+        else money.keeping_usd(billed_bytes(tier, held_bytes), wall_s, rent_usd_per_byte_s(tier))
+    )
+    asking_usd = (
+        0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
+    )
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
     standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
     return [
-        line(prefix + "storage_write", "save", "marginal", tier.boundary, writing_j, 0.0, money.electricity_usd(writing_j, usd_per_j)),
-        line(prefix + "network", "save", "marginal", "cluster", carried_j, 0.0, money.electricity_usd(carried_j, usd_per_j)),
+        line(
+            prefix + "storage_write",
+            "save",
+            "marginal",
+            tier.boundary,
+            writing_j,
+            0.0,
+            money.electricity_usd(writing_j, usd_per_j),
+        ),
+        line(
+            prefix + "network",
+            "save",
+            "marginal",
+            "cluster",
+            carried_j,
+            0.0,
+            money.electricity_usd(carried_j, usd_per_j),
+        ),
         line(prefix + "requests", "save", "marginal", tier.boundary, 0.0, 0.0, asking_usd),
         line(prefix + "retention", "keep", "marginal", tier.boundary, 0.0, 0.0, keeping_usd),
-        line(prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, standing_usd),
+        line(
+            prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, standing_usd
+        ),
     ]
 
 
-def avoidable(bill: Bill, reference: Bill, quantity: Quantity, ledger: Ledger = "marginal") -> Number:
+def avoidable(
+    bill: Bill, reference: Bill, quantity: Quantity, ledger: Ledger = "marginal"
+) -> Number:
     """What this bill costs over a reference tier's: the third ledger."""
     return bill.total(quantity, ledger) - reference.total(quantity, ledger)

@@ -50,36 +50,96 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     found = [
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
-        Caution("BELOW_4000_GPUS", _ok(c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0), c.gpus, LINEAR_LAW_GPUS),
+        Caution(
+            "BELOW_4000_GPUS",
+            _ok(c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0),
+            c.gpus,
+            LINEAR_LAW_GPUS,
+        ),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
-        Caution("RECOVERY_NEAR_MTBF", _ok(rate * o.plan.recovery.exposed_s > 0.2), rate * o.plan.recovery.exposed_s, 0.2),
-        Caution("STALL_OVER_INTERVAL", _ok(o.cycle.stall_s > o.interval_s), o.cycle.stall_s, o.interval_s),
-        Caution("CAPACITY", _ok(minimum(held_at_once_bytes(s, saved), o.saves * saved.stored_bytes) > s.tier.capacity_bytes),
-        held_at_once_bytes(s, saved), s.tier.capacity_bytes),
-        Caution("DRIVE_WEAR", _ok(drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s),
-        drive_writes_per_s(s.tier, saved.written_bytes, cycle_s), s.tier.drive_writes_per_s),
+        Caution(
+            "RECOVERY_NEAR_MTBF",
+            _ok(rate * o.plan.recovery.exposed_s > 0.2),
+            rate * o.plan.recovery.exposed_s,
+            0.2,
+        ),
+        Caution(
+            "STALL_OVER_INTERVAL",
+            _ok(o.cycle.stall_s > o.interval_s),
+            o.cycle.stall_s,
+            o.interval_s,
+        ),
+        Caution(
+            "CAPACITY",
+            _ok(
+                minimum(held_at_once_bytes(s, saved), o.saves * saved.stored_bytes)
+                > s.tier.capacity_bytes
+            ),
+            held_at_once_bytes(s, saved),
+            s.tier.capacity_bytes,
+        ),
+        Caution(
+            "DRIVE_WEAR",
+            _ok(
+                drive_writes_per_s(s.tier, saved.written_bytes, cycle_s) > s.tier.drive_writes_per_s
+            ),
+            drive_writes_per_s(s.tier, saved.written_bytes, cycle_s),
+            s.tier.drive_writes_per_s,
+        ),
         Caution(
             "NAMEPLATE_POWER",
-            _ok(isnan(s.tier.write_j_per_byte)) & _ok(isnan(s.tier.idle_w)) & _ok(s.tier.active_w > 0),
+            _ok(isnan(s.tier.write_j_per_byte))
+            & _ok(isnan(s.tier.idle_w))
+            & _ok(s.tier.active_w > 0),
             s.tier.active_w,
             0.0,
         ),
-        Caution("MEAN_OF_RATES", _ok(s.tier.rate_spread_fraction > 0.1), s.tier.rate_spread_fraction, 0.1),
-    ]  # fmt: skip
+        Caution(
+            "MEAN_OF_RATES",
+            _ok(s.tier.rate_spread_fraction > 0.1),
+            s.tier.rate_spread_fraction,
+            0.1,
+        ),
+    ]
     if p.mode == "sync":
-        found.append(Caution("NO_FIXED_TIME", _ok(o.cycle.stall_s < 1.0) & _ok(s.tier.setup_s == 0), o.cycle.stall_s, 1.0))
+        found.append(
+            Caution(
+                "NO_FIXED_TIME",
+                _ok(o.cycle.stall_s < 1.0) & _ok(s.tier.setup_s == 0),
+                o.cycle.stall_s,
+                1.0,
+            )
+        )
     if p.mode == "async":
         asked_cycle_s = o.asked_s + saved.stall_s
         copies_bytes = minimum(p.in_flight, o.saves) * size_bytes / nodes
         found += [
-            Caution("PERSIST_OVER_INTERVAL", _ok(saved.lag_s > asked_cycle_s), saved.lag_s, asked_cycle_s),
-            Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes),
+            Caution(
+                "PERSIST_OVER_INTERVAL",
+                _ok(saved.lag_s > asked_cycle_s),
+                saved.lag_s,
+                asked_cycle_s,
+            ),
+            Caution(
+                "HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes
+            ),
         ]
     elif s.tier.in_memory:
         copies_bytes = minimum(p.keep_last, o.saves) * size_bytes / nodes
-        found.append(Caution("HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes))
+        found.append(
+            Caution(
+                "HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes
+            )
+        )
     if s.second_tier is None and s.tier.survives == "process":
-        found.append(Caution("COPY_DIES_WITH_NODE", _ok(rate * s.failures.node_loss_fraction > 0), s.failures.node_loss_fraction, 0.0))
+        found.append(
+            Caution(
+                "COPY_DIES_WITH_NODE",
+                _ok(rate * s.failures.node_loss_fraction > 0),
+                s.failures.node_loss_fraction,
+                0.0,
+            )
+        )
     if o.plan.second is not None:
         found.append(
             Caution(
@@ -91,7 +151,9 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         )
         if p.mode == "async":
             lags_s = saved.lag_s + o.plan.second.lag_s
-            found.append(Caution("SECOND_LAG_NEAR_MTBF", _ok(rate * lags_s > 0.1), rate * lags_s, 0.1))
+            found.append(
+                Caution("SECOND_LAG_NEAR_MTBF", _ok(rate * lags_s > 0.1), rate * lags_s, 0.1)
+            )
     return found
 
 

@@ -15,15 +15,42 @@ from numpy.typing import NDArray
 from ckptcost.core.domain import Boundary
 
 Quantity = Literal[
-    "energy_j", "power_w",
-    "utilisation", "memory_used_bytes", "temperature_c",
-    "written_bytes", "read_bytes", "cancelled_bytes", "writes", "reads", "flushes", "busy_s", "queue_s", "in_flight",
-    "dirty_bytes", "writeback_bytes", "some_stalled_s", "full_stalled_s", "cpu_s",
-]  # fmt: skip
+    "energy_j",
+    "power_w",
+    "utilisation",
+    "memory_used_bytes",
+    "temperature_c",
+    "written_bytes",
+    "read_bytes",
+    "cancelled_bytes",
+    "writes",
+    "reads",
+    "flushes",
+    "busy_s",
+    "queue_s",
+    "in_flight",
+    "dirty_bytes",
+    "writeback_bytes",
+    "some_stalled_s",
+    "full_stalled_s",
+    "cpu_s",
+]
 COUNTERS = frozenset(
-    {"energy_j", "written_bytes", "read_bytes", "cancelled_bytes", "writes", "reads", "flushes", "busy_s", "queue_s",
-     "some_stalled_s", "full_stalled_s", "cpu_s"}
-)  # fmt: skip
+    {
+        "energy_j",
+        "written_bytes",
+        "read_bytes",
+        "cancelled_bytes",
+        "writes",
+        "reads",
+        "flushes",
+        "busy_s",
+        "queue_s",
+        "some_stalled_s",
+        "full_stalled_s",
+        "cpu_s",
+    }
+)
 """quantities that only grow; all others are gauges"""
 Role = Literal["part", "detail", "whole"]
 Basis = Literal["measured", "modelled"]
@@ -91,7 +118,11 @@ def series(t_s: object, value: object, took_s: object = 0.0) -> Series:
     array([0., 0.])
     """
     at = np.asarray(t_s, dtype=np.float64)
-    return Series(at, np.asarray(value, dtype=np.float64), np.broadcast_to(np.asarray(took_s, dtype=np.float64), at.shape))
+    return Series(
+        at,
+        np.asarray(value, dtype=np.float64),
+        np.broadcast_to(np.asarray(took_s, dtype=np.float64), at.shape),
+    )
 
 
 class Mark(NamedTuple):

@@ -47,7 +47,9 @@ def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Conten
     >>> contents_of(marks, windows_of(marks))[0][:2]
     (7.0, nan)
     """
-    return [_contents(sorted(mine, key=lambda mark: mark.t_s)) for mine in by_window(marks, windows)]
+    return [
+        _contents(sorted(mine, key=lambda mark: mark.t_s)) for mine in by_window(marks, windows)
+    ]
 
 
 def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mark]]:
@@ -61,7 +63,9 @@ def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mar
     for mark in marks:
         starts = uses.get(mark.window, [])
         if starts:
-            last = bisect_right(starts, mark.t_s, key=_since_s) - 1  # a name may be used for every save of a run
+            last = (
+                bisect_right(starts, mark.t_s, key=_since_s) - 1
+            )  # a name may be used for every save of a run
             mine[starts[max(last, 0)][1]].append(mark)
     return mine
 
@@ -92,7 +96,14 @@ def _contents(marks: Sequence[Mark]) -> Contents:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0 else nan
+    return (
+        float(value)
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and isfinite(value)
+        and value >= 0
+        else nan
+    )
 
 
 def _amount(marks: Sequence[Mark], key: str) -> float:

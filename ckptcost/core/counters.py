@@ -115,11 +115,20 @@ class Counter:
         if not begin_s <= end_s:
             raise ValueError(f"no window from {begin_s} to {end_s}")
         span_s = end_s - begin_s
-        gaps = tuple(sorted([*_overlapping(self.gaps, begin_s, end_s), *_overlapping(self.stuck, begin_s, end_s)]))
+        gaps = tuple(
+            sorted(
+                [
+                    *_overlapping(self.gaps, begin_s, end_s),
+                    *_overlapping(self.stuck, begin_s, end_s),
+                ]
+            )
+        )
         points = self._near(begin_s, end_s) if span_s < NEAR_S and not gaps else None
         begin, end = self.edge(begin_s, points), self.edge(end_s, points)
         told = (*gaps, *_overlapping(self.stood, begin_s, end_s))
-        reasons = dict.fromkeys([*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in told)])
+        reasons = dict.fromkeys(
+            [*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in told)]
+        )
         value, low, high = end.value - begin.value, end.low - begin.high, end.high - begin.low
         low, high = max(low - self.resolution, 0.0), high + self.resolution
         coverage = 1.0 - _lost_s(gaps, begin_s, end_s) / span_s if span_s > 0 else 1.0
@@ -131,8 +140,14 @@ class Counter:
         if self.tick_s != 0:
             first, stop = self.moves.searchsorted((first, stop)).tolist()
         count = stop - first
-        resolved_s = max(begin.resolved_s, end.resolved_s) if begin.resolved_s == begin.resolved_s else end.resolved_s
-        return Amount(value, low, high, coverage, count, gaps, count < FEW, resolved_s, tuple(reasons))
+        resolved_s = (
+            max(begin.resolved_s, end.resolved_s)
+            if begin.resolved_s == begin.resolved_s
+            else end.resolved_s
+        )
+        return Amount(
+            value, low, high, coverage, count, gaps, count < FEW, resolved_s, tuple(reasons)
+        )
 
     def edge(self, t_s: float, points: ticks.Ticks | None = None) -> Edge:
         """The total at one instant, from the ticks around it."""
@@ -161,7 +176,9 @@ class Counter:
 
     def _near(self, begin_s: float, end_s: float) -> ticks.Ticks:
         """The ticks around both, without those beyond a gap."""
-        first, last, low, high = self.t_s.searchsorted((begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S)).tolist()
+        first, last, low, high = self.t_s.searchsorted(
+            (begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S)
+        ).tolist()
         start, stop = min(low, first - NEAR), max(high, last + NEAR)
         if len(self.moves):
             # a counter that moves once in minutes: as many moves as an edge is judged by
@@ -172,7 +189,14 @@ class Counter:
         start = max(start, self.breaks[piece - 1] if piece else 0)
         stop = min(stop, self.breaks[piece]) if piece < len(self.breaks) else stop
         stop = min(stop, len(self.t_s))
-        return ticks.found_in(self._polls, self.took_s, start, stop, tick_s=self.tick_s, near_s=(begin_s + end_s) / 2.0)
+        return ticks.found_in(
+            self._polls,
+            self.took_s,
+            start,
+            stop,
+            tick_s=self.tick_s,
+            near_s=(begin_s + end_s) / 2.0,
+        )
 
     @cached_property
     def _polls(self) -> ticks.Polls:
@@ -201,10 +225,20 @@ def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
 def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
     """The total at `t_s` between two ticks; outside them no number, only the side that the counter itself bounds."""
     count = len(points.t_s)
-    spacing_s = points.period_s if points.kind == "lattice" or count < 2 else ticks.median(points.t_s[1:] - points.t_s[:-1])
+    spacing_s = (
+        points.period_s
+        if points.kind == "lattice" or count < 2
+        else ticks.median(points.t_s[1:] - points.t_s[:-1])
+    )
     if t_s < points.high_s[0]:
         first = float(points.total[0])
-        return Edge(math.nan, first - counter.most_per_s * (float(points.high_s[0]) - t_s), first, spacing_s, BEFORE)
+        return Edge(
+            math.nan,
+            first - counter.most_per_s * (float(points.high_s[0]) - t_s),
+            first,
+            spacing_s,
+            BEFORE,
+        )
     if count < 2 or t_s > points.low_s[-1]:
         last, since_s = float(points.total[-1]), t_s - float(points.low_s[-1])
         asked_s = min(t_s, float(counter.t_s[-1])) - float(points.t_s[-1])
@@ -238,10 +272,17 @@ class _Near(NamedTuple):
         return joules / (span_s + loose_s), joules / span_s, joules / max(span_s - loose_s, TINY)
 
 
-def _curves(near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: float) -> tuple[float, float, float]:
+def _curves(
+    near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: float
+) -> tuple[float, float, float]:
     """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next."""
     at, total = near.at, near.total
-    start, stop, span_s, x = total[here], total[here + 1], max(at[here + 1] - at[here], TINY), t_s - at[here]
+    start, stop, span_s, x = (
+        total[here],
+        total[here + 1],
+        max(at[here + 1] - at[here], TINY),
+        t_s - at[here],
+    )
     share, mean = x / span_s, (stop - start) / span_s
     value = line = start + mean * x
     if here == 0 or here + 2 >= len(at):
@@ -250,7 +291,12 @@ def _curves(near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: 
     least, most, rises, falls = min(low1, low2), max(high1, high2), high1 < low2, high2 < low1
     if span_s > ONE_WAY * spacing_s:
         nearby = np.diff(points.total) / np.maximum(np.diff(points.t_s), TINY)
-        least, most, rises, falls = min(least, float(nearby.min())), max(most, float(nearby.max())), False, False
+        least, most, rises, falls = (
+            min(least, float(nearby.min())),
+            max(most, float(nearby.max())),
+            False,
+            False,
+        )
     elif min(before, after) < mean < max(before, after):
         step_s = (stop - start - after * span_s) / (before - after)
         step = start + (before * x if x < step_s else before * step_s + after * (x - step_s))
@@ -265,7 +311,12 @@ def _curves(near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: 
             least, most = 0.0, least + SWING * (least - mean)
         rises = falls = False
     # the two ticks as early or as late as they may be: power stays between its bounds from the one, and up to the other
-    a_low, a_high, b_low, b_high = near.low[here], near.high[here], near.low[here + 1], near.high[here + 1]
+    a_low, a_high, b_low, b_high = (
+        near.low[here],
+        near.high[here],
+        near.low[here + 1],
+        near.high[here + 1],
+    )
     first, last = (low1, high2) if rises else (least, most)
     low = max(start + _from(t_s - a_high, first, most), stop - _from(b_high - t_s, last, least))
     first, last = (high1, low2) if falls else (most, least)
@@ -288,7 +339,12 @@ def _roughness(points: ticks.Ticks) -> float:
     if len(power) < FEW:
         return 0.0
     seen = ticks.median(np.abs(power[2:] - 2.0 * power[1:-1] + power[:-2])) / ticks.MEDIAN_OF_SECOND
-    timing = ticks.median(power) / ticks.median(span_s) * ticks.median(points.high_s - points.low_s) / math.sqrt(12.0)
+    timing = (
+        ticks.median(power)
+        / ticks.median(span_s)
+        * ticks.median(points.high_s - points.low_s)
+        / math.sqrt(12.0)
+    )
     return math.sqrt(max(seen * seen - 10.0 / 3.0 * timing * timing, 0.0))
 
 
@@ -298,13 +354,19 @@ def _from(span_s: float, power: float, back: float) -> float:
 
 
 def unwrapped(
-    series: Series, wraps_at: float | None = None, *,
-    tick_s: float | None = None, resolution: float | None = None, most_per_s: float | None = None,
-) -> Counter:  # fmt: skip
+    series: Series,
+    wraps_at: float | None = None,
+    *,
+    tick_s: float | None = None,
+    resolution: float | None = None,
+    most_per_s: float | None = None,
+) -> Counter:
     """A counter that never falls out of readings that do. `tick_s` is how often the source renews it (0: at once), `resolution` its
     smallest step, `most_per_s` what it can count in a second at most; it is what tells a wrap from a reset, and one wrap from two.
     """
-    t_s, value, took_s = (np.asarray(part, dtype=np.float64) for part in (series.t_s, series.value, series.took_s))
+    t_s, value, took_s = (
+        np.asarray(part, dtype=np.float64) for part in (series.t_s, series.value, series.took_s)
+    )
     if len(t_s) > 1 and not bool(np.all(t_s[1:] >= t_s[:-1])):
         raise ValueError("readings are not in the order of their times")
     answered = np.isfinite(value) & (value >= 0)
@@ -331,15 +393,28 @@ def unwrapped(
     breaks = np.flatnonzero(bad)
     since = breaks - 1 if tick_s == 0 else earlier[breaks]
     reasons = [_REASONS[code] for code in codes[breaks].tolist()]
-    gaps = tuple(Gap(*gap) for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons, strict=True))
+    gaps = tuple(
+        Gap(*gap)
+        for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons, strict=True)
+    )
     moves = np.flatnonzero(moved)
     return Counter(
-        t_s, took_s, np.cumsum(np.where(bad, 0.0, more)), moves, gaps, tuple(breaks.tolist()), *_stuck(t_s, moves, more, tick_s),
-        tick_s, resolution or 0.0, most_per_s or math.nan,
-    )  # fmt: skip
+        t_s,
+        took_s,
+        np.cumsum(np.where(bad, 0.0, more)),
+        moves,
+        gaps,
+        tuple(breaks.tolist()),
+        *_stuck(t_s, moves, more, tick_s),
+        tick_s,
+        resolution or 0.0,
+        most_per_s or math.nan,
+    )
 
 
-def _stuck(t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | None) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+def _stuck(
+    t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | None
+) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """Where a counter stood still for much longer than it does between its moves: without catching up in the move after, and with."""
     if tick_s == 0 or len(moves) < FEW:
         return (), ()
@@ -350,17 +425,27 @@ def _stuck(t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | N
     grown = more[moves]
     counted[:-1] = grown[1:]
     usual_per_s = ticks.median(grown) / max(usual_s, TINY)
-    still, lost = until - since > STUCK * usual_s, counted < CAUGHT_UP * usual_per_s * (until - since)
+    still, lost = (
+        until - since > STUCK * usual_s,
+        counted < CAUGHT_UP * usual_per_s * (until - since),
+    )
     never, later = (
-        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in which.nonzero()[0]) for which in (still & lost, still & ~lost)
+        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in which.nonzero()[0])
+        for which in (still & lost, still & ~lost)
     )
     return never, later
 
 
 def energy(
-    series: Series, begin_s: float, end_s: float, *, wraps_at: float | None = None,
-    tick_s: float | None = None, resolution: float | None = None, most_per_s: float | None = None,
-) -> Amount:  # fmt: skip
+    series: Series,
+    begin_s: float,
+    end_s: float,
+    *,
+    wraps_at: float | None = None,
+    tick_s: float | None = None,
+    resolution: float | None = None,
+    most_per_s: float | None = None,
+) -> Amount:
     """One window of a series: only readings from shortly before to shortly after it are looked at. For many windows, or long ones,
     `unwrapped` once and ask that.
 
@@ -371,14 +456,18 @@ def energy(
     >>> round(joules.value, 1), joules.low <= 250.0 <= joules.high, round(joules.resolved_s, 3), joules.ticks
     (250.0, True, 0.1, 10)
     """
-    first, last, low, high = np.searchsorted(series.t_s, [begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S]).tolist()
+    first, last, low, high = np.searchsorted(
+        series.t_s, [begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S]
+    ).tolist()
     start, stop = max(min(low, first - NEAR), 0), max(high, last + NEAR)
     while start > 0 and not _moves(series.value[start:first]):
         start = max(start - 3 * (first - start), 0)
     while stop < len(series.t_s) and not _moves(series.value[last:stop]):
         stop += 3 * (stop - last)
     near = Series(series.t_s[start:stop], series.value[start:stop], series.took_s[start:stop])
-    return unwrapped(near, wraps_at, tick_s=tick_s, resolution=resolution, most_per_s=most_per_s).energy(begin_s, end_s)
+    return unwrapped(
+        near, wraps_at, tick_s=tick_s, resolution=resolution, most_per_s=most_per_s
+    ).energy(begin_s, end_s)
 
 
 def _moves(value: Floats) -> bool:

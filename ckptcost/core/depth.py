@@ -42,7 +42,9 @@ class Growth(NamedTuple):
         if not len(self.t_s):
             return np.zeros(begin_s.shape), np.zeros(begin_s.shape)
         grown = np.interp(end_s, self.t_s, self.grown) - np.interp(begin_s, self.t_s, self.grown)
-        known_s = np.interp(end_s, self.t_s, self.known_s) - np.interp(begin_s, self.t_s, self.known_s)
+        known_s = np.interp(end_s, self.t_s, self.known_s) - np.interp(
+            begin_s, self.t_s, self.known_s
+        )
         return grown, known_s
 
     def rate(self, begin_s: float, end_s: float) -> float:
@@ -68,7 +70,9 @@ def growth(readings: Series, wraps_at: float | None = None, most_per_s: float = 
         raise ValueError("readings are not in the order of time")
     if wraps_at is not None:
         around = step + wraps_at
-        step = np.where((step < 0) & (around >= 0) & (around <= most_per_s * length_s), around, step)
+        step = np.where(
+            (step < 0) & (around >= 0) & (around <= most_per_s * length_s), around, step
+        )
     lost = step < 0
     grown = np.concatenate([[0.0], np.cumsum(np.where(lost, 0.0, step))])
     known_s = np.concatenate([[0.0], np.cumsum(np.where(lost, 0.0, length_s))])
@@ -125,9 +129,13 @@ def wait_s(depth: float, requests_per_s: float) -> float:
     return depth / requests_per_s if requests_per_s > 0 else nan
 
 
-def _grown(readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float]) -> dict[Quantity, Growth]:
+def _grown(
+    readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float]
+) -> dict[Quantity, Growth]:
     return {
-        name: growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf)) for name, of in readings.items() if name in COUNTERS and len(of.t_s)
+        name: growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf))
+        for name, of in readings.items()
+        if name in COUNTERS and len(of.t_s)
     }
 
 
@@ -148,7 +156,9 @@ def _between(t_s: Floats, begin_s: float, end_s: float) -> slice:
 def _step_s(grown: Mapping[Quantity, Growth], begin_s: float, end_s: float) -> float:
     """How far readings lie apart in the window, typically: a peak over less would be invented."""
     inside = [of.t_s[_between(of.t_s, begin_s, end_s)] for of in grown.values()]
-    return max((float(np.median(np.diff(t_s))) for t_s in inside if len(t_s) > 1), default=end_s - begin_s)
+    return max(
+        (float(np.median(np.diff(t_s))) for t_s in inside if len(t_s) > 1), default=end_s - begin_s
+    )
 
 
 def _peak(of: Growth | None, begin_s: float, end_s: float, width_s: float) -> float:
@@ -156,9 +166,13 @@ def _peak(of: Growth | None, begin_s: float, end_s: float, width_s: float) -> fl
     or at an end of the window."""
     if of is None or width_s <= 0:
         return nan
-    last_s = max(end_s - width_s, begin_s)  # a stretch as wide as the window, which rounding may put before its begin
+    last_s = max(
+        end_s - width_s, begin_s
+    )  # a stretch as wide as the window, which rounding may put before its begin
     until = of.t_s[_between(of.t_s, begin_s + width_s - _ROUNDED_S, last_s + width_s + _ROUNDED_S)]
-    begins = np.concatenate([[begin_s, last_s], of.t_s[_between(of.t_s, begin_s, last_s)], until - width_s])
+    begins = np.concatenate(
+        [[begin_s, last_s], of.t_s[_between(of.t_s, begin_s, last_s)], until - width_s]
+    )
     begins = begins[(begins >= begin_s) & (begins <= last_s)]
     rates = _per_s(of, begins, np.minimum(begins + width_s, end_s))
     known = rates[np.isfinite(rates)]
@@ -175,7 +189,9 @@ class Counted(NamedTuple):
     """... and how many they were"""
 
 
-def counted(readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float] | None = None) -> Counted:
+def counted(
+    readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float] | None = None
+) -> Counted:
     """From series to what they count."""
     asked_s, in_flight = np.empty(0), np.empty(0)
     if (of := readings.get("in_flight")) is not None:
@@ -186,9 +202,12 @@ def counted(readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, flo
 
 
 def over(
-    readings: Mapping[Quantity, Series] | Counted, begin_s: float, end_s: float, bin_s: float = 1.0,
+    readings: Mapping[Quantity, Series] | Counted,
+    begin_s: float,
+    end_s: float,
+    bin_s: float = 1.0,
     wraps_at: Mapping[Quantity, float] | None = None,
-) -> Queue:  # fmt: skip
+) -> Queue:
     """A disk's counters over a window; peaks over `bin_s`, or over the readings' own distance where that is longer.
 
     >>> from ckptcost.core.channels import series
@@ -233,7 +252,13 @@ def over(
         mean_read_bytes=_each(rate("read_bytes"), rate("reads")),
         flushes=total("flushes"),
         wait_s=wait_s(rate("queue_s"), rate("writes") + rate("reads")),
-        gaps=max((int(np.sum((of.gaps_s[:, 0] < end_s) & (of.gaps_s[:, 1] > begin_s))) for of in grown.values()), default=0),
+        gaps=max(
+            (
+                int(np.sum((of.gaps_s[:, 0] < end_s) & (of.gaps_s[:, 1] > begin_s)))
+                for of in grown.values()
+            ),
+            default=0,
+        ),
     )
 
 
@@ -242,7 +267,11 @@ def _each(bytes_per_s: float, operations_per_s: float) -> float:
 
 
 def line(
-    readings: Mapping[Quantity, Series], begin_s: float, end_s: float, bin_s: float = 1.0, wraps_at: Mapping[Quantity, float] | None = None
+    readings: Mapping[Quantity, Series],
+    begin_s: float,
+    end_s: float,
+    bin_s: float = 1.0,
+    wraps_at: Mapping[Quantity, float] | None = None,
 ) -> Line:
     """A disk's counters bin by bin; the last bin is shorter where they do not fit."""
     grown = _grown(readings, wraps_at or {})

@@ -52,22 +52,39 @@ def of_joules(joules: Joules, domains: Sequence[str]) -> Mean:
     def mean(begin_s: float, end_s: float) -> Energy:
         if not domains:
             return unknown("NO_READING")
-        return total(mean_w(spent(joules, domain, [(begin_s, end_s)]), end_s - begin_s) for domain in domains)
+        return total(
+            mean_w(spent(joules, domain, [(begin_s, end_s)]), end_s - begin_s) for domain in domains
+        )
 
     return mean
 
 
-def of_gauge(series: Series, *, averaging_s: float | None = None, looks: float | None = None, tick_s: float | None = None) -> Mean:
+def of_gauge(
+    series: Series,
+    *,
+    averaging_s: float | None = None,
+    looks: float | None = None,
+    tick_s: float | None = None,
+) -> Mean:
     """A gauge's own level: watts of one sensor, or utilisation."""
 
     def mean(begin_s: float, end_s: float) -> Energy:
-        area = gauges.energy(series, begin_s, end_s, averaging_s=averaging_s, looks=looks, tick_s=tick_s)
+        area = gauges.energy(
+            series, begin_s, end_s, averaging_s=averaging_s, looks=looks, tick_s=tick_s
+        )
         return mean_w(taken(area), end_s - begin_s)
 
     return mean
 
 
-def dip(mean: Mean, stall: Stretch, quiet: Stretch | None, *, resolved_s: float = 0.0, spins: bool = False) -> Dip:
+def dip(
+    mean: Mean,
+    stall: Stretch,
+    quiet: Stretch | None,
+    *,
+    resolved_s: float = 0.0,
+    spins: bool = False,
+) -> Dip:
     """The verdict. `resolved_s`: what the sensor averages over, or how long it takes to show a change; `spins`: what is read can stay high
     while nothing is done, as utilisation can. A level that rests on fewer than five ticks contradicts nothing.
 
@@ -78,7 +95,9 @@ def dip(mean: Mean, stall: Stretch, quiet: Stretch | None, *, resolved_s: float 
     """
     begin_s, end_s = stall
     during = mean(begin_s, end_s) if end_s > begin_s else unknown("NO_TIME")
-    before = unknown("NO_TRAINING_REFERENCE") if quiet is None else _level(mean, quiet, end_s - begin_s)
+    before = (
+        unknown("NO_TRAINING_REFERENCE") if quiet is None else _level(mean, quiet, end_s - begin_s)
+    )
     if not (during.known and before.known) or before.value <= 0:
         return Dip("NO_READINGS", before, during, nan, during.why or before.why or "NO_READING")
     if during.coverage < WHOLE:
@@ -89,7 +108,11 @@ def dip(mean: Mean, stall: Stretch, quiet: Stretch | None, *, resolved_s: float 
     if end_s - begin_s < RESOLVES * resolved_s or "SHORT" in during.flags:
         return Dip("NOT_RESOLVED", before, during, drop, "TOO_SHORT")
     if during.low > (1.0 - LEAST_DROP) * before.value:
-        return Dip("NOT_RESOLVED", before, during, drop, "STAYS_BUSY") if spins else Dip("CONTRADICTED", before, during, drop)
+        return (
+            Dip("NOT_RESOLVED", before, during, drop, "STAYS_BUSY")
+            if spins
+            else Dip("CONTRADICTED", before, during, drop)
+        )
     return Dip("NOT_RESOLVED", before, during, drop, "TOO_LITTLE")
 
 

@@ -32,9 +32,13 @@ class Checkpoint:
     """What one save writes."""
 
     params: Number = _is("all parameters of the model, active or not", UNKNOWN)
-    bytes_per_param: Number = _is("bytes saved per parameter: 14 is bf16 weights + fp32 master + Adam moments", UNKNOWN)
+    bytes_per_param: Number = _is(
+        "bytes saved per parameter: 14 is bf16 weights + fp32 master + Adam moments", UNKNOWN
+    )
     extra_bytes: Number = _is("random state, loader position, scheduler and the like", 0.0)
-    size_bytes: Number = _is("size of one full checkpoint, where it is known without counting parameters", UNKNOWN)
+    size_bytes: Number = _is(
+        "size of one full checkpoint, where it is known without counting parameters", UNKNOWN
+    )
     files: Number = _is("files that one save creates", 1.0)
     replicas_writing: Number = _is("copies written of the same state (write amplification)", 1.0)
     straggler_factor: Number = _is("bytes of the busiest rank over the mean rank", 1.0)
@@ -57,8 +61,13 @@ class Tier:
     write_per_s: Number = _is("write rate per provisioned byte, e.g. 125 MB/s/TiB", UNLIMITED)
     read_per_s: Number = _is("read rate per provisioned byte", UNLIMITED)
     capacity_bytes: Number = _is("usable (or provisioned) capacity", UNKNOWN)
-    rate_spread_fraction: Number = _is("spread (standard deviation over mean) of the published write rate from round to round", UNKNOWN)
-    setup_s: Number = _is("planning, fsync, barrier and commit: time of a save that no bandwidth shortens", 0.0)
+    rate_spread_fraction: Number = _is(
+        "spread (standard deviation over mean) of the published write rate from round to round",
+        UNKNOWN,
+    )
+    setup_s: Number = _is(
+        "planning, fsync, barrier and commit: time of a save that no bandwidth shortens", 0.0
+    )
     files_per_s: Number = _is("file creations the metadata service sustains", UNLIMITED)
     write_j_per_byte: Number = _is("energy of writing one byte", UNKNOWN)
     active_w: Number = _is("power of the whole tier while it writes", UNKNOWN)
@@ -82,7 +91,9 @@ class Cluster:
     gpus: Number = _is("accelerators of the job")
     gpus_per_node: Number = _is("accelerators in one node", 8.0)
     gpu_train_w: Number = _is("power of one GPU while it trains", UNKNOWN)
-    gpu_stall_w: Number = _is("power of one GPU that is held up by a save, its process still resident", UNKNOWN)
+    gpu_stall_w: Number = _is(
+        "power of one GPU that is held up by a save, its process still resident", UNKNOWN
+    )
     gpu_idle_w: Number = _is("power of one GPU whose process is gone", UNKNOWN)
     host_train_w: Number = _is("power of the rest of one node while it trains", UNKNOWN)
     host_stall_w: Number = _is("power of the rest of one node during a save", UNKNOWN)
@@ -91,8 +102,12 @@ class Cluster:
     node_nic_bytes_per_s: Number = _is("storage network rate of one node", UNLIMITED)
     node_ram_bytes: Number = _is("host memory of one node", UNKNOWN)
     usd_per_gpu_s: Number = _is("price of a GPU-second: rent, or amortised purchase", UNKNOWN)
-    embodied_kgco2e_per_gpu_s: Number = _is("embodied carbon of a GPU and its share of the node, per second of its life", UNKNOWN)
-    readers_per_byte: Number = _is("times each stored byte is read on recovery (data-parallel replicas that all read)", 1.0)
+    embodied_kgco2e_per_gpu_s: Number = _is(
+        "embodied carbon of a GPU and its share of the node, per second of its life", UNKNOWN
+    )
+    readers_per_byte: Number = _is(
+        "times each stored byte is read on recovery (data-parallel replicas that all read)", 1.0
+    )
     price_includes_electricity: bool = True
 
 
@@ -102,7 +117,9 @@ class Policy:
 
     every: Number = _is("the cadence's number: seconds, steps, saves a day or saves in the run")
     step_s: Number = _is("time of one training step", UNKNOWN)
-    snapshot_s: Number = _is("async: time training is held up by the copy; unknown = size over the copy rate", UNKNOWN)
+    snapshot_s: Number = _is(
+        "async: time training is held up by the copy; unknown = size over the copy rate", UNKNOWN
+    )
     slowdown_fraction: Number = _is("async: share of training speed lost while a save drains", 0.0)
     in_flight: Number = _is("async: saves that may drain at the same time", 1.0)
     keep_last: Number = _is("newest checkpoints kept, or all", UNLIMITED)
@@ -123,8 +140,13 @@ class Failures:
 
     failures_per_node_s: Number = _is("unexpected interruptions per node and second", 0.0)
     failures_per_s: Number = _is("interruptions from shared causes, whatever the size", 0.0)
-    node_loss_fraction: Number = _is("share of interruptions that lose a node and what it holds", 1.0)
-    second_loss_fraction: Number = _is("three tiers: share of interruptions that the second tier's copy does not survive either", 0.0)
+    node_loss_fraction: Number = _is(
+        "share of interruptions that lose a node and what it holds", 1.0
+    )
+    second_loss_fraction: Number = _is(
+        "three tiers: share of interruptions that the second tier's copy does not survive either",
+        0.0,
+    )
     detect_s: Number = _is("until somebody notices; GPUs spin in a collective", 0.0)
     reschedule_s: Number = _is("until new processes exist; GPUs are empty", 0.0)
     init_s: Number = _is("process and communicator start", 0.0)

@@ -22,7 +22,9 @@ SAMPLES = 256
 SEED = 1
 
 
-def triangle(low: float, mode: float, high: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def triangle(
+    low: float, mode: float, high: float, share: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Quantiles of a triangular distribution.
 
     >>> triangle(0.0, 1.0, 2.0, np.array([0.125, 0.5, 0.875])).tolist()
@@ -78,7 +80,9 @@ def pert(low: float, mode: float, high: float, share: NDArray[np.float64]) -> ND
     return low + (high - low) * np.interp(share, integral / integral[-1], x)
 
 
-def spread_over(shape: str, low: float, mode: float, high: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def spread_over(
+    shape: str, low: float, mode: float, high: float, share: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Quantiles of an input: "uniform" or "pert", or "triangle", which is on a logarithmic scale where low > 0."""
     if shape == "uniform":
         return low + (high - low) * share
@@ -92,13 +96,25 @@ def spread_over(shape: str, low: float, mode: float, high: float, share: NDArray
 Ranges = dict[str, tuple[float, float, float]]
 
 
-def drawn(scenario: Scenario, ranges: Ranges, ties: dict[str, str] | None = None, samples: int = SAMPLES, seed: int = SEED) -> Scenario:
+def drawn(
+    scenario: Scenario,
+    ranges: Ranges,
+    ties: dict[str, str] | None = None,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> Scenario:
     """The scenario with each path of `ranges` spread over its (low, mode, high); a path tied to another rises and falls with it."""
-    return placed(scenario, ranges, ties or {}, "triangle", lambda figure: strata(figure, samples, seed))
+    return placed(
+        scenario, ranges, ties or {}, "triangle", lambda figure: strata(figure, samples, seed)
+    )
 
 
 def placed(
-    scenario: Scenario, ranges: Ranges, ties: dict[str, str], shape: str, share_of: Callable[[int], NDArray[np.float64]]
+    scenario: Scenario,
+    ranges: Ranges,
+    ties: dict[str, str],
+    shape: str,
+    share_of: Callable[[int], NDArray[np.float64]],
 ) -> Scenario:
     """The scenario with each path at the quantiles that `share_of` gives for the number of its figure."""
     order = {path: figure for figure, path in enumerate(sorted(ranges))}
@@ -108,7 +124,14 @@ def placed(
         section, _, name = path.rpartition(".")
         changed.setdefault(section, {})[name] = values
     whole = changed.pop("", {})
-    return replace(scenario, **whole, **{section: replace(getattr(scenario, section), **values) for section, values in changed.items()})
+    return replace(
+        scenario,
+        **whole,
+        **{
+            section: replace(getattr(scenario, section), **values)
+            for section, values in changed.items()
+        },
+    )
 
 
 def p5_p95(values: Any, value: float) -> tuple[float, float]:

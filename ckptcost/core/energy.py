@@ -24,7 +24,14 @@ def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:
     return time_s * power_w * pue
 
 
-def write_j(written_bytes: Number, write_j_per_byte: Number, write_s: Number, active_w: Number, idle_w: Number, pue: Number) -> Number:
+def write_j(
+    written_bytes: Number,
+    write_j_per_byte: Number,
+    write_s: Number,
+    active_w: Number,
+    idle_w: Number,
+    pue: Number,
+) -> Number:
     """Facility energy that one write adds at the storage: joules per byte where known, else busy minus idle power times the time.
 
     1 W per GB/s is 1 J per GB.
@@ -41,7 +48,9 @@ def carried_j(written_bytes: Number, network_j_per_byte: Number, pue: Number) ->
     return written_bytes * network_j_per_byte * pue
 
 
-def standing_j(idle_w: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number, pue: Number) -> Number:
+def standing_j(
+    idle_w: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number, pue: Number
+) -> Number:
     """The share of a tier's idle energy that its checkpoints occupy (allocated ledger).
 
     >>> standing_j(idle_w=1000.0, held_bytes=1e12, capacity_bytes=1e14, time_s=3600.0, pue=1.0)

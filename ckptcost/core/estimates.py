@@ -60,7 +60,11 @@ def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
         angle = (low + high) / 2
         cosine, sine = float(np.cos(angle)), float(np.sin(angle))
         series = 1.0 + float(np.cumprod(each * cosine**2).sum())
-        inside = sine * series if not odd else 2 / pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))
+        inside = (
+            sine * series
+            if not odd
+            else 2 / pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))
+        )
         low, high = (angle, high) if inside < confidence else (low, angle)
     return tan((low + high) / 2) * sqrt(freedom)
 
@@ -100,7 +104,11 @@ def straggler_of(rounds: Sequence[Sequence[float]]) -> Estimate:
     >>> straggler_of([[1.0, 1.0, 1.3], [1.0, 1.0, 1.0]]).value
     1.0909090909090908
     """
-    factors = [max(times) * len(times) / sum(times) for times in rounds if len(times) > 1 and sum(times) > 0]
+    factors = [
+        max(times) * len(times) / sum(times)
+        for times in rounds
+        if len(times) > 1 and sum(times) > 0
+    ]
     return mean_of(factors) if factors else absent("ONE_RANK" if rounds else "NO_ROUNDS")
 
 

@@ -55,7 +55,9 @@ def _tokens(text: str) -> list[Token]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if not match:
-            raise InputError(f"cannot read {brief(text[at:].strip(), 30)} in {brief(text)}", remedy=_REMEDY)
+            raise InputError(
+                f"cannot read {brief(text[at:].strip(), 30)} in {brief(text)}", remedy=_REMEDY
+            )
         kind = match.lastgroup if match.lastgroup != "unit" else "number"
         found.append(Token(str(kind), match[str(kind)], match["unit"] or "", at))
         at = match.end()
@@ -69,7 +71,10 @@ def _literal(number: str, unit: str) -> Amount:
             return Amount(interval(parse(f"{number} {unit}".strip(), key)), UNITS[key][0])
         except UnitError:
             continue
-    raise UnitError(f"cannot read {brief(f'{number} {unit}')}", remedy="a number with one unit such as 2 TB, 500 W, 1 day or 12 %")
+    raise UnitError(
+        f"cannot read {brief(f'{number} {unit}')}",
+        remedy="a number with one unit such as 2 TB, 500 W, 1 day or 12 %",
+    )
 
 
 class _Parser:
@@ -95,13 +100,19 @@ class _Parser:
             raise self.error(f"expected {mark!r}")
 
     def error(self, problem: str) -> InputError:
-        where = f"before {brief(self.text[self.next.at :].strip(), 30)}" if self.next.kind != "end" else "at the end"
+        where = (
+            f"before {brief(self.text[self.next.at :].strip(), 30)}"
+            if self.next.kind != "end"
+            else "at the end"
+        )
         return InputError(f"{problem} {where} in {brief(self.text)}", remedy=_REMEDY)
 
     def sum(self) -> tuple[Any, ...]:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise InputError(f"is nested deeper than {DEEPEST} brackets", remedy="split the formula")
+            raise InputError(
+                f"is nested deeper than {DEEPEST} brackets", remedy="split the formula"
+            )
         tree = self.product()
         while mark := self.take("+", "-"):
             tree = (mark, tree, self.product())
@@ -123,7 +134,12 @@ class _Parser:
         if self.take("^"):
             sign = -1 if self.take("-") else 1
             token = self.next
-            if token.kind != "number" or token.unit or not token.text.isdigit() or int(token.text) > 9:
+            if (
+                token.kind != "number"
+                or token.unit
+                or not token.text.isdigit()
+                or int(token.text) > 9
+            ):
                 raise self.error("expected a whole exponent of at most 9")
             self.at += 1
             return ("^", tree, sign * int(token.text))
@@ -152,7 +168,9 @@ class _Parser:
         self.need(")")
         count = FUNCTIONS[token.text][0]
         if len(given) != count:
-            raise InputError(f"{token.text} takes {count} value{'s' * (count > 1)}, not {len(given)}, in {brief(self.text)}")
+            raise InputError(
+                f"{token.text} takes {count} value{'s' * (count > 1)}, not {len(given)}, in {brief(self.text)}"
+            )
         return ("call", token.text, given)
 
 
@@ -201,8 +219,13 @@ def _value(tree: tuple[Any, ...], lookup: Callable[[str], Amount], text: str) ->
         if left.dims != right.dims:
             doing = "added to" if mark == "+" else "taken from"
             first, second = (named(right.dims), named(left.dims))
-            raise UnitError(f"{first} cannot be {doing} {second} in {brief(text)}", remedy="both sides need the same unit")
-        return Amount(left.range + right.range if mark == "+" else left.range - right.range, left.dims)
+            raise UnitError(
+                f"{first} cannot be {doing} {second} in {brief(text)}",
+                remedy="both sides need the same unit",
+            )
+        return Amount(
+            left.range + right.range if mark == "+" else left.range - right.range, left.dims
+        )
     if mark == "*":
         return Amount(left.range * right.range, _dims(left.dims, 1, right.dims, 1))
     return Amount(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
@@ -219,25 +242,34 @@ def _dims(left: Dims, times: int, right: Dims = (), also: int = 0) -> Dims:
 def unit_of(dims: Dims) -> str | None:
     """The suffix whose dimensions these are; None where there is no word for them."""
     odd = ("bytes_per_param", "failures_per_s", "per_s")
-    return next((unit for unit, (known, _) in UNITS.items() if known == dims and unit not in odd), None)
+    return next(
+        (unit for unit, (known, _) in UNITS.items() if known == dims and unit not in odd), None
+    )
 
 
 def named(dims: Dims) -> str:
     """Dimensions in words, for a message."""
     if not dims:
         return "a plain number"
-    return unit_of(dims) or " ".join(f"{name}^{power}" if power != 1 else name for name, power in dims)
+    return unit_of(dims) or " ".join(
+        f"{name}^{power}" if power != 1 else name for name, power in dims
+    )
 
 
 def _called(name: str, given: list[Amount], text: str) -> Amount:
     _, wanted, function = FUNCTIONS[name]
     if wanted is None:
         if any(each.dims != given[0].dims for each in given):
-            raise UnitError(f"{name} of {' and '.join(named(each.dims) for each in given)} in {brief(text)}", remedy="give one unit")
+            raise UnitError(
+                f"{name} of {' and '.join(named(each.dims) for each in given)} in {brief(text)}",
+                remedy="give one unit",
+            )
         return Amount(function(*(each.range for each in given)), given[0].dims)
     for each, unit in zip(given, wanted, strict=True):
         if each.dims != UNITS[unit][0]:
-            raise UnitError(f"{name} of {named(each.dims)} in {brief(text)}, expected {named(UNITS[unit][0])}")
+            raise UnitError(
+                f"{name} of {named(each.dims)} in {brief(text)}, expected {named(UNITS[unit][0])}"
+            )
     try:
         return Amount(function(*(each.range for each in given)), ())
     except ValueError:
@@ -264,11 +296,15 @@ def _best_goodput(failures_per_day: float, stall_s: float, recovery_s: float) ->
     if rate == 0.0:
         return 1.0
     if stall_s == 0.0:
-        return math.exp(-rate * recovery_s)  # saves cost nothing, so they are continuous and nothing is redone
+        return math.exp(
+            -rate * recovery_s
+        )  # saves cost nothing, so they are continuous and nothing is redone
     interval_s = float(best_interval_s(stall_s, Recovery(0.0, 0.0, 0.0, 0.0, 0.0), rate))
     if rate * (interval_s + stall_s) > 700.0:
         return 0.0
-    return rate * interval_s * math.exp(-rate * recovery_s) / math.expm1(rate * (interval_s + stall_s))
+    return (
+        rate * interval_s * math.exp(-rate * recovery_s) / math.expm1(rate * (interval_s + stall_s))
+    )
 
 
 def _log(value: float) -> float:

@@ -60,7 +60,15 @@ class States(NamedTuple):
 
     @property
     def total_s(self) -> Number:
-        return self.work_s + self.stall_s + self.detect_s + self.reschedule_s + self.init_s + self.load_s + self.warmup_s
+        return (
+            self.work_s
+            + self.stall_s
+            + self.detect_s
+            + self.reschedule_s
+            + self.init_s
+            + self.load_s
+            + self.warmup_s
+        )
 
 
 def job_failures_per_s(failures: Failures, nodes: Number) -> Number:
@@ -76,7 +84,9 @@ def mtbf_s(failures_per_s: Number) -> Number:
     return ratio(1.0, failures_per_s)
 
 
-def phase_s(start_s: Number, length_s: Number, recovery_s: Number, failures_per_s: Number) -> Number:
+def phase_s(
+    start_s: Number, length_s: Number, recovery_s: Number, failures_per_s: Number
+) -> Number:
     """Expected time in one phase of a recovery that starts again at each failure, until it is through.
 
     exp(l*R) * (exp(-l*start) - exp(-l*end))/l; over all phases this sums to (exp(l*R)-1)/l.
@@ -89,7 +99,9 @@ def until_hit_s(start_s: Number, length_s: Number, failures_per_s: Number) -> Nu
     return exp(-failures_per_s * start_s) * length_s * exprel(-failures_per_s * length_s)
 
 
-def recovered(recovery: Recovery, failures_per_s: Number, entries: Number) -> tuple[Number, Number, Number, Number, Number, Number]:
+def recovered(
+    recovery: Recovery, failures_per_s: Number, entries: Number
+) -> tuple[Number, Number, Number, Number, Number, Number]:
     """Expected (detect, reschedule, init, load, warm-up) seconds and starts of recovery, for `entries` failures that need one."""
     exposed_s = recovery.exposed_s
     starts = entries * exp(failures_per_s * exposed_s)
@@ -105,8 +117,13 @@ def recovered(recovery: Recovery, failures_per_s: Number, entries: Number) -> tu
 
 
 def segment(
-    work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, failures_per_s: Number, blocked_s: Number = 0.0
-) -> States:  # fmt: skip
+    work_s: Number,
+    stall_s: Number,
+    lag_s: Number,
+    recovery: Recovery,
+    failures_per_s: Number,
+    blocked_s: Number = 0.0,
+) -> States:
     """States of one completed segment. `blocked_s` of the stall waits for the save before; the first save after a start waits for none.
 
     >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
@@ -121,11 +138,17 @@ def segment(
     else:
         # saves end at f, f+c, f+2c ... with f = work + stall - blocked, c = f + blocked: sums over exp(-l*those)
         own_s = stall_s - blocked_s
-        entries = again * exp(failures_per_s * (work_s + own_s)) * -expm1(-failures_per_s * (work_s + stall_s))
+        entries = (
+            again
+            * exp(failures_per_s * (work_s + own_s))
+            * -expm1(-failures_per_s * (work_s + stall_s))
+        )
         working_s = (entries + again) * work_s * exprel(-failures_per_s * work_s)
         waiting_s = exp(-failures_per_s * work_s) * blocked_s * exprel(-failures_per_s * blocked_s)
         stalling_s = again * (own_s * exprel(failures_per_s * own_s) + waiting_s)
-    return States(working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s)
+    return States(
+        working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s
+    )
 
 
 def _never(amount: Number) -> bool:
@@ -137,7 +160,9 @@ def goodput(work_s: Number, states: States) -> Number:
     return ratio(work_s, states.total_s)
 
 
-def first_order_goodput(interval_s: Number, stall_s: Number, lost_s: Number, failures_per_s: Number) -> Number:
+def first_order_goodput(
+    interval_s: Number, stall_s: Number, lost_s: Number, failures_per_s: Number
+) -> Number:
     """The usual first-order ETTR, 1 - C/tau - l*(tau/2 + recovery): goes negative where the exact form does not.
 
     >>> round(first_order_goodput(interval_s=1800.0, stall_s=10.0, lost_s=300.0, failures_per_s=1 / 8862), 3)

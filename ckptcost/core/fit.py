@@ -47,7 +47,11 @@ class TimeFit(NamedTuple):
 
     def predict_s(self, bytes_: float, files: float = 0.0) -> float:
         """Duration of a round of this size; what is unknown or not told apart adds nothing."""
-        parts = (self.fixed_s.value, files * self.per_file_s.value, bytes_ / self.rate_bytes_per_s.value)
+        parts = (
+            self.fixed_s.value,
+            files * self.per_file_s.value,
+            bytes_ / self.rate_bytes_per_s.value,
+        )
         return sum(part for part in parts if part == part)
 
 
@@ -124,7 +128,10 @@ def fit_times(bytes_: ArrayLike, seconds: ArrayLike, files: ArrayLike | None = N
     values = free.coefficients if (free.coefficients >= 0).all() else _nonnegative(columns, y)
     few = "FEW_ROUNDS" if free.stderr is None else ""
     laws = (free, _in_proportion(columns, y, columns @ values))
-    of = {name: _interval(laws, k, float(values[k]), n)._replace(why=few) for k, name in enumerate(names)}
+    of = {
+        name: _interval(laws, k, float(values[k]), n)._replace(why=few)
+        for k, name in enumerate(names)
+    }
     slope, fixed_s = of["rate"], of["fixed_s"]
     if slope.low == 0.0 and fixed_s.low == 0.0:
         return _rate_alone(size, y, "SIZES_NOT_APART")
@@ -143,22 +150,34 @@ def _rate_alone(size: Floats, y: Floats, why: str) -> TimeFit:
     """Bytes over time, whatever of it no size would have shortened."""
     n, columns = len(y), size[:, None]
     free = _solve(columns, y)
-    slope = _interval((free,), 0, float(free.coefficients[0]), n)._replace(why="ONE_ROUND" if n == 1 else "")
+    slope = _interval((free,), 0, float(free.coefficients[0]), n)._replace(
+        why="ONE_ROUND" if n == 1 else ""
+    )
     none = absent(why, n)
-    return TimeFit(_reciprocal(slope), none, none, *_left(y, columns @ free.coefficients, free.freedom), n, why)
+    return TimeFit(
+        _reciprocal(slope), none, none, *_left(y, columns @ free.coefficients, free.freedom), n, why
+    )
 
 
 def _left(y: Floats, fitted: Floats, freedom: int) -> tuple[tuple[float, ...], float]:
     """Residuals, and their spread as a fraction."""
     left = y - fitted
-    spread = sqrt(float(((left / fitted) ** 2).sum()) / freedom) if freedom > 0 and (fitted > 0).all() else nan
+    spread = (
+        sqrt(float(((left / fitted) ** 2).sum()) / freedom)
+        if freedom > 0 and (fitted > 0).all()
+        else nan
+    )
     return tuple(left.tolist()), spread
 
 
 def _is_apart(files: Floats, others: Floats) -> bool:
     """Whether files do something that neither a constant nor the bytes do."""
     length = float(np.sqrt(files @ files))
-    return len(files) > others.shape[1] + 1 and length > 0 and sqrt(_solve(others, files).squares) > APART * length
+    return (
+        len(files) > others.shape[1] + 1
+        and length > 0
+        and sqrt(_solve(others, files).squares) > APART * length
+    )
 
 
 def _in_proportion(columns: Floats, y: Floats, fitted: Floats) -> _Solved:
@@ -174,7 +193,11 @@ def _interval(laws: Sequence[_Solved], k: int, value: float, n: int) -> Estimate
     """Of one coefficient that cannot be negative; from the lowest to the highest end under any law of scatter."""
     if laws[0].stderr is None:
         return Estimate(value, n=n)
-    ends = [(float(law.coefficients[k]), student_t(law.freedom) * float(law.stderr[k])) for law in laws if law.stderr is not None]
+    ends = [
+        (float(law.coefficients[k]), student_t(law.freedom) * float(law.stderr[k]))
+        for law in laws
+        if law.stderr is not None
+    ]
     low, high = min(at - reach for at, reach in ends), max(at + reach for at, reach in ends)
     return Estimate(value, min(max(low, 0.0), value), max(high, value), float(laws[0].stderr[k]), n)
 
@@ -202,12 +225,16 @@ def fit_power(load: ArrayLike, watts: ArrayLike) -> PowerFit:
     n, mean = len(y), mean_of(watts)
     if n < 2 or float(np.ptp(x)) <= ALIKE * float(np.abs(x).max()):
         why = "NO_ROUNDS" if n == 0 else "ONE_ROUND" if n == 1 else "ONE_LOAD"
-        return PowerFit(absent(why, n), absent(why, n), mean, tuple((y - mean.value).tolist()), n, why)
+        return PowerFit(
+            absent(why, n), absent(why, n), mean, tuple((y - mean.value).tolist()), n, why
+        )
     columns = np.column_stack([np.ones(n), x])
     found = _solve(columns, y)
     few = "" if found.stderr is not None else "FEW_ROUNDS"
     base, slope = (
-        Estimate(value, n=n, why=few) if found.stderr is None else about(value, float(found.stderr[k]), found.freedom, n)
+        Estimate(value, n=n, why=few)
+        if found.stderr is None
+        else about(value, float(found.stderr[k]), found.freedom, n)
         for k, value in enumerate(found.coefficients.tolist())
     )
     return PowerFit(base, slope, mean, tuple((y - columns @ found.coefficients).tolist()), n, few)

@@ -77,21 +77,35 @@ def modelled_save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: 
     saved = timing.save(checkpoint, tier, cluster, policy)
     fixed_s = tier.setup_s + ratio(checkpoint.files, tier.files_per_s)
     rate = timing.write_rate_bytes_per_s(tier, cluster)
-    return _with_rest(saved.stall_s + saved.lag_s, saved.written_bytes, fixed_s, rate, checkpoint.straggler_factor)
+    return _with_rest(
+        saved.stall_s + saved.lag_s, saved.written_bytes, fixed_s, rate, checkpoint.straggler_factor
+    )
 
 
 def modelled_load(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Course:
     """One load as the model has it; the bytes are those that all ranks read together."""
-    stored_bytes = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction)
+    stored_bytes = mean_load_bytes(
+        full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
+    )
     read_bytes = stored_bytes / checkpoint.compression_ratio * cluster.readers_per_byte
     rate = timing.read_rate_bytes_per_s(tier, cluster)
-    return _with_rest(timing.load_s(checkpoint, tier, cluster), read_bytes, tier.setup_s, rate, checkpoint.straggler_factor)
+    return _with_rest(
+        timing.load_s(checkpoint, tier, cluster),
+        read_bytes,
+        tier.setup_s,
+        rate,
+        checkpoint.straggler_factor,
+    )
 
 
-def _with_rest(time_s: Any, moved_bytes: Number, fixed_s: Number, rate: Number, straggler: Number) -> Course:
+def _with_rest(
+    time_s: Any, moved_bytes: Number, fixed_s: Number, rate: Number, straggler: Number
+) -> Course:
     bare = Course(moved_bytes, fixed_s, rate, straggler, 0.0)
     beside_s: Any = time_s - bare.time_s
-    return bare._replace(beside_s=where(abs(beside_s) <= _ROUNDING * abs(time_s), 0.0 * time_s, beside_s))
+    return bare._replace(
+        beside_s=where(abs(beside_s) <= _ROUNDING * abs(time_s), 0.0 * time_s, beside_s)
+    )
 
 
 def resized(checkpoint: Checkpoint, factor: Number) -> Checkpoint:
@@ -99,16 +113,26 @@ def resized(checkpoint: Checkpoint, factor: Number) -> Checkpoint:
     return replace(checkpoint, size_bytes=full_bytes(checkpoint) * factor)
 
 
-def measured_course(time_s: Number, moved_bytes: Number, fixed_s: Number, beside_s: Number, straggler: Number = 1.0) -> Course:
+def measured_course(
+    time_s: Number, moved_bytes: Number, fixed_s: Number, beside_s: Number, straggler: Number = 1.0
+) -> Course:
     """What was measured; its rate is the one that the time leaves for the bytes.
 
     >>> measured_course(time_s=10.0, moved_bytes=16e9, fixed_s=1.0, beside_s=1.0).rate_bytes_per_s
     2000000000.0
     """
-    return Course(moved_bytes, fixed_s, ratio(straggler * moved_bytes, time_s - fixed_s - beside_s), straggler, beside_s)
+    return Course(
+        moved_bytes,
+        fixed_s,
+        ratio(straggler * moved_bytes, time_s - fixed_s - beside_s),
+        straggler,
+        beside_s,
+    )
 
 
-def product_parts(amount: Number, each: Number, other_amount: Number, other_each: Number) -> tuple[Number, Number]:
+def product_parts(
+    amount: Number, each: Number, other_amount: Number, other_each: Number
+) -> tuple[Number, Number]:
     """(part of the amount, part of the price of each) of other_amount * other_each - amount * each: seconds and watts, bytes and J/byte.
 
     >>> product_parts(amount=10.0, each=300.0, other_amount=20.0, other_each=310.0)

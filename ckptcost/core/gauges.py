@@ -19,7 +19,12 @@ from ckptcost.core.counters import FEW, TINY, Amount, Gap
 
 Floats = NDArray[np.float64]
 
-MISSING, UNSEEN_BEFORE, UNSEEN_AFTER, NO_SAMPLES = "missing-samples", "before-first-sample", "after-last-sample", "no-samples"
+MISSING, UNSEEN_BEFORE, UNSEEN_AFTER, NO_SAMPLES = (
+    "missing-samples",
+    "before-first-sample",
+    "after-last-sample",
+    "no-samples",
+)
 SIGMAS: Final = 2.0
 """how many standard deviations an interval reaches to either side"""
 GAP_S: Final = 2.0
@@ -44,10 +49,16 @@ class _Line(NamedTuple):
 
 
 def energy(
-    series: Series, begin_s: float, end_s: float, *,
-    averaging_s: float | None = None, looks: float | None = None, tick_s: float | None = None,
-    resolution: float | None = None, most_gap_s: float | None = None,
-) -> Amount:  # fmt: skip
+    series: Series,
+    begin_s: float,
+    end_s: float,
+    *,
+    averaging_s: float | None = None,
+    looks: float | None = None,
+    tick_s: float | None = None,
+    resolution: float | None = None,
+    most_gap_s: float | None = None,
+) -> Amount:
     """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of time its sensor looks at; `tick_s`: how
     often it is renewed, measured where it is not given; `most_gap_s`: longer without a sample is not covered.
 
@@ -77,23 +88,52 @@ def energy(
     reasons = tuple(dict.fromkeys(gap.reason for gap in gaps))
     covered_s = span_s - sum(gap.end_s - gap.begin_s for gap in gaps)
     inside = int(np.diff(np.searchsorted(series.t_s, [begin_s, end_s]))[0])
-    inside = min(inside, math.ceil(covered_s / line.renewed_s)) if line.renewed_s > 0 else inside  # asking twice is no second sample
+    inside = (
+        min(inside, math.ceil(covered_s / line.renewed_s)) if line.renewed_s > 0 else inside
+    )  # asking twice is no second sample
     resolved_s = max(line.renewed_s, over_s)
     if covered_s <= 1e-12 * span_s:
         nothing = 0.0 if span_s == 0 and not gaps else math.nan
-        return Amount(nothing, nothing, nothing, 1.0 if nothing == 0 else math.nan, inside, tuple(gaps), True, resolved_s, reasons)
+        return Amount(
+            nothing,
+            nothing,
+            nothing,
+            1.0 if nothing == 0 else math.nan,
+            inside,
+            tuple(gaps),
+            True,
+            resolved_s,
+            reasons,
+        )
     known = _without(begin_s, end_s, gaps)
     areas = [_area(line, since_s, until_s) for since_s, until_s in known]
     value, loose = math.fsum(area[0] for area in areas), math.fsum(area[1] for area in areas)
-    moved = [math.fsum(_area(line, since_s + shift_s, until_s + shift_s)[0] for since_s, until_s in known)
-             for shift_s in (-line.loose_s, line.loose_s) if shift_s]  # fmt: skip
+    moved = [
+        math.fsum(
+            _area(line, since_s + shift_s, until_s + shift_s)[0] for since_s, until_s in known
+        )
+        for shift_s in (-line.loose_s, line.loose_s)
+        if shift_s
+    ]
     loose += max((abs(other - value) for other in moved), default=0.0)
-    loose += math.fsum(_range(line, edge_s, over_s) for span in known for edge_s in span) * over_s / 8.0
+    loose += (
+        math.fsum(_range(line, edge_s, over_s) for span in known for edge_s in span) * over_s / 8.0
+    )
     if looks is not None and looks < 1.0:
         # between two looks power differs from them about as much as they do from each other
         loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
     loose += (resolution or 0.0) / 2.0 * covered_s
-    return Amount(value, max(value - loose, 0.0), value + loose, covered_s / span_s, inside, tuple(gaps), inside < FEW, resolved_s, reasons)
+    return Amount(
+        value,
+        max(value - loose, 0.0),
+        value + loose,
+        covered_s / span_s,
+        inside,
+        tuple(gaps),
+        inside < FEW,
+        resolved_s,
+        reasons,
+    )
 
 
 def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None) -> _Line:
@@ -111,16 +151,25 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
     middle = t_s + took_s / 2.0
     each = np.arange(t_s[0], t_s[-1], max(renewed_s, polled_s, (t_s[-1] - t_s[0]) / _MOST, TINY))
     each = np.searchsorted(t_s, each, side="right") - 1
-    rough = float(np.median(np.abs(np.diff(power[each], 2)))) / ticks.MEDIAN_OF_SECOND if len(each) > FEW else 0.0
+    rough = (
+        float(np.median(np.abs(np.diff(power[each], 2)))) / ticks.MEDIAN_OF_SECOND
+        if len(each) > FEW
+        else 0.0
+    )
     if renewed_s > 1.5 * polled_s and len(new) > 1:
         # polled more often than renewed: a sample was renewed between the poll that saw it first and the one before
-        first, after = np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s), (t_s + took_s)[new[1:]]
+        first, after = (
+            np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s),
+            (t_s + took_s)[new[1:]],
+        )
         seen = np.concatenate([middle[:1], (first + after) / 2.0])
         # a sample that was asked for late, as the mean of a second is, stands where it was asked and no longer than it was seen
         lone = np.diff(t_s, prepend=t_s[:1])[new] > 1.5 * renewed_s
         seen = np.where(lone, middle[new], seen)
         stood = middle[np.append(new[1:], len(t_s)) - 1]
-        ends = np.maximum(np.minimum(np.append(seen[1:], middle[-1] + renewed_s) - renewed_s, stood), seen)
+        ends = np.maximum(
+            np.minimum(np.append(seen[1:], middle[-1] + renewed_s) - renewed_s, stood), seen
+        )
         at, power = np.repeat(seen, 2), np.repeat(power[new], 2)
         at[1::2] = ends
         at, loose_s = np.minimum(at, middle[-1]), polled_s / 2.0
@@ -128,31 +177,45 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
         # polled as often as it is renewed, or less: what a poll sees is anything up to a renewal old, if that is known to matter
         loose_s = min(tick_s or 0.0, polled_s) / 2.0
         at = middle - loose_s
-    gaps = tuple(Gap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING) for k in holes)
+    gaps = tuple(
+        Gap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING)
+        for k in holes
+    )
     return _Line(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
 
 
 def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float, float]]:
     """The window's pieces between its gaps, which are in order."""
     edges = [begin_s, *(edge for gap in gaps for edge in gap[:2]), end_s]
-    return [(since, until) for since, until in zip(edges[::2], edges[1::2], strict=True) if until > since]
+    return [
+        (since, until)
+        for since, until in zip(edges[::2], edges[1::2], strict=True)
+        if until > since
+    ]
 
 
 def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, float]:
     """Joules under the line; how far they may be off if between samples power lies between them; and the sum of the squares of what
     each span differs by."""
-    first, stop = int(np.searchsorted(line.at, begin_s, side="right")), int(np.searchsorted(line.at, end_s))
+    first, stop = (
+        int(np.searchsorted(line.at, begin_s, side="right")),
+        int(np.searchsorted(line.at, end_s)),
+    )
     at = np.concatenate([[begin_s], line.at[first:stop], [end_s]])
     power = np.interp(at, line.at, line.power)
     span_s = np.diff(at)
     joules = float(np.sum((power[1:] + power[:-1]) * span_s) / 2.0)
     swing = np.abs(np.diff(power)) * span_s
     squares = float(swing @ swing) / 2.0
-    off = min(float(swing[1:-1].sum()) / 2.0, SIGMAS * math.sqrt(float(swing[1:-1] @ swing[1:-1]) / 2.0))
+    off = min(
+        float(swing[1:-1].sum()) / 2.0, SIGMAS * math.sqrt(float(swing[1:-1] @ swing[1:-1]) / 2.0)
+    )
     # the window's first and last span are parts of longer ones, which power may go through late or early
     whole = np.abs(np.diff(line.power[max(first - 1, 0) : stop + 1]))
     if len(whole):
-        off += float(whole[0] * span_s[0]) + (float(whole[-1] * span_s[-1]) if len(span_s) > 1 else 0.0)
+        off += float(whole[0] * span_s[0]) + (
+            float(whole[-1] * span_s[-1]) if len(span_s) > 1 else 0.0
+        )
     return joules, max(off, SIGMAS * line.rough * math.sqrt(float(span_s @ span_s))), squares
 
 
@@ -178,7 +241,14 @@ class Spread(NamedTuple):
     coverage: float
 
 
-def spread(series: Series, begin_s: float, end_s: float, *, averaging_s: float | None = None, most_gap_s: float | None = None) -> Spread:
+def spread(
+    series: Series,
+    begin_s: float,
+    end_s: float,
+    *,
+    averaging_s: float | None = None,
+    most_gap_s: float | None = None,
+) -> Spread:
     """Mean, scatter and percentiles of the samples in a window.
 
     >>> from ckptcost.core.channels import series
@@ -186,7 +256,10 @@ def spread(series: Series, begin_s: float, end_s: float, *, averaging_s: float |
     >>> round(quiet.mean, 3), quiet.median, quiet.samples
     (71.0, 71.0, 100)
     """
-    first, stop = np.searchsorted(series.t_s, begin_s), np.searchsorted(series.t_s, end_s, side="right")
+    first, stop = (
+        np.searchsorted(series.t_s, begin_s),
+        np.searchsorted(series.t_s, end_s, side="right"),
+    )
     value = series.value[first:stop]
     value = value[np.isfinite(value)]
     count = len(value)
@@ -198,7 +271,9 @@ def spread(series: Series, begin_s: float, end_s: float, *, averaging_s: float |
     deviation = float(value.std(ddof=1)) if count > 1 else math.nan
     error = 2.0 * deviation / math.sqrt(_independent(value)) if count > 1 else math.nan
     p5, median, p95 = (float(p) for p in np.percentile(value, [5, 50, 95]))
-    return Spread(mean, mean - error, mean + error, deviation, count, median, p5, p95, whole.coverage)
+    return Spread(
+        mean, mean - error, mean + error, deviation, count, median, p5, p95, whole.coverage
+    )
 
 
 def _independent(value: Floats) -> float:

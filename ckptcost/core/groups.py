@@ -32,7 +32,11 @@ def blocks(group: Ints, groups: int) -> Iterator[tuple[Ints, Ints]]:
     order = np.arange(n)
     if (group[1:] < group[:-1]).any():
         # sorting the keys themselves is several times as quick as sorting places by them
-        order = np.sort(group * n + order) % n if groups < 2**62 // n else np.argsort(group, kind="stable")
+        order = (
+            np.sort(group * n + order) % n
+            if groups < 2**62 // n
+            else np.argsort(group, kind="stable")
+        )
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     for size in np.unique(counts[counts > 0]).tolist():

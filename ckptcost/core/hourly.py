@@ -68,7 +68,9 @@ def shares(begin_s: float, end_s: float, edges: Floats) -> tuple[int, Floats]:
     return first, parts
 
 
-def spread(stretches: Sequence[tuple[float, float]], amounts: Sequence[float], edges: Floats) -> Floats:
+def spread(
+    stretches: Sequence[tuple[float, float]], amounts: Sequence[float], edges: Floats
+) -> Floats:
     """Amounts, each evenly over its stretch, as sums of rows. What is not known leaves its rows unknown.
 
     >>> spread([(0.0, 7200.0), (3600.0, 3601.0)], [10.0, 1.0], np.array([0.0, 3600.0, 7200.0])).tolist()
@@ -91,12 +93,22 @@ def mean_over(steps: Steps, edges: Floats) -> Floats:
     points = np.sort(np.unique(np.concatenate([steps.start_s, steps.end_s, edges])))
     middles, lengths = (points[1:] + points[:-1]) / 2, np.diff(points)
     at = np.searchsorted(steps.start_s, middles, side="right") - 1
-    held = np.where((at >= 0) & (middles < steps.end_s[np.maximum(at, 0)]), steps.value[np.maximum(at, 0)], np.nan)
+    held = np.where(
+        (at >= 0) & (middles < steps.end_s[np.maximum(at, 0)]),
+        steps.value[np.maximum(at, 0)],
+        np.nan,
+    )
     row = np.searchsorted(edges, middles, side="right") - 1
     inside = (row >= 0) & (row < len(edges) - 1)
-    found: Floats = np.bincount(row[inside], (held * lengths)[inside], len(edges) - 1) / np.diff(edges)
-    alone = inside & (np.bincount(row[inside], minlength=len(edges) - 1)[np.clip(row, 0, len(edges) - 2)] == 1)
-    found[row[alone]] = held[alone]  # a row in which nothing changes has the factor to the last digit
+    found: Floats = np.bincount(row[inside], (held * lengths)[inside], len(edges) - 1) / np.diff(
+        edges
+    )
+    alone = inside & (
+        np.bincount(row[inside], minlength=len(edges) - 1)[np.clip(row, 0, len(edges) - 2)] == 1
+    )
+    found[row[alone]] = held[
+        alone
+    ]  # a row in which nothing changes has the factor to the last digit
     return found
 
 

@@ -71,7 +71,11 @@ class Renewal(NamedTuple):
         return gap, None
 
     def keep(self, going: NDArray[np.bool_]) -> Renewal:
-        return Renewal(self.keys[going], self.mean_s[going] if isinstance(self.mean_s, np.ndarray) else self.mean_s, self.shape)
+        return Renewal(
+            self.keys[going],
+            self.mean_s[going] if isinstance(self.mean_s, np.ndarray) else self.mean_s,
+            self.shape,
+        )
 
 
 class Replay(NamedTuple):
@@ -87,7 +91,9 @@ class Replay(NamedTuple):
         at = np.searchsorted(self.times_s, inside_s, side="right")
         past = at == len(self.times_s)
         at = np.where(past, 0, at)
-        return self.times_s[at] + self.span_s * past - inside_s + SAME_S, None if self.kinds is None else self.kinds[at]
+        return self.times_s[
+            at
+        ] + self.span_s * past - inside_s + SAME_S, None if self.kinds is None else self.kinds[at]
 
     def keep(self, going: NDArray[np.bool_]) -> Replay:
         return self._replace(offsets_s=self.offsets_s[going])
@@ -105,14 +111,18 @@ class Platform(NamedTuple):
 
     def next_s(self, clock_s: Floats, event: int) -> tuple[Floats, None]:
         at = (self.times_s <= clock_s[:, None] + SAME_S).sum(axis=1)
-        found = np.take_along_axis(self.times_s, at[:, None], axis=1)[:, 0]  # the last column is inf
+        found = np.take_along_axis(self.times_s, at[:, None], axis=1)[
+            :, 0
+        ]  # the last column is inf
         return found - clock_s, None
 
     def keep(self, going: NDArray[np.bool_]) -> Platform:
         return Platform(self.times_s[going], self.horizon_s)
 
 
-def platform_times_s(keys: Keys, nodes: int, mean_s: Number, shape: float, horizon_s: float) -> Floats:
+def platform_times_s(
+    keys: Keys, nodes: int, mean_s: Number, shape: float, horizon_s: float
+) -> Floats:
     """Every node's failures up to the horizon, all nodes of a run together, in order. At the start the nodes are of all ages.
 
     Generation by generation: only the nodes that failed before the horizon are drawn again, so the cost is that of the failures.
@@ -125,7 +135,11 @@ def platform_times_s(keys: Keys, nodes: int, mean_s: Number, shape: float, horiz
         now_s, alive, generation, times = np.zeros(nodes), own, 0, []
         while alive.size:
             share = streams.uniforms(alive, generation)
-            now_s = now_s + (scale_s * (-np.log(share)) ** (1.0 / shape) if generation else np.interp(share, shares, residuals_s))
+            now_s = now_s + (
+                scale_s * (-np.log(share)) ** (1.0 / shape)
+                if generation
+                else np.interp(share, shares, residuals_s)
+            )
             early = now_s <= horizon_s
             now_s, alive = now_s[early], alive[early]
             times.append(now_s)

@@ -62,7 +62,8 @@ class Interval:
         if other.high == 0:
             return -(self / -other)
         return Interval(
-            -math.inf if self.low < 0 else _quotient(self.low, other.high), math.inf if self.high > 0 else _quotient(self.high, other.high)
+            -math.inf if self.low < 0 else _quotient(self.low, other.high),
+            math.inf if self.high > 0 else _quotient(self.high, other.high),
         )
 
     def __radd__(self, other: float) -> Interval:
@@ -95,11 +96,15 @@ class Interval:
 
     def meets(self, other: Interval, slack: float = 1e-9) -> bool:
         """Whether some number is in both, rounding of the last bits aside."""
-        return self.low <= other.high + slack * abs(other.high) and other.low <= self.high + slack * abs(self.high)
+        return self.low <= other.high + slack * abs(
+            other.high
+        ) and other.low <= self.high + slack * abs(self.high)
 
     def within(self, other: Interval, slack: float = 1e-9) -> bool:
         """Whether every number of it is in the other."""
-        return other.low - slack * abs(other.low) <= self.low and self.high <= other.high + slack * abs(other.high)
+        return other.low - slack * abs(
+            other.low
+        ) <= self.low and self.high <= other.high + slack * abs(other.high)
 
     def common(self, other: Interval) -> Interval:
         """The numbers in both, which must meet.
@@ -122,7 +127,9 @@ def _product(x: float, y: float) -> float:
 
 
 def _quotient(x: float, y: float) -> float:
-    return 0.0 if math.isinf(y) else x / y  # what a growing divisor tends to; the other ends reach any infinity
+    return (
+        0.0 if math.isinf(y) else x / y
+    )  # what a growing divisor tends to; the other ends reach any infinity
 
 
 def _raised(x: float, exponent: int) -> float:

@@ -57,7 +57,15 @@ class Runs(NamedTuple):
 
     @property
     def wall_s(self) -> Floats:
-        return self.trained_s + self.stall_s + self.detect_s + self.reschedule_s + self.init_s + self.load_s + self.warmup_s
+        return (
+            self.trained_s
+            + self.stall_s
+            + self.detect_s
+            + self.reschedule_s
+            + self.init_s
+            + self.load_s
+            + self.warmup_s
+        )
 
 
 class Step(NamedTuple):

@@ -39,13 +39,17 @@ def joined(marks: Iterable[Mark]) -> list[Mark]:
     saves = [window for window in windows_of(inside) if window.begin_s is not None]
     if not saves or not outside:
         return sorted(everything, key=lambda mark: mark.t_s)
-    paths = {save.name: _path(mine) for save, mine in zip(saves, by_window(inside, saves), strict=True)}
+    paths = {
+        save.name: _path(mine) for save, mine in zip(saves, by_window(inside, saves), strict=True)
+    }
     watched = windows_of(outside)
     labels = {window.label for window in watched}
     found = [mark for mark in outside if mark.window not in labels]
     shares: defaultdict[str, list[tuple[Window, Contents]]] = defaultdict(list)
     homes = {save.name: save for save in saves}
-    for window, its, what in zip(watched, by_window(outside, watched), contents_of(outside, watched), strict=True):
+    for window, its, what in zip(
+        watched, by_window(outside, watched), contents_of(outside, watched), strict=True
+    ):
         home = _home(window, saves, paths)
         found += its if home is None else _under(home, its)
         if home is not None:
@@ -69,7 +73,10 @@ def _settled(marks: list[Mark]) -> list[Mark]:
             mark.by == OUTSIDE
             and mark.name == "durable"
             and mark.detail.get("how") in KERNEL
-            and any(abs(mark.t_s - at_s) <= JOURNAL_S for at_s in synced.get((mark.window, mark.rank), ()))
+            and any(
+                abs(mark.t_s - at_s) <= JOURNAL_S
+                for at_s in synced.get((mark.window, mark.rank), ())
+            )
         )
     ]
 
@@ -100,8 +107,13 @@ def _together(home: Window, parts: Sequence[tuple[Window, Contents]]) -> Mark:
     """A remark with what all watched saves within a hooked one hold together. What has no begin is the hook's own path, whose files are
     counted where nobody watches the folder."""
     assert home.begin_s is not None
-    seen = [what for window, what in parts if window.begin_s is not None] or [what for _, what in parts]
-    amounts: dict[str, object] = {"bytes": sum(part.bytes for part in seen), "files": sum(part.files for part in seen)}
+    seen = [what for window, what in parts if window.begin_s is not None] or [
+        what for _, what in parts
+    ]
+    amounts: dict[str, object] = {
+        "bytes": sum(part.bytes for part in seen),
+        "files": sum(part.files for part in seen),
+    }
     return Mark(home.begin_s, "note", home.label, home.spans[0].rank, OUTSIDE, amounts)
 
 
@@ -109,9 +121,17 @@ def _under(home: Window, marks: Sequence[Mark]) -> list[Mark]:
     """The watcher's marks under the hook's label: what a rank has not said itself; the rest stays as a remark."""
     found = []
     for one in marks:
-        mark = one._replace(detail={key: value for key, value in one.detail.items() if key not in ("bytes", "files")})
+        mark = one._replace(
+            detail={
+                key: value for key, value in one.detail.items() if key not in ("bytes", "files")
+            }
+        )
         for span in home.spans:
-            if mark.name in ADDED and mark.name not in span.at_s and not (mark.name == "durable" and "synced" in span.at_s):
+            if (
+                mark.name in ADDED
+                and mark.name not in span.at_s
+                and not (mark.name == "durable" and "synced" in span.at_s)
+            ):
                 found.append(mark._replace(window=home.label, rank=span.rank))
                 continue
             if span is home.spans[0] and mark.detail:

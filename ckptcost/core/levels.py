@@ -13,9 +13,17 @@ from ckptcost.core.numeric import exp, expm1, exprel, log1p, minimum, ratio, tim
 
 
 def period(
-    work_s: Number, stall_s: Number, lag_s: Number, recovery: Recovery, spared_per_s: Number,
-    every: Number, second_stall_s: Number, second_lag_s: Number, second_recovery: Recovery, lost_per_s: Number,
-) -> States:  # fmt: skip
+    work_s: Number,
+    stall_s: Number,
+    lag_s: Number,
+    recovery: Recovery,
+    spared_per_s: Number,
+    every: Number,
+    second_stall_s: Number,
+    second_lag_s: Number,
+    second_recovery: Recovery,
+    lost_per_s: Number,
+) -> States:
     """Mean states per completed segment of a period of `every` segments that ends with a save on the second tier.
 
     `spared_per_s` and `lost_per_s` are the rates of failures that the first tier survives and does not survive.
@@ -33,15 +41,23 @@ def period(
         worse = lost + spared * recovery_lost
         odds = times(worse, expm1(rate * length_s))
         hopeless = odds == float("inf")
-        attempts = where(hopeless, ratio(1.0, worse), where(hopeless, 1.0, exp(rate * length_s)) / (1.0 + where(hopeless, 0.0, odds)))
-        log_through = where(hopeless, -rate * length_s, -log1p(odds))  # within log(worse) of it, and finite
+        attempts = where(
+            hopeless,
+            ratio(1.0, worse),
+            where(hopeless, 1.0, exp(rate * length_s)) / (1.0 + where(hopeless, 0.0, odds)),
+        )
+        log_through = where(
+            hopeless, -rate * length_s, -log1p(odds)
+        )  # within log(worse) of it, and finite
         return attempts, log_through, times(attempts, -expm1(-rate * length_s)) * spared
 
     attempts, log_through, spared_entries = attempt(work_s + stall_s)
     last_attempts, last_log_through, last_entries = attempt(second_stall_s)
     # chance that a period gets through all its segments, and then through the last save
     reach = exp(every * log_through)
-    segments = every * exprel(every * log_through) / exprel(log_through)  # sum of through**i, i < every
+    segments = (
+        every * exprel(every * log_through) / exprel(log_through)
+    )  # sum of through**i, i < every
     tries = exp(-(every * log_through + last_log_through))
     again = exp(spared_per_s * lag_s + lost_per_s * second_lag_s)
 
@@ -50,15 +66,27 @@ def period(
     working_s = times(stretch, work_s * exprel(-rate * work_s))
     stalling_s = times(stretch, exp(-rate * work_s) * stall_s * exprel(-rate * stall_s))
     second_stalling_s = times(ending, second_stall_s * exprel(-rate * second_stall_s))
-    first = times(again * tries / every, times(segments, spared_entries) + times(reach, last_entries))
+    first = times(
+        again * tries / every, times(segments, spared_entries) + times(reach, last_entries)
+    )
     # a recovery from the first tier runs until it is through, or until a worse failure ends it
     one = recovered(recovery, rate, first / (1.0 + recovery_odds))
     # every try but the last ends in a failure that needs the second tier
     second = recovered(second_recovery, rate, times(again / every, tries - 1.0))
-    detect_s, reschedule_s, init_s, load_s, warmup_s, starts = (a + b for a, b in zip(one, second, strict=True))
+    detect_s, reschedule_s, init_s, load_s, warmup_s, starts = (
+        a + b for a, b in zip(one, second, strict=True)
+    )
     return States(
-        working_s, stalling_s + second_stalling_s, detect_s, reschedule_s, init_s, load_s, warmup_s, starts, second_stalling_s
-    )  # fmt: skip
+        working_s,
+        stalling_s + second_stalling_s,
+        detect_s,
+        reschedule_s,
+        init_s,
+        load_s,
+        warmup_s,
+        starts,
+        second_stalling_s,
+    )
 
 
 MOST_REPEATS = 600.0
@@ -68,7 +96,11 @@ MOST_REPEATS = 600.0
 def _held(recovery: Recovery, rate: Number) -> Recovery:
     """A recovery that the exponentials can hold."""
     share = minimum(1.0, ratio(MOST_REPEATS, rate * recovery.exposed_s))
-    return recovery._replace(init_s=share * recovery.init_s, load_s=share * recovery.load_s, warmup_s=share * recovery.warmup_s)
+    return recovery._replace(
+        init_s=share * recovery.init_s,
+        load_s=share * recovery.load_s,
+        warmup_s=share * recovery.warmup_s,
+    )
 
 
 def _chance(odds: Number) -> Number:

@@ -29,9 +29,13 @@ def saves_per_day(outcome: Outcome) -> Number:
 
 
 BILLED: dict[str, Quantity] = {
-    "gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e", "market_kgco2e": "market_kgco2e",
+    "gpu_hours": "gpu_s",
+    "kwh": "energy_j",
+    "usd": "cost_usd",
+    "kgco2e": "location_kgco2e",
+    "market_kgco2e": "market_kgco2e",
     "embodied_kgco2e": "embodied_kgco2e",
-}  # fmt: skip
+}
 """measures that are a total of the run's bill, and which"""
 
 

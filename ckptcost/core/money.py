@@ -29,7 +29,9 @@ def keeping_usd(held_bytes: Number, time_s: Number, usd_per_byte_s: Number) -> N
     return times(times(held_bytes, time_s), usd_per_byte_s)
 
 
-def standing_usd(usd_per_s: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number) -> Number:
+def standing_usd(
+    usd_per_s: Number, held_bytes: Number, capacity_bytes: Number, time_s: Number
+) -> Number:
     """The share of a tier's standing price that its checkpoints occupy (allocated ledger).
 
     >>> standing_usd(usd_per_s=0.01, held_bytes=1e12, capacity_bytes=1e14, time_s=1e6)
@@ -53,10 +55,20 @@ def kept_saves(saves: Number, keep_last: Number) -> Number:
     """
     held = minimum(keep_last, saves)
     few = saves < 1
-    return where(few, 0.0 * held + minimum(saves, 1.0), held - held * (held - 1.0) / (2.0 * where(few, 1.0, saves)))
+    return where(
+        few,
+        0.0 * held + minimum(saves, 1.0),
+        held - held * (held - 1.0) / (2.0 * where(few, 1.0, saves)),
+    )
 
 
-def breakeven_usd_per_s(gpus: Number, usd_per_gpu_s: Number, slow_usd_per_s: Number, slow_goodput: Number, fast_goodput: Number) -> Number:
+def breakeven_usd_per_s(
+    gpus: Number,
+    usd_per_gpu_s: Number,
+    slow_usd_per_s: Number,
+    slow_goodput: Number,
+    fast_goodput: Number,
+) -> Number:
     """What a faster tier may cost for the work to cost the same: s_B = (N*c_g + s_A)*G_B/G_A - N*c_g.
 
     >>> breakeven_usd_per_s(16384.0, 2 / 3600, 0.5, 0.9, 0.9)

@@ -122,7 +122,11 @@ def shape_of(gaps_s: ArrayLike, open_s: ArrayLike = ()) -> Estimate:
         return float((powers * logs).sum() / powers.sum()) - shapes / failed / k - mean_log
 
     def likelihood(k: float) -> float:
-        return (failed - 1) * log(k) - failed * log(float(np.exp(k * logs).sum())) + k * failed * mean_log
+        return (
+            (failed - 1) * log(k)
+            - failed * log(float(np.exp(k * logs).sum()))
+            + k * failed * mean_log
+        )
 
     value = _where(lambda k: past_top(k, failed), 1.0)
     if failed < FEW:
@@ -130,10 +134,18 @@ def shape_of(gaps_s: ArrayLike, open_s: ArrayLike = ()) -> Estimate:
     middle = _where(lambda k: past_top(k, failed - 1), value)
     least = likelihood(middle) - _Z**2 / 2.0
     low = _where(lambda k: likelihood(k) - least, middle / 2.0, highest=middle)
-    return Estimate(value, low, _where(lambda k: least - likelihood(k), middle * 2.0, lowest=middle), None, failed)
+    return Estimate(
+        value,
+        low,
+        _where(lambda k: least - likelihood(k), middle * 2.0, lowest=middle),
+        None,
+        failed,
+    )
 
 
-def _where(rising: Callable[[float], float], near: float, lowest: float = nan, highest: float = nan) -> float:
+def _where(
+    rising: Callable[[float], float], near: float, lowest: float = nan, highest: float = nan
+) -> float:
     """Where a rising function of a shape is 0; bounds that are given lie on their sides of it."""
     low, high = near if lowest != lowest else lowest, near if highest != highest else highest
     while rising(low) > 0:

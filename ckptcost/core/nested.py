@@ -38,7 +38,9 @@ def level_waste(stall_s: Number, failures_per_s: Number, lost_s: Number) -> Numb
     return sqrt(2.0 * failures_per_s * stall_s) + failures_per_s * lost_s
 
 
-def first_order_levels(stalls_s: Sequence[float], rates_per_s: Sequence[float], least_s: Sequence[float] = ()) -> tuple[float, ...]:
+def first_order_levels(
+    stalls_s: Sequence[float], rates_per_s: Sequence[float], least_s: Sequence[float] = ()
+) -> tuple[float, ...]:
     """T_l = sqrt(2*C_l/l_l) for each level, the lowest first; infinite for a level that no failure needs.
 
     A level cannot be saved to more often than the one that feeds it. Where the rule says so, the two are one level with both stalls
@@ -87,18 +89,25 @@ def nested(intervals_s: Sequence[float]) -> Nested:
         step = interval_s / (base_s * multiples[-1]) if base_s * multiples[-1] < math.inf else 1.0
         whole = math.floor(step) if step < math.inf else math.inf
         # r and 1/r waste alike, so the halfway mark between n and n+1 is their geometric mean
-        multiples.append(multiples[-1] * max(1.0, whole + 1.0 if step > math.sqrt(whole * (whole + 1.0)) else whole))
+        multiples.append(
+            multiples[-1]
+            * max(1.0, whole + 1.0 if step > math.sqrt(whole * (whole + 1.0)) else whole)
+        )
     return Nested(base_s, tuple(multiples))
 
 
-def nested_base_s(stalls_s: Sequence[float], rates_per_s: Sequence[float], multiples: Sequence[float]) -> float:
+def nested_base_s(
+    stalls_s: Sequence[float], rates_per_s: Sequence[float], multiples: Sequence[float]
+) -> float:
     """Best base interval for given multiples, to first order: sqrt(2*sum(C_l/m_l)/sum(l_l*m_l)).
 
     >>> nested_base_s([2.0, 50.0], [1e-5, 1e-6], [1.0, 16.0])
     627.87...
     """
     stall_s = sum(stall / many for stall, many in zip(stalls_s, multiples, strict=True))
-    rate = sum(rate * many if rate else 0.0 for rate, many in zip(rates_per_s, multiples, strict=True))
+    rate = sum(
+        rate * many if rate else 0.0 for rate, many in zip(rates_per_s, multiples, strict=True)
+    )
     return float(level_interval_s(stall_s, rate))
 
 
@@ -148,10 +157,14 @@ def _whole(low: float, high: float) -> NDArray[np.float64]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _least_costs(s: Scenario, plan: Plan, objective: str, every: NDArray[np.float64]) -> NDArray[np.float64]:
+def _least_costs(
+    s: Scenario, plan: Plan, objective: str, every: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Cost at the best interval of each n; infinite where the run ends before its first save on the second tier."""
     wide = replace_at(s, "policy.second_every", every)
     interval_s = fed_interval_s(s, plan, best_interval_s(wide, plan, objective), every)
-    costs = cost_at(wide, plan, objective, interval_s)  # an overflow is a job that never ends; it loses
+    costs = cost_at(
+        wide, plan, objective, interval_s
+    )  # an overflow is a job that never ends; it loses
     out_of_reach = (interval_s * every > s.work_s) & (every > 1.0)
     return np.where(out_of_reach | np.isnan(costs), np.inf, costs)

@@ -96,7 +96,11 @@ def times(count: Any, amount: Any) -> Any:
         return 0.0 if count == 0 or amount == 0 else count * amount
     with np.errstate(invalid="ignore"):
         product = np.multiply(count, amount)
-        return np.where(np.equal(count, 0) | np.equal(amount, 0), 0.0 * np.where(np.isfinite(product), product, 0.0), product)
+        return np.where(
+            np.equal(count, 0) | np.equal(amount, 0),
+            0.0 * np.where(np.isfinite(product), product, 0.0),
+            product,
+        )
 
 
 def exprel(x: Any) -> Any:

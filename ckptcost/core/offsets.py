@@ -53,7 +53,11 @@ def offsets_of(window: Ints, node: Ints, begin_ns: Ints) -> Offsets:
     if not len(window) == len(node) == len(begin_ns):
         raise ValueError("one window, node and begin a row")
     nodes = int(node.max()) + 1 if len(node) else 0
-    in_windows = [rows for _, rows in blocks(window, int(window.max()) + 1 if len(window) else 0) if rows.shape[1] > 1]
+    in_windows = [
+        rows
+        for _, rows in blocks(window, int(window.max()) + 1 if len(window) else 0)
+        if rows.shape[1] > 1
+    ]
     compared = np.zeros(len(node), dtype=bool)
     for rows in in_windows:
         compared[rows] = True
@@ -119,4 +123,6 @@ def _unsure_s(scatter_s: Floats, counts: Ints) -> Floats:
     """By the node's own scatter and no less than by the middle node's: a few windows may lie close together by chance."""
     known = scatter_s[~np.isnan(scatter_s)]
     usual_s = float(np.median(known)) if len(known) else nan
-    return np.where(counts > 0, _OF_MEDIAN * np.fmax(scatter_s, usual_s) / np.sqrt(np.maximum(counts, 1)), nan)
+    return np.where(
+        counts > 0, _OF_MEDIAN * np.fmax(scatter_s, usual_s) / np.sqrt(np.maximum(counts, 1)), nan
+    )

@@ -45,13 +45,19 @@ def one_plus_w0(eps: Number) -> Number:
     for _ in range(_STEPS):
         rise = expm1(y)
         # g(y) = y*exp(y) - expm1(y) is the series y^2/2 + y^3/3 + y^4/8 for small y, where the difference loses digits
-        g = where(y < 1e-3, y * y * (0.5 + y * (1.0 / 3.0 + y * (0.125 + y / 30.0))), y * (rise + 1.0) - rise)
+        g = where(
+            y < 1e-3,
+            y * y * (0.5 + y * (1.0 / 3.0 + y * (0.125 + y / 30.0))),
+            y * (rise + 1.0) - rise,
+        )
         slope = y * (rise + 1.0)
         y = y - where(slope == 0, 0.0 * y, (g - eps) / where(slope == 0, 1.0, slope))
     return y
 
 
-def recovery_cost(recovery: Recovery, rates: Rates, failures_per_s: Number, most: float = 600.0) -> Number:
+def recovery_cost(
+    recovery: Recovery, rates: Rates, failures_per_s: Number, most: float = 600.0
+) -> Number:
     """Cost of getting through one recovery, its repeats included; past exp(`most`) repeats it stays there, finite."""
     repeats = exp(minimum(failures_per_s * recovery.exposed_s, most))
     once = (
@@ -59,12 +65,19 @@ def recovery_cost(recovery: Recovery, rates: Rates, failures_per_s: Number, most
         + rates.reschedule * recovery.reschedule_s
         + rates.init * until_hit_s(0.0 * recovery.init_s, recovery.init_s, failures_per_s)
         + rates.load * until_hit_s(recovery.init_s, recovery.load_s, failures_per_s)
-        + rates.warmup * until_hit_s(recovery.init_s + recovery.load_s, recovery.warmup_s, failures_per_s)
+        + rates.warmup
+        * until_hit_s(recovery.init_s + recovery.load_s, recovery.warmup_s, failures_per_s)
     )
     return repeats * once
 
 
-def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number, rates: Rates = TIME, drag_s: Number = 0.0) -> Number:
+def best_interval_s(
+    stall_s: Number,
+    recovery: Recovery,
+    failures_per_s: Number,
+    rates: Rates = TIME,
+    drag_s: Number = 0.0,
+) -> Number:
     """Training time between saves that costs least; inf without failures. `drag_s` is work time lost per save to the drain.
 
     Time: independent of the recovery, and to first order sqrt(2*C*M).
@@ -78,8 +91,13 @@ def best_interval_s(stall_s: Number, recovery: Recovery, failures_per_s: Number,
     per_s = rate * recovery_cost(recovery, rates, rate)  # l*Q
     # (A - B)/A and d, both over exp(l*C): nothing overflows, nothing cancels
     whole = rates.work + per_s
-    gap = -expm1(-rate * stall_s) * (per_s + rates.stall) + exp(-rate * stall_s) * rate * rates.per_save
-    eps = ratio(gap + (whole - gap) * -expm1(-rate * drag_s), whole)  # where nothing costs anything, no interval is best: NaN
+    gap = (
+        -expm1(-rate * stall_s) * (per_s + rates.stall)
+        + exp(-rate * stall_s) * rate * rates.per_save
+    )
+    eps = ratio(
+        gap + (whole - gap) * -expm1(-rate * drag_s), whole
+    )  # where nothing costs anything, no interval is best: NaN
     return where(never, float("inf"), ratio(one_plus_w0(eps), rate))
 
 
@@ -108,7 +126,9 @@ def daly_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
     return where(stall_s < 2.0 * mtbf_s, long_s, mtbf_s)
 
 
-def validity(stall_s: Number, exposed_s: Number, interval_s: Number, failures_per_s: Number) -> Number:
+def validity(
+    stall_s: Number, exposed_s: Number, interval_s: Number, failures_per_s: Number
+) -> Number:
     """How far the first-order rules can be trusted: 2 green, 1 amber, 0 red, from the largest of l*C, l*R and l*tau.
 
     Their relative error in the overhead is of the order of that number: below 0.02 nobody will notice, above 0.2 they mislead.
@@ -120,7 +140,9 @@ def validity(stall_s: Number, exposed_s: Number, interval_s: Number, failures_pe
     return where(worst < 0.02, 2, where(worst < 0.2, 1, 0))
 
 
-def golden_interval_s(cost: Callable[[Number], Number], low_s: Number, high_s: Number, steps: int = 48) -> Number:
+def golden_interval_s(
+    cost: Callable[[Number], Number], low_s: Number, high_s: Number, steps: int = 48
+) -> Number:
     """Least point of a unimodal function of the interval, by golden section on its logarithm; arrays are searched side by side.
 
     48 steps narrow a bracket of 3e4 to 1e-9; past that the cost of neighbours differs by rounding alone.

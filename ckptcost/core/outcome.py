@@ -94,12 +94,21 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
     """(rhythm, expected seconds per completed save, work time lost to draining) at a given interval."""
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
-    cycle = timing.backpressure(interval_s, plan.saved._replace(lag_s=busiest_s(plan, p)), p, drag_s)
+    cycle = timing.backpressure(
+        interval_s, plan.saved._replace(lag_s=busiest_s(plan, p)), p, drag_s
+    )
     kept_s = cycle.interval_s
     if plan.second is None or plan.second_recovery is None:
         return (
             cycle,
-            fail.segment(kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s, cycle.blocked_s),
+            fail.segment(
+                kept_s + drag_s,
+                cycle.stall_s,
+                plan.saved.lag_s,
+                plan.recovery,
+                plan.failures_per_s,
+                cycle.blocked_s,
+            ),
             drag_s,
         )
     if p.mode == "async":
@@ -108,9 +117,17 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
     else:
         second_stall_s, second_lag_s = plan.second.stall_s, 0.0 * kept_s
     states = levels.period(
-        kept_s + drag_s, cycle.stall_s, plan.saved.lag_s, plan.recovery, plan.failures_per_s - plan.lost_per_s,
-        p.second_every, second_stall_s, second_lag_s, plan.second_recovery, plan.lost_per_s,
-    )  # fmt: skip
+        kept_s + drag_s,
+        cycle.stall_s,
+        plan.saved.lag_s,
+        plan.recovery,
+        plan.failures_per_s - plan.lost_per_s,
+        p.second_every,
+        second_stall_s,
+        second_lag_s,
+        plan.second_recovery,
+        plan.lost_per_s,
+    )
     return cycle, states, drag_s
 
 
@@ -123,7 +140,9 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
     local = is_local(s.tier)
     save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
     if crosses_network(s.tier):
-        save_j = save_j + known(carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0)
+        save_j = save_j + known(
+            carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0
+        )
     per_j: Number
     per_s: Number
     if objective == "energy":
@@ -134,15 +153,32 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
     else:
         per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
         kept_bytes = billed_bytes(
-            s.tier, times(where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last), plan.saved.stored_bytes)
+            s.tier,
+            times(
+                where(s.policy.keep_last == float("inf"), 0.0, s.policy.keep_last),
+                plan.saved.stored_bytes,
+            ),
         )
-        per_s = c.gpus * c.usd_per_gpu_s + (0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0)))
-        request = 0.0 if local else known(request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request), 0.0)
+        per_s = c.gpus * c.usd_per_gpu_s + (
+            0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0))
+        )
+        request = (
+            0.0
+            if local
+            else known(
+                request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request),
+                0.0,
+            )
+        )
         save_cost = times(save_j, known(storage_usd_per_j(s, s.tier), 0.0)) + request
     save_cost = save_cost * writes_per_save(s, plan) * exp(-plan.failures_per_s * plan.saved.lag_s)
     train, stall, idle = (
         times(per_j, (gpu_w + host_w) * site.pue) + per_s
-        for gpu_w, host_w in ((gpu_train_w, host_train_w), (gpu_stall_w, host_stall_w), (gpu_idle_w, host_idle_w))
+        for gpu_w, host_w in (
+            (gpu_train_w, host_train_w),
+            (gpu_stall_w, host_stall_w),
+            (gpu_idle_w, host_idle_w),
+        )
     )
     return optimum.Rates(train, stall, stall, idle, stall, stall, train, save_cost)
 
@@ -188,10 +224,20 @@ def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
     if plan.second is None and not rented:
         best_s = optimum.best_interval_s(stall_s, plan.recovery, plan.failures_per_s, rates, drag_s)
     else:
-        mean_stall_s = stall_s + (plan.second.stall_s / p.second_every if plan.second is not None and p.mode == "sync" else 0.0)
-        near_s = optimum.best_interval_s(maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s)
+        mean_stall_s = stall_s + (
+            plan.second.stall_s / p.second_every
+            if plan.second is not None and p.mode == "sync"
+            else 0.0
+        )
+        near_s = optimum.best_interval_s(
+            maximum(mean_stall_s, 1e-9), plan.recovery, plan.failures_per_s, rates, drag_s
+        )
         near_s = where(near_s == float("inf"), s.work_s, near_s)
-        best_s = optimum.golden_interval_s(lambda interval_s: cost_at(s, plan, objective, interval_s), near_s / 300.0, near_s * 100.0)
+        best_s = optimum.golden_interval_s(
+            lambda interval_s: cost_at(s, plan, objective, interval_s),
+            near_s / 300.0,
+            near_s * 100.0,
+        )
         best_s = where(plan.failures_per_s == 0, float("inf"), best_s)
     return maximum(best_s, busiest_s(plan, p) / p.in_flight - stall_s - drag_s)
 
@@ -218,7 +264,9 @@ def interval_of(s: Scenario, plan: Plan) -> Number:
 
 def evaluate(s: Scenario) -> Outcome:
     """Everything one scenario costs."""
-    with np.errstate(over="ignore"):  # an amount too large for a float is infinite, in an array as in a number
+    with np.errstate(
+        over="ignore"
+    ):  # an amount too large for a float is infinite, in an array as in a number
         plan = plan_of(s)
         return outcome_at(s, plan, interval_of(s, plan))
 
@@ -246,17 +294,32 @@ def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
     length_s = where(never, s.work_s, cycle.interval_s)
     every = s.policy.second_every
     held = kept_saves(saves, s.policy.keep_last) * plan.saved.stored_bytes
-    second_held = kept_saves(saves / every, s.policy.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
+    second_held = (
+        kept_saves(saves / every, s.policy.second_keep_last) * plan.second.stored_bytes
+        if plan.second
+        else 0.0
+    )
     spent = Spent(
-        times(segments, states.stall_s), times(segments, drag_s), times(segments, states.work_s - length_s - drag_s),
-        times(segments, states.detect_s), times(segments, states.reschedule_s), times(segments, states.init_s),
-        times(segments, states.load_s), times(segments, states.warmup_s),
-        times(saves, writes), times(saves, second_writes), held, second_held, times(segments, states.total_s),
-    )  # fmt: skip
+        times(segments, states.stall_s),
+        times(segments, drag_s),
+        times(segments, states.work_s - length_s - drag_s),
+        times(segments, states.detect_s),
+        times(segments, states.reschedule_s),
+        times(segments, states.init_s),
+        times(segments, states.load_s),
+        times(segments, states.warmup_s),
+        times(saves, writes),
+        times(saves, second_writes),
+        held,
+        second_held,
+        times(segments, states.total_s),
+    )
     return Run(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
 
 
-def _writes(s: Scenario, plan: Plan, cycle: Cycle, states: States, drag_s: Number) -> tuple[Number, Number]:
+def _writes(
+    s: Scenario, plan: Plan, cycle: Cycle, states: States, drag_s: Number
+) -> tuple[Number, Number]:
     """Writes to each tier for each completed save: failures cut some short, and a lost period repeats those that were whole."""
     rate = plan.failures_per_s
     if plan.second is None:
@@ -265,13 +328,23 @@ def _writes(s: Scenario, plan: Plan, cycle: Cycle, states: States, drag_s: Numbe
         # stalls that end, for each segment that lasts, and the part of a drain that is through before the next failure
         train_s = cycle.interval_s + drag_s
         begun = ratio(states.work_s, train_s * exprel(rate * train_s)) * exp(-rate * cycle.stall_s)
-        return begun * exprel(-rate * plan.saved.lag_s), exprel(rate * plan.second.lag_s) / s.policy.second_every
-    return ratio(states.stall_s - states.second_stall_s, cycle.stall_s), ratio(states.second_stall_s, plan.second.stall_s)
+        return begun * exprel(-rate * plan.saved.lag_s), exprel(
+            rate * plan.second.lag_s
+        ) / s.policy.second_every
+    return ratio(states.stall_s - states.second_stall_s, cycle.stall_s), ratio(
+        states.second_stall_s, plan.second.stall_s
+    )
 
 
 def _without_saves(s: Scenario, plan: Plan, never: Any, states: States) -> States:
     """A run too short for its interval is one segment with nothing to load: every failure begins it again."""
-    bare = fail.segment(s.work_s, 0.0, 0.0, plan.recovery._replace(load_s=0.0 * plan.recovery.load_s), plan.failures_per_s)
+    bare = fail.segment(
+        s.work_s,
+        0.0,
+        0.0,
+        plan.recovery._replace(load_s=0.0 * plan.recovery.load_s),
+        plan.failures_per_s,
+    )
     return States(*(where(never, one, other) for one, other in zip(bare, states, strict=True)))
 
 
@@ -280,21 +353,46 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     interval_s, cycle, states, drag_s, saves, spent = run_at(s, plan, asked_s)
     goodput = ratio(s.work_s, spent.wall_s)
     # a run that keeps less than a millionth of its time does not end: its amounts are infinite, not merely absurd
-    hopeless = where(goodput >= HOPELESS_GOODPUT, False, True)  # NaN too: an infinity times nothing on the way
+    hopeless = where(
+        goodput >= HOPELESS_GOODPUT, False, True
+    )  # NaN too: an infinity times nothing on the way
     if _some(hopeless):
         goodput = where(isnan(goodput), 0.0, goodput)
-        spent = Spent(*(where(hopeless, where(amount == 0, 0.0, float("inf")), amount) for amount in spent))
+        spent = Spent(
+            *(where(hopeless, where(amount == 0, 0.0, float("inf")), amount) for amount in spent)
+        )
     every = s.policy.second_every
     second_stall_s = plan.second.stall_s / every if plan.second and s.policy.mode == "sync" else 0.0
     once = Spent(
-        cycle.stall_s + second_stall_s, drag_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-        1.0, 1.0 / every if plan.second else 0.0, spent.held_bytes, spent.second_held_bytes, ratio(spent.wall_s, saves),
-    )  # fmt: skip
+        cycle.stall_s + second_stall_s,
+        drag_s,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+        1.0 / every if plan.second else 0.0,
+        spent.held_bytes,
+        spent.second_held_bytes,
+        ratio(spent.wall_s, saves),
+    )
     return Outcome(
-        plan, asked_s, interval_s, cycle, states, saves, spent.wall_s, goodput, times(where(saves > 0, saves, 1.0), states.failures),
+        plan,
+        asked_s,
+        interval_s,
+        cycle,
+        states,
+        saves,
+        spent.wall_s,
+        goodput,
+        times(where(saves > 0, saves, 1.0), states.failures),
         once.stall_s,
-        bill_of(s, spent, plan.saved, plan.second), bill_of(s, once, plan.saved, plan.second), spent,
-    )  # fmt: skip
+        bill_of(s, spent, plan.saved, plan.second),
+        bill_of(s, once, plan.saved, plan.second),
+        spent,
+    )
 
 
 HOPELESS_GOODPUT = 1e-6
@@ -319,14 +417,25 @@ def classic_of(s: Scenario, outcome: Outcome) -> Classic:
     rate = plan.failures_per_s
     if plan.second is not None:
         rate = rate + plan.lost_per_s * (p.second_every - 1.0)
-        stall_s = stall_s + (plan.second.stall_s if p.mode == "sync" else p.slowdown_fraction * plan.second.lag_s) / p.second_every
+        stall_s = (
+            stall_s
+            + (plan.second.stall_s if p.mode == "sync" else p.slowdown_fraction * plan.second.lag_s)
+            / p.second_every
+        )
     lost_s = plan.recovery.down_s + plan.recovery.exposed_s + plan.saved.lag_s
-    first_order = 1.0 - ratio(stall_s, outcome.interval_s) - rate * outcome.interval_s / 2.0 - plan.failures_per_s * lost_s
+    first_order = (
+        1.0
+        - ratio(stall_s, outcome.interval_s)
+        - rate * outcome.interval_s / 2.0
+        - plan.failures_per_s * lost_s
+    )
     mtbf_s = fail.mtbf_s(rate)
     return Classic(
         optimum.young_interval_s(stall_s, mtbf_s),
         optimum.daly_interval_s(stall_s, mtbf_s),
         best_interval_s(replace(s, policy=replace(p, objective="time")), plan, "time"),
         first_order,
-        optimum.validity(stall_s, plan.recovery.exposed_s + plan.saved.lag_s, outcome.interval_s, rate),
+        optimum.validity(
+            stall_s, plan.recovery.exposed_s + plan.saved.lag_s, outcome.interval_s, rate
+        ),
     )

@@ -14,9 +14,23 @@ from typing import Final
 from ckptcost.core.channels import Mark
 from ckptcost.core.windows import Flag, Phase, Span, Window
 
-MARKS: Final = ("begin", "snapshotted", "written", "synced", "committed", "returned", "durable", "end")
+MARKS: Final = (
+    "begin",
+    "snapshotted",
+    "written",
+    "synced",
+    "committed",
+    "returned",
+    "durable",
+    "end",
+)
 """the marks that make windows; all others are remarks"""
-STORAGE: Final = {"snapshotted": "snapshot", "written": "write", "synced": "fsync", "committed": "commit"}
+STORAGE: Final = {
+    "snapshotted": "snapshot",
+    "written": "write",
+    "synced": "fsync",
+    "committed": "commit",
+}
 """which phase of storage a mark ends, in the order they come in"""
 _FIRST_COUNTS: Final = ("begin", "returned")
 """doubled marks: training was held up from the first begin to the first return, and a save of many files is written with the last one"""
@@ -29,14 +43,18 @@ def windows_of(marks: Iterable[Mark]) -> list[Window]:
     >>> save.stall_s, save.drain_s, [phase.name for phase in save.phases], [phase.name for phase in save.storage]
     (2.0, 28.0, ['stall', 'drain'], ['fsync'])
     """
-    by_label: defaultdict[str, defaultdict[int, list[Mark]]] = defaultdict(lambda: defaultdict(list))
+    by_label: defaultdict[str, defaultdict[int, list[Mark]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for mark in marks:
         if mark.name in MARKS and isfinite(mark.t_s):
             by_label[mark.window][mark.rank].append(mark)
     taken = set(by_label)
     windows = []
     for label, by_rank in by_label.items():
-        uses = _together([span for rank in sorted(by_rank) for span in _spans_of(rank, by_rank[rank])])
+        uses = _together(
+            [span for rank in sorted(by_rank) for span in _spans_of(rank, by_rank[rank])]
+        )
         for count, spans in enumerate(uses, start=1):
             name, number = label, count
             while count > 1 and name in taken:
@@ -56,7 +74,11 @@ def _in_time(marks: list[Mark]) -> list[Mark]:
     for t_s in sorted(by_instant):
         begins = [mark for mark in by_instant[t_s] if mark.name == "begin"]
         others = [mark for mark in by_instant[t_s] if mark.name != "begin"]
-        before = [mark for mark in others if begins and seen and "end" not in seen and mark.name not in seen]
+        before = [
+            mark
+            for mark in others
+            if begins and seen and "end" not in seen and mark.name not in seen
+        ]
         after = [mark for mark in others if mark not in before]
         ordered += before + begins + after
         seen |= {mark.name for mark in before}
@@ -81,7 +103,12 @@ def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
             early.append(mark)
         else:
             which = len(uses) - 1
-            if which and name not in _FIRST_COUNTS and "returned" in uses[-1] and _still_drains(uses[-2], name):
+            if (
+                which
+                and name not in _FIRST_COUNTS
+                and "returned" in uses[-1]
+                and _still_drains(uses[-2], name)
+            ):
                 which -= 1
                 for both in flags[-2:]:
                     both.append(Flag("REUSED_WHILE_OPEN"))
@@ -93,7 +120,9 @@ def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
     if not uses and early:
         uses, flags = [{}], [[Flag("BEGIN_MISSING", f"rank {rank}")]]
         for mark in early:
-            uses[0][mark.name] = uses[0].get(mark.name, mark.t_s) if mark.name in _FIRST_COUNTS else mark.t_s
+            uses[0][mark.name] = (
+                uses[0].get(mark.name, mark.t_s) if mark.name in _FIRST_COUNTS else mark.t_s
+            )
     elif early:
         flags[0] += [Flag("STRAY", mark.name) for mark in early]
     return [_span(rank, at_s, odd) for at_s, odd in zip(uses, flags, strict=True)]
@@ -151,10 +180,15 @@ def _last(instants: list[float | None], without: str) -> tuple[float | None, str
 
 def _window(name: str, label: str, spans: list[Span]) -> Window:
     begin_s = min((span.at_s["begin"] for span in spans if "begin" in span.at_s), default=None)
-    finished = any({"returned", "durable", "synced", "committed", "end"} & span.at_s.keys() for span in spans)
+    finished = any(
+        {"returned", "durable", "synced", "committed", "end"} & span.at_s.keys() for span in spans
+    )
     without = "NOT_MARKED" if finished else "UNFINISHED"
     returned_s, returned_why = _last([span.returned_s for span in spans], without)
-    durable_s, durable_why = _last([span.durable_s for span in spans], "UNSYNCED" if any(span.is_unsynced for span in spans) else without)
+    durable_s, durable_why = _last(
+        [span.durable_s for span in spans],
+        "UNSYNCED" if any(span.is_unsynced for span in spans) else without,
+    )
     phases: list[Phase] = []
     if begin_s is not None and returned_s is not None:
         phases.append(Phase("stall", begin_s, returned_s))
@@ -162,7 +196,11 @@ def _window(name: str, label: str, spans: list[Span]) -> Window:
             phases.append(Phase("drain", returned_s, max(returned_s, durable_s)))
     elif begin_s is not None and durable_s is not None:
         phases.append(Phase("undivided", begin_s, durable_s))
-    latest = {mark: max(span.at_s[mark] for span in spans if mark in span.at_s) for mark in STORAGE if any(mark in s.at_s for s in spans)}
+    latest = {
+        mark: max(span.at_s[mark] for span in spans if mark in span.at_s)
+        for mark in STORAGE
+        if any(mark in s.at_s for s in spans)
+    }
     storage, disorder = _storage(begin_s, latest, durable_s, returned_s)
     return Window(
         name=name,
@@ -202,7 +240,10 @@ def _storage(
             continue
         pieces.append(Phase(joined + name, reach_s, at_s[mark]))
         reach_s, joined = at_s[mark], ""
-    for name, until_s in (("settle", durable_s), ("return", returned_s if durable_s is not None else None)):
+    for name, until_s in (
+        ("settle", durable_s),
+        ("return", returned_s if durable_s is not None else None),
+    ):
         if until_s is not None and until_s > reach_s:
             pieces.append(Phase(name, reach_s, until_s))
             reach_s = until_s

@@ -10,7 +10,20 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ckptcost.core.audit import CONSISTENT, INCONSISTENT, Audit, Claim, Fact, Held, Sheet, Stated, Verdict, audit, derive, judged
+from ckptcost.core.audit import (
+    CONSISTENT,
+    INCONSISTENT,
+    Audit,
+    Claim,
+    Fact,
+    Held,
+    Sheet,
+    Stated,
+    Verdict,
+    audit,
+    derive,
+    judged,
+)
 from ckptcost.core.intervals import Interval
 from ckptcost.core.relations import QUANTITIES
 
@@ -73,7 +86,11 @@ def alternatives(stated: Stated, rate: bool = False) -> Iterator[tuple[str, str,
     if rate:
         wide = Interval(stated.allowed.low / MEAN_OF_RATES, stated.allowed.high)
         printed = Interval(stated.printed.low / MEAN_OF_RATES, stated.printed.high)
-        yield "mean-of-rates", "a mean of rates, not size over time", stated._replace(printed=printed, allowed=wide)
+        yield (
+            "mean-of-rates",
+            "a mean of rates, not size over time",
+            stated._replace(printed=printed, allowed=wide),
+        )
     if stated.strict or not stated.soft:
         yield "about", "about that much", about(stated)
 
@@ -86,7 +103,13 @@ def about(stated: Stated) -> Stated:
     Interval(low=1800000000000.0, high=2200000000000.0)
     """
     low, high = stated.printed.low, stated.printed.high
-    low, high = (low, low) if stated.strict == "low" else (high, high) if stated.strict == "high" else (low, high)
+    low, high = (
+        (low, low)
+        if stated.strict == "low"
+        else (high, high)
+        if stated.strict == "high"
+        else (low, high)
+    )
     wide = Interval(1 - ABOUT, 1 + ABOUT) * Interval(low, high)
     return stated._replace(printed=Interval(low, high), allowed=wide, strict="", soft=True)
 
@@ -99,12 +122,20 @@ def _variants(sheet: Sheet, verdict: Verdict) -> Iterator[tuple[str, str, Sheet]
     """Sheets in which one value that the verdict rests on is read in another way."""
     fact = verdict.fact
     if verdict.claim:  # a law knows its own claim only
-        sheet = sheet._replace(claims=tuple(claim for claim in sheet.claims if claim.id == verdict.claim), held=())
+        sheet = sheet._replace(
+            claims=tuple(claim for claim in sheet.claims if claim.id == verdict.claim), held=()
+        )
     elif fact:
         owners = {name.partition(".")[0] for name in fact.uses}
         claims = tuple(claim for claim in sheet.claims if claim.id in owners)
-        sheet = sheet._replace(claims=claims, held=tuple(held for held in sheet.held if _same(held, verdict)))
-    uses = {(verdict.claim, name) for name in (*fact.uses, verdict.what)} if verdict.claim and fact else set()
+        sheet = sheet._replace(
+            claims=claims, held=tuple(held for held in sheet.held if _same(held, verdict))
+        )
+    uses = (
+        {(verdict.claim, name) for name in (*fact.uses, verdict.what)}
+        if verdict.claim and fact
+        else set()
+    )
     if not verdict.claim and fact:
         uses = {(name.partition(".")[0], name.partition(".")[2]) for name in fact.uses}
         for kind, words, stated in alternatives(verdict.stated):
@@ -113,15 +144,25 @@ def _variants(sheet: Sheet, verdict: Verdict) -> Iterator[tuple[str, str, Sheet]
     for i, claim in enumerate(sheet.claims):
         for name, said in claim.stated.items():
             if (claim.id, name) in uses:
-                for kind, words, stated in alternatives(said, rate=name == "write" and verdict.law == "rate"):
+                for kind, words, stated in alternatives(
+                    said, rate=name == "write" and verdict.law == "rate"
+                ):
                     if kind == "about" and (name != verdict.what or QUANTITIES[name].most == 1.0):
                         continue  # what a verdict rests on could always be vaguer, and a tenth of a share is no rounding
                     read = claim._replace(stated={**claim.stated, name: stated})
-                    yield kind, f"{name} as {words}", sheet._replace(claims=(*sheet.claims[:i], read, *sheet.claims[i + 1 :]))
+                    yield (
+                        kind,
+                        f"{name} as {words}",
+                        sheet._replace(claims=(*sheet.claims[:i], read, *sheet.claims[i + 1 :])),
+                    )
 
 
 def _same(held: Held, verdict: Verdict) -> bool:
-    return held.what == verdict.what and verdict.fact is not None and held.that.text == verdict.fact.how
+    return (
+        held.what == verdict.what
+        and verdict.fact is not None
+        and held.that.text == verdict.fact.how
+    )
 
 
 def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[Reading]:
@@ -132,10 +173,22 @@ def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[Reading]:
         nearer = kind == "unit" and again.factor - 1 < (verdict.factor - 1) / 2
         if again.word == CONSISTENT or nearer:
             fits = again.word == CONSISTENT
-            yield Reading(verdict.claim, verdict.what, kind, words, verdict.stated, again.fact.printed, verdict.unit, fits, again.factor)
+            yield Reading(
+                verdict.claim,
+                verdict.what,
+                kind,
+                words,
+                verdict.stated,
+                again.fact.printed,
+                verdict.unit,
+                fits,
+                again.factor,
+            )
 
 
-def _against(claim: Claim, what: str, kind: str, words: str, stated: Stated, gives: Interval, unit: str) -> Reading:
+def _against(
+    claim: Claim, what: str, kind: str, words: str, stated: Stated, gives: Interval, unit: str
+) -> Reading:
     word, _, factor = judged(stated, Fact(gives, gives, frozenset()))
     return Reading(claim.id, what, kind, words, stated, gives, unit, word == CONSISTENT, factor)
 
@@ -153,12 +206,18 @@ def boundaries(claim: Claim) -> Iterator[Reading]:
     gpus, watts = claim.stated.get("gpus"), claim.stated.get("gpu_power")
     if time is not None and gpus is not None and watts is not None:
         words = f"cluster ({gpus.printed.low:,.0f} GPUs at {watts.printed.low:,.0f} W)"
-        yield _against(claim, "energy", "boundary", words, energy, time * gpus.printed * watts.printed, "j")
+        yield _against(
+            claim, "energy", "boundary", words, energy, time * gpus.printed * watts.printed, "j"
+        )
 
 
 def _known(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Interval | None:
     """Derived from firm values, else as stated."""
-    derived = [fact for (what, _), fact in slots.items() if what == name and not fact.soft and "energy" not in fact.uses]
+    derived = [
+        fact
+        for (what, _), fact in slots.items()
+        if what == name and not fact.soft and "energy" not in fact.uses
+    ]
     if name in claim.stated and not claim.stated[name].soft:
         return claim.stated[name].printed
     if derived:
@@ -178,10 +237,26 @@ def states(claim: Claim) -> Iterator[Reading]:
     for per_param, words in STATES.items():
         if Interval(per_param, per_param).within(near):
             gives = claim.stated["params"].printed * per_param
-            yield Reading(claim.id, "size", "state", f"{per_param:g} B/param, {words}", size, gives, "bytes", True)
+            yield Reading(
+                claim.id,
+                "size",
+                "state",
+                f"{per_param:g} B/param, {words}",
+                size,
+                gives,
+                "bytes",
+                True,
+            )
 
 
 def readings(sheet: Sheet, result: Audit) -> list[Reading]:
     """Readings that make an inconsistent claim hold, every boundary of a claimed energy, and what a size can contain."""
-    found = [reading for verdict in result.verdicts if verdict.word == INCONSISTENT for reading in _unit_readings(sheet, verdict)]
-    return found + [reading for claim in sheet.claims for reading in (*boundaries(claim), *states(claim))]
+    found = [
+        reading
+        for verdict in result.verdicts
+        if verdict.word == INCONSISTENT
+        for reading in _unit_readings(sheet, verdict)
+    ]
+    return found + [
+        reading for claim in sheet.claims for reading in (*boundaries(claim), *states(claim))
+    ]

@@ -66,8 +66,18 @@ def taken(amount: Measured) -> Energy:
     reasons: tuple[str, ...] = getattr(amount, "reasons", ())
     if isnan(amount.value) or not amount.coverage > 0:
         return unknown(next(iter(reasons), "NO_READING"))
-    low, high = (-inf if isnan(amount.low) else amount.low), (inf if isnan(amount.high) else amount.high)
-    doubts = [code for code, holds in (("GAPS", amount.coverage < 1.0), ("SHORT", getattr(amount, "short", False))) if holds]
+    low, high = (
+        (-inf if isnan(amount.low) else amount.low),
+        (inf if isnan(amount.high) else amount.high),
+    )
+    doubts = [
+        code
+        for code, holds in (
+            ("GAPS", amount.coverage < 1.0),
+            ("SHORT", getattr(amount, "short", False)),
+        )
+        if holds
+    ]
     return Energy(amount.value, low, high, amount.coverage, "", (*doubts, *reasons))
 
 
@@ -79,7 +89,14 @@ def total(parts: Iterable[Energy]) -> Energy:
     if missing is not None:
         return unknown(missing, *flags)
     coverage = min((part.coverage for part in parts), default=1.0)
-    return Energy(sum(part.value for part in parts), sum(part.low for part in parts), sum(part.high for part in parts), coverage, "", flags)
+    return Energy(
+        sum(part.value for part in parts),
+        sum(part.low for part in parts),
+        sum(part.high for part in parts),
+        coverage,
+        "",
+        flags,
+    )
 
 
 def times(energy: Energy, factor: float) -> Energy:
@@ -88,7 +105,9 @@ def times(energy: Energy, factor: float) -> Energy:
         return energy
     if factor == 0:  # of an open range, too
         return energy._replace(value=0.0, low=0.0, high=0.0)
-    return energy._replace(value=energy.value * factor, low=energy.low * factor, high=energy.high * factor)
+    return energy._replace(
+        value=energy.value * factor, low=energy.low * factor, high=energy.high * factor
+    )
 
 
 def difference(whole: Energy, taken_off: Energy) -> Energy:
@@ -101,7 +120,14 @@ def difference(whole: Energy, taken_off: Energy) -> Energy:
     if not (whole.known and taken_off.known):
         return unknown(taken_off.why if whole.known else whole.why, *flags)
     coverage = min(whole.coverage, taken_off.coverage)
-    return Energy(whole.value - taken_off.value, whole.low - taken_off.high, whole.high - taken_off.low, coverage, "", flags)
+    return Energy(
+        whole.value - taken_off.value,
+        whole.low - taken_off.high,
+        whole.high - taken_off.low,
+        coverage,
+        "",
+        flags,
+    )
 
 
 class LeftOut(NamedTuple):
@@ -127,14 +153,24 @@ class Chosen(NamedTuple):
 def _preference(place: int, channel: Channel) -> tuple[bool, bool, float, bool, int]:
     """Measured before modelled, a counter before watts, an instant before a mean, package registers before their memory-mapped copy."""
     averaging_s = UNSTATED_AVERAGING_S if channel.averaging_s is None else channel.averaging_s
-    return channel.basis != "measured", channel.quantity != "energy_j", averaging_s, "mmio" in channel.source, place
+    return (
+        channel.basis != "measured",
+        channel.quantity != "energy_j",
+        averaging_s,
+        "mmio" in channel.source,
+        place,
+    )
 
 
 def _device(channel: Channel) -> str:
     """What the sensor hangs on: slices of one GPU, and a drive under both its names, are the same."""
     if slice_of := _GPU.match(channel.domain):
         return slice_of[1]
-    return channel.domain.replace("disk:", "drive:", 1) if channel.kind_of_domain == "disk" else channel.domain
+    return (
+        channel.domain.replace("disk:", "drive:", 1)
+        if channel.kind_of_domain == "disk"
+        else channel.domain
+    )
 
 
 def _outer(channel: Channel) -> str:
@@ -144,7 +180,9 @@ def _outer(channel: Channel) -> str:
     return ""
 
 
-def chosen(channels: Sequence[Channel], has_value: Sequence[bool], boundary: Boundary = "node") -> Chosen:
+def chosen(
+    channels: Sequence[Channel], has_value: Sequence[bool], boundary: Boundary = "node"
+) -> Chosen:
     """The channels whose joules add up to what this machine is known to use.
 
     >>> energy = dict(quantity="energy_j", source="rapl")
@@ -153,7 +191,9 @@ def chosen(channels: Sequence[Channel], has_value: Sequence[bool], boundary: Bou
     """
     left: dict[int, LeftOut] = {}
     wholes, parts = [], []
-    for place in sorted(range(len(channels)), key=lambda place: _preference(place, channels[place])):
+    for place in sorted(
+        range(len(channels)), key=lambda place: _preference(place, channels[place])
+    ):
         channel = channels[place]
         if channel.quantity not in ("energy_j", "power_w"):
             continue
@@ -171,23 +211,34 @@ def chosen(channels: Sequence[Channel], has_value: Sequence[bool], boundary: Bou
 
     first_of: dict[str, int] = {}
     # a parent before its slices, else by preference
-    for place in sorted(parts, key=lambda place: _device(channels[place]) != channels[place].domain):
+    for place in sorted(
+        parts, key=lambda place: _device(channels[place]) != channels[place].domain
+    ):
         names = _names(channels[place])
         keeps = next((first_of[name] for name in names if name in first_of), None)
         if keeps is None:
             first_of |= dict.fromkeys(names, place)
         else:
-            same = channels[keeps].domain == channels[place].domain or channels[place].kind_of_domain != "gpu"
+            same = (
+                channels[keeps].domain == channels[place].domain
+                or channels[place].kind_of_domain != "gpu"
+            )
             left[place] = LeftOut(place, "SAME_DOMAIN" if same else "SAME_GPU", keeps)
     kept = {place: channels[place] for place in sorted(set(first_of.values()))}
     by_device = {_device(channel): place for place, channel in kept.items()}
     by_kind = {channel.kind_of_domain: place for place, channel in reversed(kept.items())}
     for place, channel in kept.items():
-        inside = by_device.get(_outer(channel), by_kind.get(_INSIDE.get(channel.kind_of_domain, "")))
+        inside = by_device.get(
+            _outer(channel), by_kind.get(_INSIDE.get(channel.kind_of_domain, ""))
+        )
         if inside is not None:
             left[place] = LeftOut(place, "INSIDE", inside)
     answer = {(channel.kind_of_domain, _number(channel)) for channel in kept.values()}
-    silent = {(channels[place].kind_of_domain, _number(channels[place])) for place, out in left.items() if out.why == "NO_VALUE"} - answer
+    silent = {
+        (channels[place].kind_of_domain, _number(channels[place]))
+        for place, out in left.items()
+        if out.why == "NO_VALUE"
+    } - answer
     by_kinds: dict[str, list[int]] = {}
     for place, channel in kept.items():
         by_kinds.setdefault(channel.kind_of_domain, []).append(place)
@@ -198,9 +249,17 @@ def chosen(channels: Sequence[Channel], has_value: Sequence[bool], boundary: Bou
         for other in (other for kind in _covers(kept[place]) for other in by_kinds.get(kind, ())):
             # a processor whose own module is silent is not in another one; GPUs are not numbered like modules
             kind, number = kept[other].kind_of_domain, _number(kept[other])
-            if other not in left and other != place and not (kind != "gpu" and (kept[place].kind_of_domain, number) in silent):
+            if (
+                other not in left
+                and other != place
+                and not (kind != "gpu" and (kept[place].kind_of_domain, number) in silent)
+            ):
                 left[other] = LeftOut(other, "COVERED", place)
-    return Chosen(tuple(place for place in kept if place not in left), tuple(wholes), tuple(left[place] for place in sorted(left)))
+    return Chosen(
+        tuple(place for place in kept if place not in left),
+        tuple(wholes),
+        tuple(left[place] for place in sorted(left)),
+    )
 
 
 def _names(channel: Channel) -> tuple[str, ...]:
@@ -265,7 +324,9 @@ def reconciled(
         flags.append("PARTS_EXCEED_NODE")
     elif left.known and left.low <= 0 <= left.high:
         flags.append("NOT_DISTINGUISHABLE")
-    if left.known and any(abs(part.coverage - whole.coverage) > COVERAGE_AGREES for part in parts.values()):
+    if left.known and any(
+        abs(part.coverage - whole.coverage) > COVERAGE_AGREES for part in parts.values()
+    ):
         flags.append("COVERAGE_DIFFERS")
         left = unknown("COVERAGE_DIFFERS", *left.flags)  # joules of different times do not subtract
     share = unknown(left.why or "NO_SHARE")
@@ -291,5 +352,9 @@ def reconciled(
 def _quotient_ends(above: Energy, below: Energy) -> tuple[float, float]:
     """Of a quotient whose divisor is above 0, though its range may reach down to it."""
     if below.low <= 0:
-        return (above.low / below.high if above.low >= 0 else -inf), (inf if above.high > 0 else above.high / below.high)
-    return above.low / (below.high if above.low >= 0 else below.low), above.high / (below.low if above.high >= 0 else below.high)
+        return (above.low / below.high if above.low >= 0 else -inf), (
+            inf if above.high > 0 else above.high / below.high
+        )
+    return above.low / (below.high if above.low >= 0 else below.low), above.high / (
+        below.low if above.high >= 0 else below.high
+    )

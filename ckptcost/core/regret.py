@@ -35,7 +35,9 @@ def regret(cost: Number, least: Number) -> Number:
     >>> regret(103.0, 100.0), regret(100.0 + 1e-11, 100.0)
     (0.03, 0.0)
     """
-    with np.errstate(invalid="ignore"):  # where even the least is infinite there is nothing to compare with: NaN
+    with np.errstate(
+        invalid="ignore"
+    ):  # where even the least is infinite there is nothing to compare with: NaN
         more = ratio(cost - least, least)
     return where(abs(more) < ROUNDING, 0.0, more)
 
@@ -68,7 +70,9 @@ def plateau_s(
         return Plateau(math.nan, math.nan)
 
     def gap(interval_s: float) -> float:
-        return 1.0 - float(cost(interval_s)) / target  # what cannot be computed any more is past the plateau
+        return (
+            1.0 - float(cost(interval_s)) / target
+        )  # what cannot be computed any more is past the plateau
 
     first_s, last_s = max(min(lowest_s, best_s), best_s * 1e-12), min(highest_s, best_s * 1e12)
     low_s, high_s = boundary(gap, best_s, first_s), boundary(gap, best_s, last_s)

@@ -55,7 +55,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "latency": Quantity("s", "mean time of a request"),
     "capacity": Quantity("bytes", "capacity of the drive"),
     "drive_writes_per_day": Quantity("", "capacities written in a day"),
-}  # fmt: skip
+}
 
 
 class Relation(NamedTuple):
@@ -75,12 +75,39 @@ class Relation(NamedTuple):
 
 RELATIONS: Final[tuple[Relation, ...]] = (
     Relation("rate", {"write": "size / time", "time": "size / write", "size": "write * time"}),
-    Relation("power", {"energy": "power * time", "power": "energy / time", "time": "energy / power"}),
-    Relation("energy of all", {"total_energy": "saves * energy", "energy": "total_energy / saves", "saves": "total_energy / energy"}),
-    Relation("size of all", {"total_size": "saves * size", "size": "total_size / saves", "saves": "total_size / size"}),
-    Relation("energy per byte", {"energy": "energy_per_byte * size", "energy_per_byte": "energy / size"}),
-    Relation("state", {"size": "params * bytes_per_param", "bytes_per_param": "size / params", "params": "size / bytes_per_param"}),
-    Relation("cadence", {"saves_per_day": "1 day / (interval + stall)", "interval": "1 day / saves_per_day - stall"}),
+    Relation(
+        "power", {"energy": "power * time", "power": "energy / time", "time": "energy / power"}
+    ),
+    Relation(
+        "energy of all",
+        {
+            "total_energy": "saves * energy",
+            "energy": "total_energy / saves",
+            "saves": "total_energy / energy",
+        },
+    ),
+    Relation(
+        "size of all",
+        {"total_size": "saves * size", "size": "total_size / saves", "saves": "total_size / size"},
+    ),
+    Relation(
+        "energy per byte", {"energy": "energy_per_byte * size", "energy_per_byte": "energy / size"}
+    ),
+    Relation(
+        "state",
+        {
+            "size": "params * bytes_per_param",
+            "bytes_per_param": "size / params",
+            "params": "size / bytes_per_param",
+        },
+    ),
+    Relation(
+        "cadence",
+        {
+            "saves_per_day": "1 day / (interval + stall)",
+            "interval": "1 day / saves_per_day - stall",
+        },
+    ),
     Relation(
         "cadence, waiting",
         {"saves_per_day": "1 day / (interval + time)", "interval": "1 day / saves_per_day - time"},
@@ -94,7 +121,10 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         at_most=True,
         unless=("stall", "time"),
     ),
-    Relation("stall share", {"stall_share": "1 / (1 + interval / stall)", "interval": "stall * (1 / stall_share - 1)"}),
+    Relation(
+        "stall share",
+        {"stall_share": "1 / (1 + interval / stall)", "interval": "stall * (1 / stall_share - 1)"},
+    ),
     Relation(
         "stall share, waiting",
         {
@@ -114,7 +144,9 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         },
         "only the saves get faster",
     ),
-    Relation("failure rate", {"mttf": "1 day / failures_per_day", "failures_per_day": "1 day / mttf"}),
+    Relation(
+        "failure rate", {"mttf": "1 day / failures_per_day", "failures_per_day": "1 day / mttf"}
+    ),
     Relation(
         "failures counted",
         {
@@ -124,7 +156,9 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         },
     ),
     Relation(
-        "GPU time per failure", {"gpu_mttf": "mttf * gpus", "mttf": "gpu_mttf / gpus", "gpus": "gpu_mttf / mttf"}, "failures grow with GPUs"
+        "GPU time per failure",
+        {"gpu_mttf": "mttf * gpus", "mttf": "gpu_mttf / gpus", "gpus": "gpu_mttf / mttf"},
+        "failures grow with GPUs",
     ),
     Relation(
         "saves for a goodput",
@@ -148,8 +182,20 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         "the best interval, and no time to recover (first order)",
         at_most=True,
     ),
-    Relation("goodput", {"goodput": "best_goodput(failures_per_day, stall, recovery)"}, "the best interval (exact)", at_most=True),
-    Relation("requests", {"request_size": "size / requests", "size": "requests * request_size", "requests": "size / request_size"}),
+    Relation(
+        "goodput",
+        {"goodput": "best_goodput(failures_per_day, stall, recovery)"},
+        "the best interval (exact)",
+        at_most=True,
+    ),
+    Relation(
+        "requests",
+        {
+            "request_size": "size / requests",
+            "size": "requests * request_size",
+            "requests": "size / request_size",
+        },
+    ),
     Relation(
         "Little's law",
         {
@@ -160,6 +206,10 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         },
     ),
     Relation(
-        "wear", {"drive_writes_per_day": "size / capacity * (1 day / time)", "capacity": "size / drive_writes_per_day * (1 day / time)"}
+        "wear",
+        {
+            "drive_writes_per_day": "size / capacity * (1 day / time)",
+            "capacity": "size / drive_writes_per_day * (1 day / time)",
+        },
     ),
 )

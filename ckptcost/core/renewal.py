@@ -54,8 +54,15 @@ def usable_saves(first_s: float, cycle_s: float, mean_s: float, shape: float) ->
 
 
 def long_run_goodput(
-    kept_s: float, drag_s: float, stall_s: float, blocked_s: float, lag_s: float, recovery: Recovery, mean_s: float, shape: float
-) -> float:  # fmt: skip
+    kept_s: float,
+    drag_s: float,
+    stall_s: float,
+    blocked_s: float,
+    lag_s: float,
+    recovery: Recovery,
+    mean_s: float,
+    shape: float,
+) -> float:
     """Share of the time that is work kept, over many failures; `blocked_s` of the stall waits for the save before.
 
     >>> nothing = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -64,7 +71,9 @@ def long_run_goodput(
     """
     cycle_s = kept_s + drag_s + stall_s
     first_s = float(recovery.exposed_s) + lag_s + cycle_s - blocked_s
-    return kept_s * usable_saves(first_s, cycle_s, mean_s, shape) / (mean_s + float(recovery.down_s))
+    return (
+        kept_s * usable_saves(first_s, cycle_s, mean_s, shape) / (mean_s + float(recovery.down_s))
+    )
 
 
 def fresh_segment_s(length_s: float, lost_s: float, mean_s: float, shape: float) -> float:
@@ -76,6 +85,8 @@ def fresh_segment_s(length_s: float, lost_s: float, mean_s: float, shape: float)
     # S has a root at 0, (t/s)^k; with t = w*u^q and q*k >= 4 it is smooth enough for 64 nodes
     nodes, weights = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
     power = float(math.ceil(4.0 / shape))
-    inside = survival(length_s * nodes**power, mean_s, shape) * length_s * power * nodes ** (power - 1.0)
+    inside = (
+        survival(length_s * nodes**power, mean_s, shape) * length_s * power * nodes ** (power - 1.0)
+    )
     through = float(survival(np.array([length_s]), mean_s, shape)[0])
     return (float(np.sum(weights * inside)) + (1.0 - through) * lost_s) / through

@@ -92,10 +92,16 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
             stalls_s.append(tier.stall_s)
             lags_s = (*lags_s, 0.0)
     return Rhythm(
-        cycle.interval_s, drag_s, cycle.stall_s, cycle.blocked_s,
-        round(float(p.second_every)) if second is not None else 0, stalls_s[0],
-        round(float(p.third_every)) if third is not None else 0, stalls_s[1], lags_s,
-    )  # fmt: skip
+        cycle.interval_s,
+        drag_s,
+        cycle.stall_s,
+        cycle.blocked_s,
+        round(float(p.second_every)) if second is not None else 0,
+        stalls_s[0],
+        round(float(p.third_every)) if third is not None else 0,
+        stalls_s[1],
+        lags_s,
+    )
 
 
 class End(NamedTuple):
@@ -129,7 +135,9 @@ def end_of(rhythm: Rhythm, work_s: Number) -> End:
             per = rhythm.every * rhythm.third_every
             earlier = np.ceil(saves / per - EDGE) - 1.0
             knee_s = knee_s + earlier * rhythm.third_stall_s
-            last_s = last_s + np.where(np.floor(saves / per + EDGE) > earlier, rhythm.third_stall_s, 0.0)
+            last_s = last_s + np.where(
+                np.floor(saves / per + EDGE) > earlier, rhythm.third_stall_s, 0.0
+            )
     return End(knee_s + last_s, saves, knee_s, missing_s)
 
 
@@ -169,4 +177,9 @@ def place(r: Rhythm, at_s: Any) -> Place:
     stalled = at_s - trained - second_stalled - third_stalled
     ends = (second_end + firsts * r.cycle_s, second_end, base_s)
     tiers = 3 if r.third_every else 2
-    return Place(trained, (saves, all_seconds, thirds)[:tiers], ends[:tiers], (stalled, second_stalled, third_stalled)[:tiers])
+    return Place(
+        trained,
+        (saves, all_seconds, thirds)[:tiers],
+        ends[:tiers],
+        (stalled, second_stalled, third_stalled)[:tiers],
+    )

@@ -36,7 +36,9 @@ class Slope(NamedTuple):
         return abs(self.above - self.below) > KINK
 
 
-def elasticity(result: Result, value: float, least: float = 0.0, most: float = math.inf, step: float = STEP) -> Slope:
+def elasticity(
+    result: Result, value: float, least: float = 0.0, most: float = math.inf, step: float = STEP
+) -> Slope:
     """Per cent of the result for one per cent of the input, by differences of logarithms; one-sided at a limit of the input.
 
     >>> slope = elasticity(lambda x: 5.0 * x**-0.5, 300.0)
@@ -92,7 +94,9 @@ class Shares(NamedTuple):
     """what only several of them together explain, and what a curve of the fourth degree misses"""
 
 
-def variance_shares(values: NDArray[np.float64], result: NDArray[np.float64], degree: int = DEGREE) -> Shares:
+def variance_shares(
+    values: NDArray[np.float64], result: NDArray[np.float64], degree: int = DEGREE
+) -> Shares:
     """First-order shares (Sobol's indices): `values` has a row of draws for each input, `result` what each draw came to.
 
     Each input's ranks are the strata it was drawn from, whatever its distribution. The result is fitted by least squares with a sum
@@ -107,11 +111,17 @@ def variance_shares(values: NDArray[np.float64], result: NDArray[np.float64], de
     """
     inputs, samples = values.shape
     variance = float(np.var(result))
-    if inputs == 0 or not variance > 1e-24 * float(np.mean(np.abs(result))) ** 2:  # no spread but rounding
+    if (
+        inputs == 0 or not variance > 1e-24 * float(np.mean(np.abs(result))) ** 2
+    ):  # no spread but rounding
         return Shares(np.zeros(inputs), 0.0)
-    ranks = (np.argsort(np.argsort(values, axis=1, kind="stable"), axis=1, kind="stable") + 0.5) / samples
+    ranks = (
+        np.argsort(np.argsort(values, axis=1, kind="stable"), axis=1, kind="stable") + 0.5
+    ) / samples
     weights = np.sqrt(2.0 * np.arange(1, degree + 1) + 1.0)
-    curves = np.concatenate([legvander(2.0 * row - 1.0, degree)[:, 1:] * weights for row in ranks], axis=1)
+    curves = np.concatenate(
+        [legvander(2.0 * row - 1.0, degree)[:, 1:] * weights for row in ranks], axis=1
+    )
     curves = np.concatenate([np.ones((samples, 1)), curves], axis=1)
     scaled = (result - np.mean(result)) / math.sqrt(variance)
     fitted = np.linalg.lstsq(curves, scaled, rcond=None)[0]
@@ -119,5 +129,9 @@ def variance_shares(values: NDArray[np.float64], result: NDArray[np.float64], de
     each = np.sum(fitted[1:].reshape(inputs, degree) ** 2, axis=1) - degree * left / samples
     each = np.maximum(each, 0.0)
     left = left if left > 1e-12 else 0.0
-    total = float(np.sum(each)) + left  # what the variance would be over draws without chance correlations
-    return Shares(np.round(each / total, 6), round(left / total, 6))  # a solver's last bits differ from machine to machine
+    total = (
+        float(np.sum(each)) + left
+    )  # what the variance would be over draws without chance correlations
+    return Shares(
+        np.round(each / total, 6), round(left / total, 6)
+    )  # a solver's last bits differ from machine to machine

@@ -19,7 +19,11 @@ from ckptcost.core.timing import Save
 
 def third_of(s: Scenario) -> Save | None:
     """A save on the third tier."""
-    return None if s.third_tier is None else timing.save(s.checkpoint, s.third_tier, s.cluster, s.policy)
+    return (
+        None
+        if s.third_tier is None
+        else timing.save(s.checkpoint, s.third_tier, s.cluster, s.policy)
+    )
 
 
 def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
@@ -30,7 +34,11 @@ def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
     else:
         node = float(first_lost_fraction(s))
         worst = min(float(f.second_loss_fraction), node) if s.third_tier is not None else 0.0
-        names = {"first tier survives": 1.0 - node, "node lost": node - worst, "second tier lost": worst}
+        names = {
+            "first tier survives": 1.0 - node,
+            "node lost": node - worst,
+            "second tier lost": worst,
+        }
     return tuple(
         Kind(name, share, level, f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
         for level, (name, share) in enumerate(names.items())
@@ -38,14 +46,22 @@ def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
     )
 
 
-def job_of(s: Scenario, plan: Plan, interval_s: Number, kinds: tuple[Kind, ...], limit_s: float = NEVER) -> Job:
+def job_of(
+    s: Scenario, plan: Plan, interval_s: Number, kinds: tuple[Kind, ...], limit_s: float = NEVER
+) -> Job:
     """What the walk needs to know of a scenario at one interval."""
     third = third_of(s)
-    tiers = [s.tier, *([s.second_tier] if s.second_tier else []), *([s.third_tier] if s.third_tier else [])]
+    tiers = [
+        s.tier,
+        *([s.second_tier] if s.second_tier else []),
+        *([s.third_tier] if s.third_tier else []),
+    ]
     loads_s = tuple(timing.load_s(s.checkpoint, tier, s.cluster) for tier in tiers)
     saves = [save for save in (plan.saved, plan.second, third) if save is not None]
     emergency_s = tuple(save.stall_s + save.lag_s for save in saves)
-    return Job(s.work_s, rhythm_of(s, plan, third, interval_s), kinds, loads_s, emergency_s, limit_s)
+    return Job(
+        s.work_s, rhythm_of(s, plan, third, interval_s), kinds, loads_s, emergency_s, limit_s
+    )
 
 
 def spent_of(s: Scenario, plan: Plan, job: Job, runs: Runs) -> Spent:
@@ -55,12 +71,33 @@ def spent_of(s: Scenario, plan: Plan, job: Job, runs: Runs) -> Spent:
     slowed_s = intervals * job.rhythm.drag_s
     made = intervals  # saves that last: fewer than the work asks for where a limit stopped the run
     held = kept_saves(made, p.keep_last) * plan.saved.stored_bytes
-    second_held = kept_saves(made / p.second_every, p.second_keep_last) * plan.second.stored_bytes if plan.second else 0.0
-    third_held = kept_saves(made / p.second_every / p.third_every, p.third_keep_last) * third.stored_bytes if third else 0.0
+    second_held = (
+        kept_saves(made / p.second_every, p.second_keep_last) * plan.second.stored_bytes
+        if plan.second
+        else 0.0
+    )
+    third_held = (
+        kept_saves(made / p.second_every / p.third_every, p.third_keep_last) * third.stored_bytes
+        if third
+        else 0.0
+    )
     return Spent(
-        runs.stall_s, slowed_s, runs.trained_s - runs.kept_s - slowed_s, runs.detect_s, runs.reschedule_s, runs.init_s, runs.load_s,
-        runs.warmup_s, runs.saves, runs.second_saves, held, second_held, runs.wall_s, runs.third_saves, third_held,
-    )  # fmt: skip
+        runs.stall_s,
+        slowed_s,
+        runs.trained_s - runs.kept_s - slowed_s,
+        runs.detect_s,
+        runs.reschedule_s,
+        runs.init_s,
+        runs.load_s,
+        runs.warmup_s,
+        runs.saves,
+        runs.second_saves,
+        held,
+        second_held,
+        runs.wall_s,
+        runs.third_saves,
+        third_held,
+    )
 
 
 def bills_of(s: Scenario, plan: Plan, spent: Spent) -> Bill:
@@ -100,5 +137,9 @@ def ratio_summary(parts: Floats, wholes: Floats) -> Summary:
     mean = float(np.sum(parts) / np.sum(wholes))
     count = len(parts)
     residuals = parts - mean * wholes
-    error = float(np.std(residuals, ddof=1) / np.sqrt(count) / np.mean(wholes)) if count > 1 else float("nan")
+    error = (
+        float(np.std(residuals, ddof=1) / np.sqrt(count) / np.mean(wholes))
+        if count > 1
+        else float("nan")
+    )
     return summary_of(shares)._replace(mean=mean, error=error)

@@ -15,7 +15,9 @@ def state_bytes(params: Number, bytes_per_param: Number, extra_bytes: Number = 0
     return params * bytes_per_param + extra_bytes
 
 
-def transformer_params(vocab: Number, hidden: Number, layers: Number, ffn: Number, heads: Number, kv_heads: Number) -> Number:
+def transformer_params(
+    vocab: Number, hidden: Number, layers: Number, ffn: Number, heads: Number, kv_heads: Number
+) -> Number:
     """Parameters of a decoder with gated feed-forward, grouped keys and untied embeddings, as DLIO and MLPerf Storage count them.
 
     P = 2Vh + L(2h + h(h+2d) + h^2 + 3hf) + h, d = (h//heads)*kv_heads                                  [mlperf-storage-v3]
@@ -24,10 +26,16 @@ def transformer_params(vocab: Number, hidden: Number, layers: Number, ffn: Numbe
     8030261248
     """
     kv = (hidden // heads) * kv_heads
-    return 2 * vocab * hidden + layers * (2 * hidden + hidden * (hidden + 2 * kv) + hidden**2 + 3 * hidden * ffn) + hidden
+    return (
+        2 * vocab * hidden
+        + layers * (2 * hidden + hidden * (hidden + 2 * kv) + hidden**2 + 3 * hidden * ffn)
+        + hidden
+    )
 
 
-def mlperf_bytes(params: Number, hidden: Number, layers: Number, ranks: Number, tensor_parallel: Number = 1) -> Number:
+def mlperf_bytes(
+    params: Number, hidden: Number, layers: Number, ranks: Number, tensor_parallel: Number = 1
+) -> Number:
     """Bytes of an MLPerf Storage checkpoint: 2 B/param of weights, and three fp32 optimizer states padded per rank.
 
     2*(P + (TP-1)*(2hL + h)) + ranks * 3*(P//ranks + 5h)*4: every tensor-parallel rank writes the norms         [mlperf-storage-v3]
@@ -45,7 +53,9 @@ def full_bytes(checkpoint: Checkpoint) -> Number:
     return known(checkpoint.size_bytes, counted)
 
 
-def mean_save_bytes(size_bytes: Number, full_every: Number = 1.0, delta_fraction: Number = 1.0) -> Number:
+def mean_save_bytes(
+    size_bytes: Number, full_every: Number = 1.0, delta_fraction: Number = 1.0
+) -> Number:
     """Mean bytes of a save when every k-th is full and the others are deltas: B*(1+(k-1)*phi)/k.
 
     >>> mean_save_bytes(size_bytes=100.0, full_every=10.0, delta_fraction=0.1)
@@ -54,7 +64,9 @@ def mean_save_bytes(size_bytes: Number, full_every: Number = 1.0, delta_fraction
     return size_bytes * (1.0 + (full_every - 1.0) * delta_fraction) / full_every
 
 
-def mean_load_bytes(size_bytes: Number, full_every: Number = 1.0, delta_fraction: Number = 1.0) -> Number:
+def mean_load_bytes(
+    size_bytes: Number, full_every: Number = 1.0, delta_fraction: Number = 1.0
+) -> Number:
     """Mean bytes read back: the last full save and, on average, half of the deltas since.
 
     >>> mean_load_bytes(size_bytes=100.0, full_every=11.0, delta_fraction=0.1)

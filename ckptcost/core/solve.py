@@ -84,7 +84,9 @@ def first_order_mtbf_s(goodput: Number, stall_s: Number, lost_s: Number) -> Numb
     return root * root
 
 
-def first_order_window_s(goodput: Number, stall_s: Number, lost_s: Number, mtbf_s: Number) -> tuple[Number, Number]:
+def first_order_window_s(
+    goodput: Number, stall_s: Number, lost_s: Number, mtbf_s: Number
+) -> tuple[Number, Number]:
     """Shortest and longest interval at which C/tau + tau/(2*M) + L/M leaves a goodput; they cross, or are negative,
     where none does.
 
@@ -94,10 +96,18 @@ def first_order_window_s(goodput: Number, stall_s: Number, lost_s: Number, mtbf_
     middle = mtbf_s * (1.0 - goodput) - lost_s
     half = sqrt(maximum(middle * middle - 2.0 * stall_s * mtbf_s, 0.0 * middle * middle))
     longest = middle + half
-    return ratio(2.0 * stall_s * mtbf_s, longest), longest  # their product: the difference would cancel
+    return ratio(
+        2.0 * stall_s * mtbf_s, longest
+    ), longest  # their product: the difference would cancel
 
 
-def worth_usd_per_s(slow_usd: Number, slow_wall_s: Number, slow_usd_per_s: Number, fast_usd: Number, fast_wall_s: Number) -> Number:
+def worth_usd_per_s(
+    slow_usd: Number,
+    slow_wall_s: Number,
+    slow_usd_per_s: Number,
+    fast_usd: Number,
+    fast_wall_s: Number,
+) -> Number:
     """What a faster tier may cost for two runs of the same work to cost the same: (U_A + s_A*W_A - U_B) / W_B.
 
     U is what saves and failures cost apart from the tier's price, W the wall time. With nothing but rented GPUs this is

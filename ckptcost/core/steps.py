@@ -106,7 +106,11 @@ def _stall(window: Window) -> Stretch | None:
 
 
 def _drain(window: Window) -> Stretch | None:
-    return None if window.returned_s is None or window.end_s is None else (window.returned_s, window.end_s)
+    return (
+        None
+        if window.returned_s is None or window.end_s is None
+        else (window.returned_s, window.end_s)
+    )
 
 
 def split(ends_s: Floats, windows: Sequence[Window]) -> Split:
@@ -125,7 +129,9 @@ def pace(quiet_s: Floats) -> Pace:
     if not len(quiet_s):
         return Pace(absent("NO_STEPS"), nan)
     step_s = median_of(quiet_s)
-    spread_s = _TO_SIGMA * float(np.median(np.abs(quiet_s - step_s.value))) if len(quiet_s) > 1 else nan
+    spread_s = (
+        _TO_SIGMA * float(np.median(np.abs(quiet_s - step_s.value))) if len(quiet_s) > 1 else nan
+    )
     return Pace(step_s._replace(why="FEW_STEPS" if step_s.low is None else ""), spread_s)
 
 
@@ -135,7 +141,9 @@ def stalls(ends_s: Floats, windows: Sequence[Window], usual: Pace) -> list[Estim
     Why not: NO_STEPS, STEPS_MISSING (steps do not reach from before the stall until after it), OTHERS_STALL, or why the stall is not known.
     """
     begin, end = _steps(ends_s)
-    held = np.array([stall if (stall := _stall(window)) else (nan, nan) for window in windows]).reshape(-1, 2)
+    held = np.array(
+        [stall if (stall := _stall(window)) else (nan, nan) for window in windows]
+    ).reshape(-1, 2)
     found = []
     for window, (since_s, until_s) in zip(windows, held, strict=True):
         if window.begin_s is None or window.returned_s is None:
@@ -146,7 +154,12 @@ def stalls(ends_s: Floats, windows: Sequence[Window], usual: Pace) -> list[Estim
             continue
         mine = (begin < until_s) & (end > since_s)
         first, last = begin[mine], end[mine]
-        if not len(first) or first[0] > since_s or last[-1] < until_s or (first[1:] != last[:-1]).any():
+        if (
+            not len(first)
+            or first[0] > since_s
+            or last[-1] < until_s
+            or (first[1:] != last[:-1]).any()
+        ):
             found.append(absent("STEPS_MISSING"))
         elif np.count_nonzero((held[:, 0] < last[-1]) & (held[:, 1] > first[0])) > 1:
             found.append(absent("OTHERS_STALL"))
@@ -174,7 +187,9 @@ def longer(drained_s: Floats, quiet_s: Floats) -> Estimate:
     value = inside.value / outside.value - 1.0
     if inside.low is None or inside.high is None or outside.low is None or outside.high is None:
         return Estimate(value, n=inside.n, why="FEW_STEPS")
-    return Estimate(value, inside.low / outside.high - 1.0, inside.high / outside.low - 1.0, None, inside.n)
+    return Estimate(
+        value, inside.low / outside.high - 1.0, inside.high / outside.low - 1.0, None, inside.n
+    )
 
 
 def speed_lost(more: Estimate) -> Estimate:
@@ -184,7 +199,9 @@ def speed_lost(more: Estimate) -> Estimate:
     (0.2, 0.0, 0.5)
     """
     low, high = (None if each is None else _lost(each) for each in (more.low, more.high))
-    return more._replace(value=_lost(more.value) if more.known else more.value, low=low, high=high, stderr=None)
+    return more._replace(
+        value=_lost(more.value) if more.known else more.value, low=low, high=high, stderr=None
+    )
 
 
 def _lost(more: float) -> float:

@@ -39,7 +39,9 @@ class Stragglers(NamedTuple):
     """which row returned last, the first of several; -1: not known"""
 
 
-def stragglers_of(window: Ints, windows: int, begin_ns: Ints, stall_s: Floats, gpus: Floats, stall_w: Floats) -> Stragglers:
+def stragglers_of(
+    window: Ints, windows: int, begin_ns: Ints, stall_s: Floats, gpus: Floats, stall_w: Floats
+) -> Stragglers:
     """One row a window and node: begins on one clock, each node's own stall, its GPUs, and its watts while it stands.
 
     A row whose stall is not known leaves its window's stall and waits unknown. One whose GPUs or watts are not known leaves unknown
@@ -52,15 +54,23 @@ def stragglers_of(window: Ints, windows: int, begin_ns: Ints, stall_s: Floats, g
     (4.0, 2)
     """
     begin_ns = np.asarray(begin_ns, dtype=np.int64)
-    stall_s, gpus, stall_w = (np.asarray(each, dtype=np.float64) for each in (stall_s, gpus, stall_w))
+    stall_s, gpus, stall_w = (
+        np.asarray(each, dtype=np.float64) for each in (stall_s, gpus, stall_w)
+    )
     n = len(begin_ns)
     if {len(window), len(stall_s), len(gpus), len(stall_w)} != {n}:
         raise ValueError("one value a row, of each")
     wait_s, wait_gpu_s, wait_j, blamed_gpu_s, blamed_j = np.full((5, n), nan)
     found = Stragglers(
-        wait_s, wait_gpu_s, wait_j, blamed_gpu_s, blamed_j,
-        begin_ns=np.zeros(windows, np.int64), stall_s=np.full(windows, nan), slowest=np.full(windows, -1, np.int64),
-    )  # fmt: skip
+        wait_s,
+        wait_gpu_s,
+        wait_j,
+        blamed_gpu_s,
+        blamed_j,
+        begin_ns=np.zeros(windows, np.int64),
+        stall_s=np.full(windows, nan),
+        slowest=np.full(windows, -1, np.int64),
+    )
     for which, rows in blocks(window, windows):
         begins = begin_ns[rows]
         first_ns = begins.min(axis=1)

@@ -107,35 +107,53 @@ class Lattice(NamedTuple):
 
     def at(self, n: Floats) -> tuple[Floats, Floats, Floats]:
         """Earliest, middle and latest instant of the ticks with these numbers."""
-        moved = self.periods_s[:, None] * n  # a row a period: numpy goes along rows several times as fast as across them
+        moved = (
+            self.periods_s[:, None] * n
+        )  # a row a period: numpy goes along rows several times as fast as across them
         low = np.minimum.reduce(self.first_s[:, None] + moved) - self.jitter_s
         moved += self.last_s[:, None]
         high = np.maximum.reduce(moved) + self.jitter_s
         return self.origin_s + low, self.origin_s + (low + high) / 2.0, self.origin_s + high
 
-    def before(self, t_s: Floats, took_s: Floats, low_s: Floats, high_s: Floats) -> tuple[Floats, Floats, Floats]:
+    def before(
+        self, t_s: Floats, took_s: Floats, low_s: Floats, high_s: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         """The last tick before each reading, which is also known to lie between `low_s` and `high_s`."""
         phase = float(self.first_s.mean() + self.last_s.mean()) / 2.0 + self.origin_s
         about = np.floor((t_s + took_s / 2.0 - phase) / self.period_s)
         # a reading so close to a tick that either may be the last one: the numbers next to the likely one are asked too
         numbers = about + _BESIDE
         least = float(about.min()) - 1.0
-        if (span := int(float(about.max()) + 3.0 - least)) <= numbers.size:  # most are asked for again and again
+        if (
+            span := int(float(about.max()) + 3.0 - least)
+        ) <= numbers.size:  # most are asked for again and again
             places = (numbers - least).astype(np.intp)
-            low, best, high = (part[places] for part in self.at(np.arange(span, dtype=np.float64) + least))
+            low, best, high = (
+                part[places] for part in self.at(np.arange(span, dtype=np.float64) + least)
+            )
         else:
             low, best, high = (part.reshape(4, -1) for part in self.at(numbers.ravel()))
-        fits = (low[:3] <= np.minimum(high_s, t_s + took_s)) & (high[:3] >= low_s) & (high[1:] >= t_s)
+        fits = (
+            (low[:3] <= np.minimum(high_s, t_s + took_s)) & (high[:3] >= low_s) & (high[1:] >= t_s)
+        )
         early = np.maximum(np.minimum.reduce(np.where(fits, low[:3], np.inf)), low_s)
         late = np.minimum(np.maximum.reduce(np.where(fits, high[:3], -np.inf)), high_s)
         far = np.maximum(low_s - best[:3], 0.0) + np.maximum(best[:3] - high_s, 0.0) + _NOT_NEXT
         middle = best[np.where(fits, far, np.inf).argmin(axis=0), np.arange(len(about))]
-        alone = ~np.logical_or.reduce(fits)  # a tick that is off the lattice: its poll is all there is
+        alone = ~np.logical_or.reduce(
+            fits
+        )  # a tick that is off the lattice: its poll is all there is
         early, late = np.where(alone, low_s, early), np.where(alone, high_s, late)
-        return early, np.minimum(np.maximum(np.where(alone, (early + late) / 2.0, middle), early), late), late
+        return (
+            early,
+            np.minimum(np.maximum(np.where(alone, (early + late) / 2.0, middle), early), late),
+            late,
+        )
 
 
-def lattice(low_s: Floats, high_s: Floats, near_s: float, period_s: float | None = None) -> Lattice | None:
+def lattice(
+    low_s: Floats, high_s: Floats, near_s: float, period_s: float | None = None
+) -> Lattice | None:
     """The lattice that ticks between `low_s` and `high_s` lie on, as seen from `near_s`; None where none fits.
 
     `period_s` is believed only where the ticks themselves are too few to tell.
@@ -171,10 +189,15 @@ def lattice(low_s: Floats, high_s: Floats, near_s: float, period_s: float | None
         cut = slice(first, first + _MOST)
         low, high, middle, pivot = low[cut], high[cut], middle[cut], pivot - first
     fit = _numbered(low, high, guess, float(middle[pivot]))
-    if fit is None and len(low) > _LEAST:  # ticks beyond a long pause may have the wrong number: those on this side of it alone
+    if (
+        fit is None and len(low) > _LEAST
+    ):  # ticks beyond a long pause may have the wrong number: those on this side of it alone
         breaks = np.flatnonzero(middle[1:] - middle[:-1] > _PAUSE * guess) + 1
         first, stop = int(np.searchsorted(breaks, pivot, side="right")), len(low)
-        run = slice(int(breaks[first - 1]) if first else 0, int(breaks[first]) if first < len(breaks) else stop)
+        run = slice(
+            int(breaks[first - 1]) if first else 0,
+            int(breaks[first]) if first < len(breaks) else stop,
+        )
         if len(breaks) and run.stop - run.start >= _LEAST:
             fit = _numbered(low[run], high[run], guess, float(middle[pivot]))
     return fit
@@ -187,7 +210,9 @@ def _numbered(low_s: Floats, high_s: Floats, guess_s: float, origin_s: float) ->
     low, high = low_s - origin_s, high_s - origin_s
     middle = (low + high) / 2.0
     n = np.zeros(len(middle))
-    np.add.accumulate(np.maximum(np.rint((middle[1:] - middle[:-1]) / guess_s - 0.1), 1.0), out=n[1:])
+    np.add.accumulate(
+        np.maximum(np.rint((middle[1:] - middle[:-1]) / guess_s - 0.1), 1.0), out=n[1:]
+    )
     if n[-1] < 2:
         return None
     n -= round(_mean(n))
@@ -215,12 +240,21 @@ def _fitted(low: Floats, high: Floats, n: Floats, period: float, origin: float) 
         first = np.maximum.reduce(low - moved, axis=1)
         last = np.minimum.reduce(np.subtract(high, moved, out=moved), axis=1)
         lacks = np.maximum(first - last, 0.0) / 2.0
-        jitter = max(_with_hidden(float(lacks.min()), width, len(n)), min(_STILL * period, width / 10.0))
+        jitter = max(
+            _with_hidden(float(lacks.min()), width, len(n)), min(_STILL * period, width / 10.0)
+        )
         possible = (lacks <= jitter).nonzero()[0]
         least, most = float(periods[possible[0]]), float(periods[possible[-1]])
         period, reach = (least + most) / 2.0, (most - least) / 2.0 + reach / 16.0
     kept = slice(possible[0], possible[-1] + 1)
-    return Lattice(origin, periods[kept], first[kept] - jitter, last[kept] + jitter, jitter, (least + most) / 2.0)
+    return Lattice(
+        origin,
+        periods[kept],
+        first[kept] - jitter,
+        last[kept] + jitter,
+        jitter,
+        (least + most) / 2.0,
+    )
 
 
 def _with_hidden(least_s: float, width_s: float, count: int) -> float:
@@ -254,10 +288,19 @@ def polls(t_s: Floats, took_s: Floats, total: Floats) -> Polls:
     """All at once: an edge looks at some hundred of them."""
     over_s, moved = t_s + took_s, total[1:] > total[:-1]
     before = moved.nonzero()[0]
-    return Polls(t_s, over_s, total, t_s[1:] - t_s[:-1], moved, before + 1, t_s[before], over_s[before + 1])
+    return Polls(
+        t_s, over_s, total, t_s[1:] - t_s[:-1], moved, before + 1, t_s[before], over_s[before + 1]
+    )
 
 
-def found(t_s: Floats, took_s: Floats, total: Floats, *, tick_s: float | None = None, near_s: float | None = None) -> Ticks:
+def found(
+    t_s: Floats,
+    took_s: Floats,
+    total: Floats,
+    *,
+    tick_s: float | None = None,
+    near_s: float | None = None,
+) -> Ticks:
     """The ticks behind readings of a total that never falls. `tick_s` is the period as published or measured: 0 for a total that is
     renewed at once, None where nothing is known. A lattice is fitted to what lies around `near_s`.
     """
@@ -265,8 +308,14 @@ def found(t_s: Floats, took_s: Floats, total: Floats, *, tick_s: float | None = 
 
 
 def found_in(
-    all_: Polls, took_s: Floats, start: int, stop: int, *, tick_s: float | None = None, near_s: float | None = None
-) -> Ticks:  # fmt: skip
+    all_: Polls,
+    took_s: Floats,
+    start: int,
+    stop: int,
+    *,
+    tick_s: float | None = None,
+    near_s: float | None = None,
+) -> Ticks:
     """The same of a stretch of them: from reading `start` to the one before `stop`."""
     t_s, over_s, total = all_.t_s[start:stop], all_.over_s[start:stop], all_.total[start:stop]
     if tick_s == 0 or len(t_s) < 2:
@@ -278,7 +327,11 @@ def found_in(
     within = _EVERY_SPARE * float(np.partition(spacing, quickest)[quickest])
     quick = spacing <= within
     every_poll = np.count_nonzero(moved & quick) / max(int(np.count_nonzero(quick)), 1) >= _EVERY
-    fit = None if every_poll else lattice(low, high, float(t_s[len(t_s) // 2]) if near_s is None else near_s, tick_s)
+    fit = (
+        None
+        if every_poll
+        else lattice(low, high, float(t_s[len(t_s) // 2]) if near_s is None else near_s, tick_s)
+    )
     at = np.empty(len(low) + 1, np.intp)
     at[0] = 0
     np.subtract(all_.at[here], start, out=at[1:])

@@ -33,7 +33,8 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     nodes = nodes_of(cluster)
     system = minimum(tier.write_bytes_per_s, _provisioned(tier.capacity_bytes, tier.write_per_s))
     return minimum(
-        minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_write_bytes_per_s
+        minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))),
+        cluster.gpus * tier.gpu_write_bytes_per_s,
     )
 
 
@@ -42,7 +43,8 @@ def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     nodes = nodes_of(cluster)
     system = minimum(tier.read_bytes_per_s, _provisioned(tier.capacity_bytes, tier.read_per_s))
     return minimum(
-        minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))), cluster.gpus * tier.gpu_read_bytes_per_s
+        minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))),
+        cluster.gpus * tier.gpu_read_bytes_per_s,
     )
 
 
@@ -72,14 +74,18 @@ def drain_s(
     return setup_s + ratio(files, files_per_s) + straggler_factor * ratio(bytes_, rate_bytes_per_s)
 
 
-def copy_s(bytes_: Number, gpus: Number, gpu_d2h_bytes_per_s: Number, straggler_factor: Number = 1.0) -> Number:
+def copy_s(
+    bytes_: Number, gpus: Number, gpu_d2h_bytes_per_s: Number, straggler_factor: Number = 1.0
+) -> Number:
     """Time of the copy from GPU to host memory, all GPUs at once."""
     return straggler_factor * ratio(bytes_, gpus * gpu_d2h_bytes_per_s)
 
 
 def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -> Save:
     """One save on one tier."""
-    size_bytes = mean_save_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction)
+    size_bytes = mean_save_bytes(
+        full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
+    )
     moved_bytes = size_bytes * checkpoint.replicas_writing
     written_bytes = moved_bytes / checkpoint.compression_ratio
     rate = write_rate_bytes_per_s(tier, cluster)
@@ -87,7 +93,9 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
     moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
     write_s = fixed_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
-    d2h_s = copy_s(moved_bytes, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor)
+    d2h_s = copy_s(
+        moved_bytes, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor
+    )
     if policy.pipelined:
         through_s = fixed_s + maximum(maximum(moving_s, squeeze_s), d2h_s)
         background_s = fixed_s + maximum(moving_s, squeeze_s)
@@ -100,15 +108,26 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
     else:
         stall_s, lag_s = through_s, through_s * 0.0
     narrowest = minimum(rate, cluster.gpus * cluster.gpu_d2h_bytes_per_s)
-    return Save(stall_s, lag_s, write_s, written_bytes, size_bytes / checkpoint.compression_ratio, narrowest)
+    return Save(
+        stall_s, lag_s, write_s, written_bytes, size_bytes / checkpoint.compression_ratio, narrowest
+    )
 
 
 def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
     """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the write rate."""
-    stored_bytes = mean_load_bytes(full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction)
+    stored_bytes = mean_load_bytes(
+        full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
+    )
     rate = known(read_rate_bytes_per_s(tier, cluster), write_rate_bytes_per_s(tier, cluster))
-    reading_s = checkpoint.straggler_factor * ratio(stored_bytes / checkpoint.compression_ratio * cluster.readers_per_byte, rate)
-    copying_s = copy_s(stored_bytes * cluster.readers_per_byte, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor)
+    reading_s = checkpoint.straggler_factor * ratio(
+        stored_bytes / checkpoint.compression_ratio * cluster.readers_per_byte, rate
+    )
+    copying_s = copy_s(
+        stored_bytes * cluster.readers_per_byte,
+        cluster.gpus,
+        cluster.gpu_d2h_bytes_per_s,
+        checkpoint.straggler_factor,
+    )
     return tier.setup_s + maximum(reading_s, copying_s)
 
 
@@ -131,6 +150,10 @@ def backpressure(interval_s: Number, saved: Save, policy: Policy, drag_s: Number
     """
     least_s = saved.lag_s / policy.in_flight - saved.stall_s - drag_s
     if policy.when_busy == "skip":
-        return Cycle(interval_s * maximum(1.0, ceil(ratio(least_s, interval_s))), saved.stall_s, 0.0 * saved.stall_s)
+        return Cycle(
+            interval_s * maximum(1.0, ceil(ratio(least_s, interval_s))),
+            saved.stall_s,
+            0.0 * saved.stall_s,
+        )
     blocked_s = maximum(0.0 * interval_s, least_s - interval_s)
     return Cycle(interval_s, saved.stall_s + blocked_s, blocked_s)

@@ -22,24 +22,72 @@ YEAR_S: Final = 8760 * HOUR_S
 Dims = tuple[tuple[str, int], ...]
 
 _BASE: dict[str, tuple[float, dict[str, int]]] = {
-    "s": (1, {"s": 1}), "sec": (1, {"s": 1}), "second": (1, {"s": 1}), "ms": (1e-3, {"s": 1}), "us": (1e-6, {"s": 1}),
-    "min": (60, {"s": 1}), "minute": (60, {"s": 1}), "h": (HOUR_S, {"s": 1}), "hr": (HOUR_S, {"s": 1}), "hour": (HOUR_S, {"s": 1}),
-    "d": (DAY_S, {"s": 1}), "day": (DAY_S, {"s": 1}), "week": (7 * DAY_S, {"s": 1}), "month": (MONTH_S, {"s": 1}), "mo": (MONTH_S,
-    {"s": 1}),
-    "y": (YEAR_S, {"s": 1}), "yr": (YEAR_S, {"s": 1}), "year": (YEAR_S, {"s": 1}),
-    "J": (1, {"j": 1}), "Wh": (HOUR_S, {"j": 1}), "W": (1, {"j": 1, "s": -1}),
-    "usd": (1, {"usd": 1}), "$": (1, {"usd": 1}), "dollar": (1, {"usd": 1}), "cent": (0.01, {"usd": 1}),
-    "kgCO2e": (1, {"kgco2e": 1}), "kgCO2": (1, {"kgco2e": 1}), "gCO2e": (1e-3, {"kgco2e": 1}), "gCO2": (1e-3, {"kgco2e": 1}),
-    "tCO2e": (1e3, {"kgco2e": 1}), "tCO2": (1e3, {"kgco2e": 1}), "g": (1e-3, {"kgco2e": 1}), "kg": (1, {"kgco2e": 1}), "t": (1e3,
-    {"kgco2e": 1}),
-    "gpu": (1, {"gpu": 1}), "node": (1, {"node": 1}), "file": (1, {"file": 1}), "request": (1, {"request": 1}), "put": (1, {"request": 1}),
-    "step": (1, {}), "param": (1, {}), "parameter": (1, {}), "save": (1, {}), "checkpoint": (1, {}), "%": (0.01, {}), "percent": (0.01, {}),
-    "failure": (1, {}), "x": (1, {}), "byte": (1, {"bytes": 1}), "B": (1, {"bytes": 1}), "bit": (0.125, {"bytes": 1}), "b": (0.125,
-    {"bytes": 1}),
-}  # fmt: skip
+    "s": (1, {"s": 1}),
+    "sec": (1, {"s": 1}),
+    "second": (1, {"s": 1}),
+    "ms": (1e-3, {"s": 1}),
+    "us": (1e-6, {"s": 1}),
+    "min": (60, {"s": 1}),
+    "minute": (60, {"s": 1}),
+    "h": (HOUR_S, {"s": 1}),
+    "hr": (HOUR_S, {"s": 1}),
+    "hour": (HOUR_S, {"s": 1}),
+    "d": (DAY_S, {"s": 1}),
+    "day": (DAY_S, {"s": 1}),
+    "week": (7 * DAY_S, {"s": 1}),
+    "month": (MONTH_S, {"s": 1}),
+    "mo": (MONTH_S, {"s": 1}),
+    "y": (YEAR_S, {"s": 1}),
+    "yr": (YEAR_S, {"s": 1}),
+    "year": (YEAR_S, {"s": 1}),
+    "J": (1, {"j": 1}),
+    "Wh": (HOUR_S, {"j": 1}),
+    "W": (1, {"j": 1, "s": -1}),
+    "usd": (1, {"usd": 1}),
+    "$": (1, {"usd": 1}),
+    "dollar": (1, {"usd": 1}),
+    "cent": (0.01, {"usd": 1}),
+    "kgCO2e": (1, {"kgco2e": 1}),
+    "kgCO2": (1, {"kgco2e": 1}),
+    "gCO2e": (1e-3, {"kgco2e": 1}),
+    "gCO2": (1e-3, {"kgco2e": 1}),
+    "tCO2e": (1e3, {"kgco2e": 1}),
+    "tCO2": (1e3, {"kgco2e": 1}),
+    "g": (1e-3, {"kgco2e": 1}),
+    "kg": (1, {"kgco2e": 1}),
+    "t": (1e3, {"kgco2e": 1}),
+    "gpu": (1, {"gpu": 1}),
+    "node": (1, {"node": 1}),
+    "file": (1, {"file": 1}),
+    "request": (1, {"request": 1}),
+    "put": (1, {"request": 1}),
+    "step": (1, {}),
+    "param": (1, {}),
+    "parameter": (1, {}),
+    "save": (1, {}),
+    "checkpoint": (1, {}),
+    "%": (0.01, {}),
+    "percent": (0.01, {}),
+    "failure": (1, {}),
+    "x": (1, {}),
+    "byte": (1, {"bytes": 1}),
+    "B": (1, {"bytes": 1}),
+    "bit": (0.125, {"bytes": 1}),
+    "b": (0.125, {"bytes": 1}),
+}
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-_COUNT = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_COUNT = {
+    "k": 1e3,
+    "K": 1e3,
+    "M": 1e6,
+    "B": 1e9,
+    "G": 1e9,
+    "T": 1e12,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+}
 
 UNITS: Final[dict[str, tuple[Dims, str]]] = {
     # suffix of a name -> its dimensions, and an example a person can copy
@@ -67,8 +115,12 @@ UNITS: Final[dict[str, tuple[Dims, str]]] = {
     "": ((), "0.5"),
 }
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan)\s*(.*)$", re.S)
-_ATOM = re.compile(r"(?P<op>\s*(?:per\b|[/*·-])\s*|\s+)?(?:(?P<count>\d+(?:\.\d+)?(?:e\d+)?)\s*)?(?P<word>[A-Za-z$%]+[A-Za-z0-9]*)")
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan)\s*(.*)$", re.S
+)
+_ATOM = re.compile(
+    r"(?P<op>\s*(?:per\b|[/*·-])\s*|\s+)?(?:(?P<count>\d+(?:\.\d+)?(?:e\d+)?)\s*)?(?P<word>[A-Za-z$%]+[A-Za-z0-9]*)"
+)
 
 
 def suffix_of(name: str) -> str:
@@ -77,7 +129,9 @@ def suffix_of(name: str) -> str:
     >>> suffix_of("write_bytes_per_s"), suffix_of("gpu_stall_w"), suffix_of("gpus")
     ('bytes_per_s', 'w', '')
     """
-    return next((unit for unit in UNITS if unit and (name == unit or name.endswith("_" + unit))), "")
+    return next(
+        (unit for unit in UNITS if unit and (name == unit or name.endswith("_" + unit))), ""
+    )
 
 
 def _atom(word: str) -> tuple[float, dict[str, int]]:
@@ -110,13 +164,23 @@ def _unit(text: str) -> tuple[float, dict[str, int]]:
     Units one after the other multiply ("node-days"); all that follows a "/" or "per" divides; a count may stand there, and only there.
     """
     factor, dims, sign, at = 1.0, dict[str, int](), 1, 0
-    text = text.replace("CO₂", "CO2").replace("CO2eq", "CO2e").replace("GPU", "gpu").replace("USD", "usd").strip()
+    text = (
+        text.replace("CO₂", "CO2")
+        .replace("CO2eq", "CO2e")
+        .replace("GPU", "gpu")
+        .replace("USD", "usd")
+        .strip()
+    )
     while at < len(text):
         found = _ATOM.match(text, at)
         if not found:
             raise UnitError(f"cannot read the unit {brief(text)}")
         mark, count = (found["op"] or "").strip(), found["count"]
-        if (mark in ("*", "·", "-") and at == 0) or (not found["op"] and at > 0) or (count and mark not in ("/", "per")):
+        if (
+            (mark in ("*", "·", "-") and at == 0)
+            or (not found["op"] and at > 0)
+            or (count and mark not in ("/", "per"))
+        ):
             raise UnitError(f"cannot read the unit {brief(text)}")
         if mark in ("/", "per"):
             sign = -1
@@ -144,19 +208,27 @@ def parse(text: str | float | int, unit: str) -> float:
         raise UnitError(f"expected a quantity such as {example!r}, got {type(text).__name__}")
     if isinstance(text, int | float):
         if wanted:
-            raise UnitError(f"{text if abs(text) < 1e300 else 'a number'} has no unit", remedy=f"give one, e.g. {example!r}")
-        return _finite(text, str(text) if abs(text) < 1e300 or text != text else "a number this large")
+            raise UnitError(
+                f"{text if abs(text) < 1e300 else 'a number'} has no unit",
+                remedy=f"give one, e.g. {example!r}",
+            )
+        return _finite(
+            text, str(text) if abs(text) < 1e300 or text != text else "a number this large"
+        )
     if len(text) > 200:
         raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
     body = text.strip()
     money = body.startswith("$")
     found = _NUMBER.match(body[1:] if money else body)
     if not found:
-        raise UnitError(f"{brief(text)} does not start with a number", remedy=f"write e.g. {example!r}")
+        raise UnitError(
+            f"{brief(text)} does not start with a number", remedy=f"write e.g. {example!r}"
+        )
     digits, rest = found.group(1), found.group(2).strip()
     if rest.startswith(","):
         raise UnitError(
-            f"{brief(text)} has a comma in its number", remedy=f"write a decimal point and no thousands separator, e.g. {example!r}"
+            f"{brief(text)} has a comma in its number",
+            remedy=f"write a decimal point and no thousands separator, e.g. {example!r}",
         )
     number = _finite(float(digits.replace("_", "")), text)
     if not wanted and rest in _COUNT:
@@ -166,17 +238,31 @@ def parse(text: str | float | int, unit: str) -> float:
             raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")
         return number
     try:
-        factor, dims = _unit(("usd " if money and rest.startswith("per") else "usd" if money else "") + rest)
+        factor, dims = _unit(
+            ("usd " if money and rest.startswith("per") else "usd" if money else "") + rest
+        )
     except UnitError as error:
-        raise UnitError(f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}") from None
+        raise UnitError(
+            f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}"
+        ) from None
     if tuple(sorted(dims.items())) != wanted:
-        raise UnitError(f"{brief(text)} is {_named(dims)}, expected {unit or 'a plain number'}", remedy=f"write e.g. {example!r}")
+        raise UnitError(
+            f"{brief(text)} is {_named(dims)}, expected {unit or 'a plain number'}",
+            remedy=f"write e.g. {example!r}",
+        )
     return _finite(number * factor, text)
 
 
 def _named(dims: dict[str, int]) -> str:
     key = tuple(sorted(dims.items()))
-    plain = next((unit for unit, (known, _) in UNITS.items() if known == key and unit not in ("bytes_per_param", "failures_per_s")), None)
+    plain = next(
+        (
+            unit
+            for unit, (known, _) in UNITS.items()
+            if known == key and unit not in ("bytes_per_param", "failures_per_s")
+        ),
+        None,
+    )
     if plain is not None:
         return plain or "a plain number"
     return " ".join(f"{name}^{power}" if power != 1 else name for name, power in key)

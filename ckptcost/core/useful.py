@@ -67,14 +67,26 @@ def useful_of(spans: Sequence[RunSpan]) -> Useful:
     """
     if not spans:
         return Useful(nan, nan, nan, nan, nan, nan, nan, 0)
-    if any(not (isfinite(span.began_s) and isfinite(span.ended_s) and span.began_s <= span.ended_s) for span in spans):
+    if any(
+        not (isfinite(span.began_s) and isfinite(span.ended_s) and span.began_s <= span.ended_s)
+        for span in spans
+    ):
         raise ValueError("a run has a begin, and an end that is not before it")
     runs = sorted(spans, key=lambda span: (span.began_s, span.ended_s))
     own, between_s = _own(runs)
     pieces = [_pieces(span, mine) for span, mine in zip(runs, own, strict=True)]
     lost_s, stall_s, load_s, useful_s = (_sum(each) for each in zip(*pieces, strict=True))
     wall_s = max(span.ended_s for span in runs) - runs[0].began_s
-    return Useful(wall_s, between_s, lost_s, stall_s, load_s, useful_s, ratio(useful_s, wall_s), sum(span.failed for span in runs))
+    return Useful(
+        wall_s,
+        between_s,
+        lost_s,
+        stall_s,
+        load_s,
+        useful_s,
+        ratio(useful_s, wall_s),
+        sum(span.failed for span in runs),
+    )
 
 
 def _sum(values: Sequence[float]) -> float:
@@ -95,7 +107,11 @@ def _own(runs: Sequence[RunSpan]) -> tuple[list[_Own], float]:
             at_s, reach_s = end_s, max(reach_s, end_s)
         free.append((at_s, max(at_s, span.ended_s)))
         covered.append((span.began_s, reach_s))
-        lost_s = nan if since_s != since_s else fsum(max(end_s - max(begin_s, since_s), 0.0) for begin_s, end_s in free)
+        lost_s = (
+            nan
+            if since_s != since_s
+            else fsum(max(end_s - max(begin_s, since_s), 0.0) for begin_s, end_s in free)
+        )
         found.append(_Own(fsum(end_s - begin_s for begin_s, end_s in free), lost_s))
     between_s = fsum(later[0] - earlier[1] for later, earlier in pairwise(covered))
     return found[::-1], between_s
@@ -109,13 +125,17 @@ def _pieces(span: RunSpan, own: _Own) -> tuple[float, float, float, float]:
     """Lost, stall, load, useful. Stalls and loads are no longer than the time they lie in; a run that shares its time has its share."""
     length_s = span.ended_s - span.began_s
     share = own.all_s / length_s if length_s > 0 else 0.0
-    all_stall_s, all_load_s, lost_stall_s = (each_s * share for each_s in (span.stall_s, span.load_s, span.lost_stall_s))
+    all_stall_s, all_load_s, lost_stall_s = (
+        each_s * share for each_s in (span.stall_s, span.load_s, span.lost_stall_s)
+    )
     if not span.failed or own.lost_s != own.lost_s:
         stall_s = minimum(all_stall_s, own.all_s)
         load_s = minimum(all_load_s, own.all_s - stall_s)
         return own.lost_s, stall_s, load_s, own.all_s - own.lost_s - stall_s - load_s
     kept_none = span.last_kept_s <= span.began_s
-    in_lost_s = minimum(all_stall_s if kept_none else minimum(lost_stall_s, all_stall_s), own.lost_s)
+    in_lost_s = minimum(
+        all_stall_s if kept_none else minimum(lost_stall_s, all_stall_s), own.lost_s
+    )
     load_in_lost_s = minimum(all_load_s, own.lost_s - in_lost_s) if kept_none else 0.0
     lost_s = own.lost_s - in_lost_s - load_in_lost_s
     rest_s = own.all_s - own.lost_s

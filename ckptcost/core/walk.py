@@ -29,11 +29,28 @@ class EndlessError(ArithmeticError):
     """A run that does not get through: more than MOST_EVENTS interruptions."""
 
 
-_SUMS = ("trained_s", "stall_s", "detect_s", "reschedule_s", "init_s", "load_s", "warmup_s", "saves", "second_saves", "third_saves")
+_SUMS = (
+    "trained_s",
+    "stall_s",
+    "detect_s",
+    "reschedule_s",
+    "init_s",
+    "load_s",
+    "warmup_s",
+    "saves",
+    "second_saves",
+    "third_saves",
+)
 _WRITES = _SUMS[-3:]
 
 
-def walk(job: Job, process: Process, kind_keys: Keys, note: Callable[[int], None] | None = None, line: list[Step] | None = None) -> Runs:
+def walk(
+    job: Job,
+    process: Process,
+    kind_keys: Keys,
+    note: Callable[[int], None] | None = None,
+    line: list[Step] | None = None,
+) -> Runs:
     """All runs to their end. `note` hears how many are done, now and then, and may raise to stop; `line` collects the first run's steps."""
     under_way = _Walk(job, process, kind_keys)
     for event in range(MOST_EVENTS):
@@ -56,7 +73,12 @@ class _Walk:
         self.job, self.process, self.kind_keys = job, process, kind_keys
         self.at = np.arange(count)
         self.tiers = len(job.rhythm.lags_s)
-        self.end = End(*(np.broadcast_to(np.asarray(x, float), (count,)) for x in end_of(job.rhythm, job.work_s)))
+        self.end = End(
+            *(
+                np.broadcast_to(np.asarray(x, float), (count,))
+                for x in end_of(job.rhythm, job.work_s)
+            )
+        )
         self.clock_s = np.zeros(count)
         self.usable_s = [np.zeros(count) for _ in range(self.tiers)]
         """by tier: the newest point of the time line that can be loaded from it"""
@@ -69,7 +91,12 @@ class _Walk:
         """where one kind ends and the next begins, on the way from 0 to 1; one value a run where shares differ"""
         self.kept_s, self.finished = np.zeros(count), np.zeros(count, dtype=bool)
         zeros = {name: np.zeros(count) for name in _SUMS}
-        self.result = Runs(np.zeros(count, dtype=bool), np.zeros(count), **zeros, by_kind=np.zeros_like(self.by_kind))
+        self.result = Runs(
+            np.zeros(count, dtype=bool),
+            np.zeros(count),
+            **zeros,
+            by_kind=np.zeros_like(self.by_kind),
+        )
 
     def put_away(self, going: NDArray[np.bool_]) -> None:
         """Write down the runs that have ended and go on with the others."""
@@ -84,7 +111,11 @@ class _Walk:
         for name in ("at", "clock_s", "level", "kind", "kept_s", "finished", "kind_keys"):
             setattr(self, name, getattr(self, name)[going])
         self.usable_s = [each[going] for each in self.usable_s]
-        self.start, self.end, self.bounds = _kept(self.start, going), _kept(self.end, going), _kept(self.bounds, going)
+        self.start, self.end, self.bounds = (
+            _kept(self.start, going),
+            _kept(self.end, going),
+            _kept(self.bounds, going),
+        )
         self.process, self.job = self.process.keep(going), _kept(self.job, going)
 
     def step(self, event: int, line: list[Step] | None) -> NDArray[np.bool_]:
@@ -113,16 +144,35 @@ class _Walk:
         self._count_writes(here, at_s, done)
         self.clock_s = self.clock_s + back[0] + back[1] + back[2] + up_s
         going = ~(done | stopped)
-        reached_s, made = here.trained_s, np.where(done, self.end.saves, here.saves[0]) - self.start.saves[0]
+        reached_s, made = (
+            here.trained_s,
+            np.where(done, self.end.saves, here.saves[0]) - self.start.saves[0],
+        )
         stall_s = stall_s + self._fall_back(here, at_s, kind, going, was_up)
         self.finished = done
-        self.kept_s = np.where(done, job.work_s, np.minimum(self.start.trained_s / rhythm.train_s * rhythm.kept_s, job.work_s))
+        self.kept_s = np.where(
+            done,
+            job.work_s,
+            np.minimum(self.start.trained_s / rhythm.train_s * rhythm.kept_s, job.work_s),
+        )
         down_s = self._down(kind, going)
         if line is not None:
             ended = int(kind[0]) if going[0] else DONE if done[0] else STOPPED
             lost_s = 0.0 if done[0] else reached_s - self.start.trained_s
-            parts = [_whole(np.broadcast_to(x, going.shape)[0]) for x in (*back, trained_s, stall_s, lost_s, made, down_s)]
-            line.append(Step._make([float(self.clock_s[0]) - sum(parts[:5]) - parts[7], *parts, ended, int(self.level[0])]))
+            parts = [
+                _whole(np.broadcast_to(x, going.shape)[0])
+                for x in (*back, trained_s, stall_s, lost_s, made, down_s)
+            ]
+            line.append(
+                Step._make(
+                    [
+                        float(self.clock_s[0]) - sum(parts[:5]) - parts[7],
+                        *parts,
+                        ended,
+                        int(self.level[0]),
+                    ]
+                )
+            )
         return going
 
     def _interruption(self, event: int) -> tuple[Floats, Any, Any]:
@@ -149,7 +199,9 @@ class _Walk:
         rhythm = self.job.rhythm
         if self.tiers > 1 or _is_zero(rhythm.blocked_s):
             return 0.0, 0.0  # with several tiers the rhythm is an average, as in the closed form
-        wait_s = np.minimum(self.start.ends_s[0] + rhythm.train_s, np.maximum(self.end.knee_s, self.start.ends_s[0]))
+        wait_s = np.minimum(
+            self.start.ends_s[0] + rhythm.train_s, np.maximum(self.end.knee_s, self.start.ends_s[0])
+        )
         return wait_s, np.where(self.usable_s[0] <= wait_s, rhythm.blocked_s, 0.0)
 
     def _place(self, at_s: Any) -> Place:
@@ -159,7 +211,9 @@ class _Walk:
             return place(self.job.rhythm, at_s)
         ahead_s = np.where(late, self.end.missing_s, 0.0)
         here = place(self.job.rhythm, at_s + ahead_s)
-        ends_s = tuple(np.where(end_s >= self.end.knee_s, end_s - ahead_s, end_s) for end_s in here.ends_s)
+        ends_s = tuple(
+            np.where(end_s >= self.end.knee_s, end_s - ahead_s, end_s) for end_s in here.ends_s
+        )
         return here._replace(trained_s=here.trained_s - ahead_s, ends_s=ends_s)
 
     def _way_back(self, event: int, gap_s: Floats) -> tuple[Any, Any, Any, Floats]:
@@ -206,17 +260,35 @@ class _Walk:
         since = self.start.saves[tier]
         begun = np.maximum(np.floor((at_s - begins_s) / period_s + EDGE), since)
         through = np.clip(np.floor((at_s - begins_s - length_s) / period_s + EDGE), since, begun)
-        under_way_s = (begun - through) * (at_s - begins_s) - period_s * (begun * (begun + 1.0) - through * (through + 1.0)) / 2.0
+        under_way_s = (begun - through) * (at_s - begins_s) - period_s * (
+            begun * (begun + 1.0) - through * (through + 1.0)
+        ) / 2.0
         last = self.end.saves if tier == 0 else here.saves[tier]
-        return np.where(done, last, through + np.where(begun > through, ratio(under_way_s, length_s), 0.0)) - since
+        return (
+            np.where(
+                done, last, through + np.where(begun > through, ratio(under_way_s, length_s), 0.0)
+            )
+            - since
+        )
 
-    def _fall_back(self, here: Place, at_s: Floats, kind: Any, going: NDArray[np.bool_], was_up: NDArray[np.bool_]) -> Any:
+    def _fall_back(
+        self,
+        here: Place,
+        at_s: Floats,
+        kind: Any,
+        going: NDArray[np.bool_],
+        was_up: NDArray[np.bool_],
+    ) -> Any:
         """The newest copy that is left becomes the start; returns the stall of saves that a warning left time for."""
         job, rhythm = self.job, self.job.rhythm
         begun_s = self.usable_s[0]
         emergency_s: Any = 0.0
         for tier, lag_s in enumerate(rhythm.lags_s):
-            ends_s = here.ends_s[tier] if _is_zero(lag_s) else self._place(np.maximum(at_s - lag_s, 0.0)).ends_s[tier]
+            ends_s = (
+                here.ends_s[tier]
+                if _is_zero(lag_s)
+                else self._place(np.maximum(at_s - lag_s, 0.0)).ends_s[tier]
+            )
             self.usable_s[tier] = np.where(ends_s > begun_s, ends_s, self.usable_s[tier])
         level = self.level
         if self.tiers > 1:
@@ -226,16 +298,24 @@ class _Walk:
             notice_s = np.array([each.notice_s for each in job.kinds])[kind]
             takes_s = _by(level, job.emergency_s)
             warned = going & was_up & (notice_s >= takes_s)
-            emergency_s = np.where(warned, np.minimum(takes_s, np.maximum(job.limit_s - self.clock_s, 0.0)), 0.0)
+            emergency_s = np.where(
+                warned, np.minimum(takes_s, np.maximum(job.limit_s - self.clock_s, 0.0)), 0.0
+            )
             saved = warned & (emergency_s == takes_s)  # the limit may cut it short
             self.sums["stall_s"] += emergency_s
             self.clock_s = self.clock_s + emergency_s
             for tier in range(self.tiers):
                 self.usable_s[tier] = np.where(saved & (level >= tier), at_s, self.usable_s[tier])
-                self.sums[_WRITES[tier]] += np.where(warned & (level == tier), _part(emergency_s, takes_s), 0.0)
+                self.sums[_WRITES[tier]] += np.where(
+                    warned & (level == tier), _part(emergency_s, takes_s), 0.0
+                )
         if self.tiers > 1:
-            back_s = _by(level, [np.maximum.reduce(self.usable_s[tier:]) for tier in range(self.tiers)])
-            self.usable_s = [np.where(level >= tier, back_s, self.usable_s[tier]) for tier in range(self.tiers)]
+            back_s = _by(
+                level, [np.maximum.reduce(self.usable_s[tier:]) for tier in range(self.tiers)]
+            )
+            self.usable_s = [
+                np.where(level >= tier, back_s, self.usable_s[tier]) for tier in range(self.tiers)
+            ]
         self.level, self.kind = level, kind
         self.start = self._place(self.usable_s[0])
         return emergency_s
@@ -244,7 +324,9 @@ class _Walk:
         """Detection and rescheduling, which nothing interrupts but the limit."""
         for i in range(len(self.job.kinds)):
             self.by_kind[i] += going & (kind == i)
-        detect_s, reschedule_s = (np.where(going, self._of_kind(field), 0.0) for field in ("detect_s", "reschedule_s"))
+        detect_s, reschedule_s = (
+            np.where(going, self._of_kind(field), 0.0) for field in ("detect_s", "reschedule_s")
+        )
         if self.job.limit_s < NEVER:
             left_s = np.maximum(self.job.limit_s - self.clock_s, 0.0)
             detect_s = np.minimum(detect_s, left_s)

@@ -52,7 +52,11 @@ class Span(NamedTuple):
         """An explicit `durable` has the last word; else the later of `synced` and `committed`. A rename alone makes nothing durable."""
         if "durable" in self.at_s:
             return self.at_s["durable"]
-        return max(self.at_s["synced"], self.at_s.get("committed", self.at_s["synced"])) if "synced" in self.at_s else None
+        return (
+            max(self.at_s["synced"], self.at_s.get("committed", self.at_s["synced"]))
+            if "synced" in self.at_s
+            else None
+        )
 
     @property
     def is_unsynced(self) -> bool:
@@ -106,18 +110,28 @@ class Window(NamedTuple):
     @property
     def stall_s(self) -> float | None:
         """From the first rank that stops to the last that goes on: training needs them all."""
-        return None if self.begin_s is None or self.returned_s is None else self.returned_s - self.begin_s
+        return (
+            None
+            if self.begin_s is None or self.returned_s is None
+            else self.returned_s - self.begin_s
+        )
 
     @property
     def drain_s(self) -> float | None:
-        return None if self.end_s is None or self.returned_s is None else self.end_s - self.returned_s
+        return (
+            None if self.end_s is None or self.returned_s is None else self.end_s - self.returned_s
+        )
 
     @property
     def waited_s(self) -> dict[int, float]:
         """How long each rank stood ready while the slowest one was still saving."""
         if self.returned_s is None:
             return {}
-        return {span.rank: self.returned_s - span.returned_s for span in self.spans if span.returned_s is not None}
+        return {
+            span.rank: self.returned_s - span.returned_s
+            for span in self.spans
+            if span.returned_s is not None
+        }
 
     def phase(self, name: str) -> Phase | None:
         return next((phase for phase in self.phases if phase.name == name), None)
@@ -198,7 +212,9 @@ def without(spans: Iterable[Stretch | None], holes: Iterable[Stretch | None]) ->
     >>> without([(0.0, 10.0)], [(2.0, 3.0), (9.0, 12.0)])
     [(0.0, 2.0), (3.0, 9.0)]
     """
-    return [(piece.begin_s, piece.end_s) for piece in timeline([spans, holes]) if piece.open == (0,)]
+    return [
+        (piece.begin_s, piece.end_s) for piece in timeline([spans, holes]) if piece.open == (0,)
+    ]
 
 
 def covered_s(spans: Iterable[Stretch | None]) -> float:
@@ -208,10 +224,18 @@ def covered_s(spans: Iterable[Stretch | None]) -> float:
 
 def open_at(spans: Sequence[Stretch | None], at_s: float) -> tuple[int, ...]:
     """Which are open at an instant."""
-    return tuple(place for place, span in enumerate(spans) if span is not None and span[0] <= at_s < span[1])
+    return tuple(
+        place for place, span in enumerate(spans) if span is not None and span[0] <= at_s < span[1]
+    )
 
 
-def quiet_before(busy: Sequence[Stretch], begin_s: float, since_s: float, least_s: float = 1.0, most_s: float = 20.0) -> Stretch | None:
+def quiet_before(
+    busy: Sequence[Stretch],
+    begin_s: float,
+    since_s: float,
+    least_s: float = 1.0,
+    most_s: float = 20.0,
+) -> Stretch | None:
     """The last stretch before an instant that lies in no window and is long enough: what the machine does when nothing is saved.
 
     `busy` is a `union`; `since_s` is when recording began. Of a long stretch the last `most_s` count: training drifts, and a

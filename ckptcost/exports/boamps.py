@@ -37,33 +37,46 @@ BANDS = ((0.10, "high"), (0.25, "medium"))
 def export(document: StatementDocument) -> Files:
     if len(document.statements) > 1:
         raise InputError(
-            f"BoAmps is one report a file, and here are {len(document.statements)}", where="--to boamps", remedy="choose one with --case"
+            f"BoAmps is one report a file, and here are {len(document.statements)}",
+            where="--to boamps",
+            remedy="choose one with --case",
         )
     report = _report(document, document.statements[0])
-    return {"boamps.json": [json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False), "\n"]}
+    return {
+        "boamps.json": [json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False), "\n"]
+    }
 
 
 def _report(document: StatementDocument, statement: Statement) -> dict[str, Any]:
     who = statement.subject
-    return _known({
-        "header": _header(document, statement),
-        "task": _task(statement),
-        "measures": [_measure(document, statement)],
-        "system": {"os": who.os} if who.os else None,
-        "software": {"language": "python", "version": who.python} if who.python else None,
-        "infrastructure": _known({
-            "infraType": "publicCloud" if who.cloud_provider else "other",
-            "cloudProvider": who.cloud_provider,
-            "components": _hardware(who),
-        }),
-        "environment": _environment(statement) if who.country else None,
-        "quality": quality(statement),
-    })  # fmt: skip
+    return _known(
+        {
+            "header": _header(document, statement),
+            "task": _task(statement),
+            "measures": [_measure(document, statement)],
+            "system": {"os": who.os} if who.os else None,
+            "software": {"language": "python", "version": who.python} if who.python else None,
+            "infrastructure": _known(
+                {
+                    "infraType": "publicCloud" if who.cloud_provider else "other",
+                    "cloudProvider": who.cloud_provider,
+                    "components": _hardware(who),
+                }
+            ),
+            "environment": _environment(statement) if who.country else None,
+            "quality": quality(statement),
+        }
+    )
 
 
 def _header(document: StatementDocument, statement: Statement) -> dict[str, Any]:
     who = statement.subject
-    publisher = {"name": who.organisation, "division": who.team, "projectName": who.name, "confidentialityLevel": "internal"}
+    publisher = {
+        "name": who.organisation,
+        "division": who.team,
+        "projectName": who.name,
+        "confidentialityLevel": "internal",
+    }
     header = {
         "formatVersion": VERSION,
         "formatVersionSpecificationUri": MODEL,
@@ -82,12 +95,19 @@ def _task(statement: Statement) -> dict[str, Any]:
         "parametersNumber": None if who.parameters is None else who.parameters / 1e9,
         "framework": who.framework,
     }
-    tokens = [] if who.tokens is None else [{"dataUsage": "input", "dataType": "token", "dataQuantity": who.tokens}]
+    tokens = (
+        []
+        if who.tokens is None
+        else [{"dataUsage": "input", "dataType": "token", "dataQuantity": who.tokens}]
+    )
     return {
         "taskStage": "checkpointing",
         "taskFamily": "training checkpoints",
         "algorithms": [_known(algorithm)],
-        "dataset": [*tokens, _known({"dataUsage": "output", "dataType": "object", "dataQuantity": saves})],
+        "dataset": [
+            *tokens,
+            _known({"dataUsage": "output", "dataType": "object", "dataQuantity": saves}),
+        ],
         "taskDescription": _in_words(statement),
     }
 
@@ -118,7 +138,10 @@ def _in_words(statement: Statement) -> str:
 
 
 def _sources(factor: Factor) -> str:
-    return "".join("; " + ", ".join(each for each in (of.title, of.publisher, of.licence, of.url) if each) for of in factor.sources)
+    return "".join(
+        "; " + ", ".join(each for each in (of.title, of.publisher, of.licence, of.url) if each)
+        for of in factor.sources
+    )
 
 
 def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any]:
@@ -130,25 +153,41 @@ def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any
             remedy="`ckptcost report` says which inputs are missing",
         )
     simulated = ", meters simulated" if statement.simulated else ""
-    return _known({
-        "measurementMethod": f"ckptcost, {statement.kind}{simulated}",
-        "version": f"{document.tool.version}, method {statement.method_version}",
-        "cpuTrackingMode": _instruments(statement, "cpu"),
-        "gpuTrackingMode": _instruments(statement, "gpu"),
-        "powerConsumption": kwh,
-        "measurementDuration": statement.length_s,
-        "measurementDateTime": _datetime(statement.period_start or ""),
-    })  # fmt: skip
+    return _known(
+        {
+            "measurementMethod": f"ckptcost, {statement.kind}{simulated}",
+            "version": f"{document.tool.version}, method {statement.method_version}",
+            "cpuTrackingMode": _instruments(statement, "cpu"),
+            "gpuTrackingMode": _instruments(statement, "gpu"),
+            "powerConsumption": kwh,
+            "measurementDuration": statement.length_s,
+            "measurementDateTime": _datetime(statement.period_start or ""),
+        }
+    )
 
 
 def _instruments(statement: Statement, kind: str) -> str | None:
-    return ", ".join(sorted({each.instrument for each in statement.measurements if each.id.partition(":")[0] == kind})) or None
+    return (
+        ", ".join(
+            sorted(
+                {
+                    each.instrument
+                    for each in statement.measurements
+                    if each.id.partition(":")[0] == kind
+                }
+            )
+        )
+        or None
+    )
 
 
 def _hardware(who: Subject) -> list[dict[str, Any]]:
     parts = [
         _known({"componentName": name, "componentType": kind, "nbComponent": int(count)})
-        for kind, name, count in (("gpu", who.accelerator, who.accelerator_count), ("cpu", who.cpu_model, who.cpu_count))
+        for kind, name, count in (
+            ("gpu", who.accelerator, who.accelerator_count),
+            ("cpu", who.cpu_model, who.cpu_count),
+        )
         if count and count == int(count)
     ]
     if who.ram_gb:
@@ -156,7 +195,10 @@ def _hardware(who: Subject) -> list[dict[str, Any]]:
     if not parts and who.nodes and who.nodes == int(who.nodes):
         parts.append({"componentType": "node", "nbComponent": int(who.nodes)})
     if not parts:
-        raise InputError("BoAmps needs a count of GPUs, processors or nodes, and none is known", where="--to boamps")
+        raise InputError(
+            "BoAmps needs a count of GPUs, processors or nodes, and none is known",
+            where="--to boamps",
+        )
     return parts
 
 
@@ -169,13 +211,15 @@ def _intensity_g_per_kwh(statement: Statement) -> float | None:
 
 def _environment(statement: Statement) -> dict[str, Any]:
     who = statement.subject
-    return _known({
-        "country": who.country,
-        "latitude": who.latitude,
-        "longitude": who.longitude,
-        "location": who.region or who.site,
-        "powerSourceCarbonIntensity": _intensity_g_per_kwh(statement),
-    })  # fmt: skip
+    return _known(
+        {
+            "country": who.country,
+            "latitude": who.latitude,
+            "longitude": who.longitude,
+            "location": who.region or who.site,
+            "powerSourceCarbonIntensity": _intensity_g_per_kwh(statement),
+        }
+    )
 
 
 def quality(statement: Statement) -> str | None:

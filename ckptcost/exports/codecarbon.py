@@ -34,19 +34,59 @@ from ckptcost.report.statement import Statement, StatementDocument, utc
 from ckptcost.report.to_csv import lines, safe
 
 COLUMNS = (
-    "timestamp", "project_name", "run_id", "experiment_id", "duration", "emissions", "emissions_rate", "cpu_power",
-    "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed", "water_consumed",
-    "country_name", "country_iso_code", "region", "cloud_provider", "cloud_region", "os", "python_version",
-    "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size",
-    "tracking_mode", "cpu_utilization_percent", "gpu_utilization_percent", "ram_utilization_percent", "ram_used_gb",
-    "on_cloud", "pue", "wue",
-)  # fmt: skip
+    "timestamp",
+    "project_name",
+    "run_id",
+    "experiment_id",
+    "duration",
+    "emissions",
+    "emissions_rate",
+    "cpu_power",
+    "gpu_power",
+    "ram_power",
+    "cpu_energy",
+    "gpu_energy",
+    "ram_energy",
+    "energy_consumed",
+    "water_consumed",
+    "country_name",
+    "country_iso_code",
+    "region",
+    "cloud_provider",
+    "cloud_region",
+    "os",
+    "python_version",
+    "codecarbon_version",
+    "cpu_count",
+    "cpu_model",
+    "gpu_count",
+    "gpu_model",
+    "longitude",
+    "latitude",
+    "ram_total_size",
+    "tracking_mode",
+    "cpu_utilization_percent",
+    "gpu_utilization_percent",
+    "ram_utilization_percent",
+    "ram_used_gb",
+    "on_cloud",
+    "pue",
+    "wue",
+)
 
 
 def export(document: StatementDocument) -> Files:
-    rows = [_row(document, statement, line) for statement in document.statements for line in statement.marginal() if _told(statement, line)]
+    rows = [
+        _row(document, statement, line)
+        for statement in document.statements
+        for line in statement.marginal()
+        if _told(statement, line)
+    ]
     if not rows:
-        raise InputError("no component's energy and emissions are known, and CodeCarbon has no row without them", where="--to codecarbon")
+        raise InputError(
+            "no component's energy and emissions are known, and CodeCarbon has no row without them",
+            where="--to codecarbon",
+        )
     return {"emissions.csv": [lines([COLUMNS, *rows])]}
 
 
@@ -55,14 +95,17 @@ def _told(statement: Statement, line: Component) -> bool:
     if line.energy.value and line.emissions_location.value is None:
         raise InputError(
             f"{statement.subject.name}: {line.id} uses energy, and its location-based emissions are unknown",
-            where="--to codecarbon", remedy="give the grid: --grid FILE, or site.grid_location in the scenario",
-        )  # fmt: skip
+            where="--to codecarbon",
+            remedy="give the grid: --grid FILE, or site.grid_location in the scenario",
+        )
     return line.energy.value is not None and line.emissions_location.value is not None
 
 
 def _row(document: StatementDocument, statement: Statement, line: Component) -> list[Any]:
     who, kg, length_s = statement.subject, line.emissions_location.value, _length_s(statement)
-    cloud = who.cloud_provider is not None and who.cloud_region is not None  # carbonboard looks both up
+    cloud = (
+        who.cloud_provider is not None and who.cloud_region is not None
+    )  # carbonboard looks both up
     cells: dict[str, Any] = {
         "timestamp": utc(statement.period_end or "").strftime("%Y-%m-%dT%H:%M:%S"),
         "project_name": safe(f"{who.run_id}/checkpoint/{line.id}"),
@@ -108,7 +151,11 @@ def _split(line: Component) -> dict[str, float | None]:
 
 
 def _length_s(statement: Statement) -> float | None:
-    if statement.length_s is not None or statement.period_start is None or statement.period_end is None:
+    if (
+        statement.length_s is not None
+        or statement.period_start is None
+        or statement.period_end is None
+    ):
         return statement.length_s
     return (utc(statement.period_end) - utc(statement.period_start)).total_seconds()
 

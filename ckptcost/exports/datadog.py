@@ -20,7 +20,14 @@ from ckptcost.exports.formats import Files
 from ckptcost.report.statement import Statement, StatementDocument, utc
 from ckptcost.report.to_csv import lines, safe
 
-REQUIRED = ("ProviderName", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "BilledCost", "BillingCurrency")
+REQUIRED = (
+    "ProviderName",
+    "ChargeDescription",
+    "ChargePeriodStart",
+    "ChargePeriodEnd",
+    "BilledCost",
+    "BillingCurrency",
+)
 LONGEST = 1000
 """characters of any name or value"""
 NOT_GIVEN = "not given"
@@ -35,7 +42,9 @@ def export(document: StatementDocument) -> Files:
     if not any(charges):
         names = ", ".join(s.subject.name for s in document.statements)
         raise InputError(
-            f"no cost is known of {names}", where="--to datadog", remedy="give prices, e.g. --set cluster.gpu_price='2.5 USD/h'"
+            f"no cost is known of {names}",
+            where="--to datadog",
+            remedy="give prices, e.g. --set cluster.gpu_price='2.5 USD/h'",
         )
     today = utc(document.generated_at).date()
     for s, rows in zip(document.statements, charges, strict=True):
@@ -56,9 +65,13 @@ def _charges(s: Statement) -> Iterator[Charge]:
     known = {c.id: c.cost.value for c in s.marginal() if c.cost.value is not None}
     if s.series:
         shares: dict[tuple[str, float], Mapping[date, float]] = {}
-        for start, seconds, line, usd in zip(s.series.start, s.series.duration_s, s.series.component, s.series.cost_usd, strict=True):
+        for start, seconds, line, usd in zip(
+            s.series.start, s.series.duration_s, s.series.component, s.series.cost_usd, strict=True
+        ):
             if usd is not None and line in known:
-                share = shares.get((start, seconds)) or shares.setdefault((start, seconds), _by_day(utc(start), seconds))
+                share = shares.get((start, seconds)) or shares.setdefault(
+                    (start, seconds), _by_day(utc(start), seconds)
+                )
                 for day, part in share.items():
                     days[line][day] += usd * part
     for line, usd in known.items():
@@ -66,7 +79,12 @@ def _charges(s: Statement) -> Iterator[Charge]:
             yield from ((line, day, day, total) for day, total in sorted(days[line].items()))
         elif s.period_start and s.period_end:
             begin, end = utc(s.period_start), utc(s.period_end)
-            yield line, begin.date(), max(begin.date(), (end - timedelta(microseconds=1)).date()), usd
+            yield (
+                line,
+                begin.date(),
+                max(begin.date(), (end - timedelta(microseconds=1)).date()),
+                usd,
+            )
 
 
 def _by_day(start: datetime, seconds: float) -> dict[date, float]:
@@ -90,7 +108,9 @@ def _by_day(start: datetime, seconds: float) -> dict[date, float]:
 def _pieces(document: StatementDocument, charges: list[list[Charge]]) -> Iterator[str]:
     about = [_about(document, s) for s in document.statements]
     names = list(dict.fromkeys(name for tags in about for name in tags))
-    taken = {name.lower() for name in (*REQUIRED, *names, "component", "cause", "basis", "rests_on")}
+    taken = {
+        name.lower() for name in (*REQUIRED, *names, "component", "cause", "basis", "rests_on")
+    }
     own: dict[str, str] = {}
     for key in dict.fromkeys(key for s in document.statements for key in s.subject.tags):
         if (column := safe(_cell(key))).lower() not in taken:
@@ -100,7 +120,9 @@ def _pieces(document: StatementDocument, charges: list[list[Charge]]) -> Iterato
     for s, tags, rows in zip(document.statements, about, charges, strict=True):
         mark = ", meters simulated" if s.simulated else ""
         parts = {c.id: c for c in s.components}
-        common = [_cell(tags.get(name)) for name in names] + [_cell(s.subject.tags.get(key)) for key in own]
+        common = [_cell(tags.get(name)) for name in names] + [
+            _cell(s.subject.tags.get(key)) for key in own
+        ]
         lead = {
             line: (
                 _cell(f"checkpoint cost (memo item, already in other bills{mark}): {c.label}"),
@@ -109,19 +131,39 @@ def _pieces(document: StatementDocument, charges: list[list[Charge]]) -> Iterato
             for line, c in parts.items()
         }
         yield lines(
-            ["ckptcost", lead[r[0]][0], r[1].isoformat(), r[2].isoformat(), _decimal(r[3]), s.currency, *lead[r[0]][1]] for r in rows
+            [
+                "ckptcost",
+                lead[r[0]][0],
+                r[1].isoformat(),
+                r[2].isoformat(),
+                _decimal(r[3]),
+                s.currency,
+                *lead[r[0]][1],
+            ]
+            for r in rows
         )
 
 
 def _about(document: StatementDocument, s: Statement) -> dict[str, str | None]:
     """Tags of every row of a statement."""
     known = {
-        "inventory_treatment": s.boundary.inventory_treatment, "run_id": s.subject.run_id, "run_name": s.subject.name, "kind": s.kind,
-        "simulated": str(s.simulated).lower(), "method_version": s.method_version, "ckptcost_version": document.tool.version,
-        "organisation": s.subject.organisation, "team": s.subject.team, "cluster": s.subject.cluster, "site": s.subject.site,
-        "grid_zone": s.subject.grid_zone, "region": s.subject.region, "cloud_provider": s.subject.cloud_provider,
-        "cloud_region": s.subject.cloud_region, "without_cost": " ".join(s.totals.cost.excludes) or "none",
-    }  # fmt: skip
+        "inventory_treatment": s.boundary.inventory_treatment,
+        "run_id": s.subject.run_id,
+        "run_name": s.subject.name,
+        "kind": s.kind,
+        "simulated": str(s.simulated).lower(),
+        "method_version": s.method_version,
+        "ckptcost_version": document.tool.version,
+        "organisation": s.subject.organisation,
+        "team": s.subject.team,
+        "cluster": s.subject.cluster,
+        "site": s.subject.site,
+        "grid_zone": s.subject.grid_zone,
+        "region": s.subject.region,
+        "cloud_provider": s.subject.cloud_provider,
+        "cloud_region": s.subject.cloud_region,
+        "without_cost": " ".join(s.totals.cost.excludes) or "none",
+    }
     return {name: value for name, value in known.items() if value is not None}
 
 

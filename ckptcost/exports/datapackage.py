@@ -22,14 +22,21 @@ from ckptcost.report.to_csv import safe
 
 NEWLINE: Final = "\r\n"
 DIALECT: Final = {
-    "delimiter": ",", "lineTerminator": NEWLINE, "quoteChar": '"', "doubleQuote": True, "skipInitialSpace": False, "header": True,
-}  # fmt: skip
+    "delimiter": ",",
+    "lineTerminator": NEWLINE,
+    "quoteChar": '"',
+    "doubleQuote": True,
+    "skipInitialSpace": False,
+    "header": True,
+}
 """in full: a reader that guesses from the first lines takes odd names for something else"""
 ROWS: Final = 10_000
 """at a time: a text buffer takes four bytes a character while it grows"""
 KEYS: Final[dict[str, tuple[str, list[str]]]] = {
-    "components": ("totals", ["run_id"]), "intervals": ("components", ["run_id", "component"]), "factors": ("totals", ["run_id"]),
-}  # fmt: skip
+    "components": ("totals", ["run_id"]),
+    "intervals": ("components", ["run_id", "component"]),
+    "factors": ("totals", ["run_id"]),
+}
 """by table: in which other these columns must be found"""
 TYPES: Final = {"text": "string", "number": "number", "instant": "datetime", "flag": "boolean"}
 QUOTED: Final = "A ' stands before text that begins with = + - @ tab or carriage return (or with 's and then one of these): remove one '."
@@ -43,7 +50,13 @@ def export(document: StatementDocument) -> Files:
         files[f"{table.name}.csv"] = content
         resources.append(_resource(table, content))
     package = {**_package(document), "resources": resources}
-    return {"datapackage.json": [json.dumps(package, ensure_ascii=False, indent=1, allow_nan=False), "\n"], **files}
+    return {
+        "datapackage.json": [
+            json.dumps(package, ensure_ascii=False, indent=1, allow_nan=False),
+            "\n",
+        ],
+        **files,
+    }
 
 
 def cell_of(text: str) -> str:
@@ -78,24 +91,38 @@ def _written(column: Column, cells: list[Any]) -> list[Any]:
 
 
 def _resource(table: Table, content: bytes) -> dict[str, Any]:
-    schema: dict[str, Any] = {"fields": [_field(c) for c in table.columns], "missingValues": [""], "primaryKey": list(table.key)}
+    schema: dict[str, Any] = {
+        "fields": [_field(c) for c in table.columns],
+        "missingValues": [""],
+        "primaryKey": list(table.key),
+    }
     if table.name in KEYS:
         other, names = KEYS[table.name]
-        schema["foreignKeys"] = [{"fields": names, "reference": {"resource": other, "fields": names}}]
+        schema["foreignKeys"] = [
+            {"fields": names, "reference": {"resource": other, "fields": names}}
+        ]
     return {
-        "name": table.name, "path": f"{table.name}.csv", "profile": "tabular-data-resource", "description": table.what,
-        "format": "csv", "mediatype": "text/csv", "encoding": "utf-8", "bytes": len(content),
+        "name": table.name,
+        "path": f"{table.name}.csv",
+        "profile": "tabular-data-resource",
+        "description": table.what,
+        "format": "csv",
+        "mediatype": "text/csv",
+        "encoding": "utf-8",
+        "bytes": len(content),
         "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
         "dialect": DIALECT,
         "schema": schema,
-    }  # fmt: skip
+    }
 
 
 def _field(column: Column) -> dict[str, Any]:
     what = column.what or column.name.replace("_", " ")
     field: dict[str, Any] = {
-        "name": column.name, "type": TYPES[column.kind], "description": f"{what} [{column.unit}]" if column.unit else what,
-    }  # fmt: skip
+        "name": column.name,
+        "type": TYPES[column.kind],
+        "description": f"{what} [{column.unit}]" if column.unit else what,
+    }
     if column.unit:
         field["unit"] = column.unit
     constraints: dict[str, Any] = {}
@@ -110,31 +137,58 @@ def _package(document: StatementDocument) -> dict[str, Any]:
     """No licence of its own: that is for whoever publishes it to say. Those of the sources are with the sources."""
     tool = document.tool
     return {
-        "profile": "tabular-data-package", "name": "ckptcost", "title": "What checkpoints cost",
+        "profile": "tabular-data-package",
+        "name": "ckptcost",
+        "title": "What checkpoints cost",
         "description": f"Electricity, emissions, GPU time and cost of checkpoints. {MEMO}. {QUOTED}",
-        "created": document.generated_at, "sources": _sources(document),
+        "created": document.generated_at,
+        "sources": _sources(document),
         "ckptcost": {
-            "tool": {"name": tool.name, "version": tool.version, "method_version": tool.method_version},
-            "schema": f"{document.schema_name}/{document.schema_version}", "generated_at": document.generated_at,
-            "inventory_treatment": "memo_item", "reproducibility": document.reproducibility.model_dump(mode="json"),
+            "tool": {
+                "name": tool.name,
+                "version": tool.version,
+                "method_version": tool.method_version,
+            },
+            "schema": f"{document.schema_name}/{document.schema_version}",
+            "generated_at": document.generated_at,
+            "inventory_treatment": "memo_item",
+            "reproducibility": document.reproducibility.model_dump(mode="json"),
             "statements": [
-                {"run_id": s.subject.run_id, "tags": s.subject.tags, **s.model_dump(mode="json", include=_UNTABLED)}
+                {
+                    "run_id": s.subject.run_id,
+                    "tags": s.subject.tags,
+                    **s.model_dump(mode="json", include=_UNTABLED),
+                }
                 for s in document.statements
             ],
         },
-    }  # fmt: skip
+    }
 
 
 _UNTABLED: Final = {
-    "id", "kind", "how", "simulated", "currency", "method_version", "boundary", "allocated", "functional_units", "contracts", "assumptions",
-    "measurements", "uncertainty", "warnings",
-}  # fmt: skip
+    "id",
+    "kind",
+    "how",
+    "simulated",
+    "currency",
+    "method_version",
+    "boundary",
+    "allocated",
+    "functional_units",
+    "contracts",
+    "assumptions",
+    "measurements",
+    "uncertainty",
+    "warnings",
+}
 
 
 def _sources(document: StatementDocument) -> list[dict[str, str]]:
     """Each once. A path must be an address there: readers take anything else for a file."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for source in (source for s in document.statements for factor in s.factors for source in factor.sources):
+    for source in (
+        source for s in document.statements for factor in s.factors for source in factor.sources
+    ):
         said = {key: value for key, value in source.model_dump().items() if value is not None}
         if said.get("url", "").startswith(("https://", "http://")):
             said["path"] = said["url"]

@@ -49,7 +49,10 @@ class Pieces(NamedTuple):
 
     def taken(self, which: Any) -> Pieces:
         return Pieces(
-            self.begin_s[which], self.end_s[which], self.component[which], {key: each[which] for key, each in self.amounts.items()}
+            self.begin_s[which],
+            self.end_s[which],
+            self.component[which],
+            {key: each[which] for key, each in self.amounts.items()},
         )
 
     def days(self) -> Places:
@@ -69,12 +72,16 @@ def _midnights(whole: Pieces) -> Pieces:
     end_s = np.minimum((first[which] + later + 1) * DAY_S, cut.end_s)
     long_s = np.where(days[which] > 1, cut.end_s - cut.begin_s, 1.0)
     share = np.where(days[which] > 1, (end_s - begin_s) / long_s, 1.0)
-    return Pieces(begin_s, end_s, cut.component, {key: each * share for key, each in cut.amounts.items()})
+    return Pieces(
+        begin_s, end_s, cut.component, {key: each * share for key, each in cut.amounts.items()}
+    )
 
 
 def _pieces(statement: Statement, components: list[Component]) -> Pieces:
     if statement.period_start is None or statement.period_end is None:
-        raise InputError("has no dates, and every FOCUS row has a charge period", where=statement.subject.name)
+        raise InputError(
+            "has no dates, and every FOCUS row has a charge period", where=statement.subject.name
+        )
     series, place = statement.series, {component.id: n for n, component in enumerate(components)}
     names = series.component if series else []
     dated = set(names)
@@ -84,13 +91,34 @@ def _pieces(statement: Statement, components: list[Component]) -> Pieces:
     begin_s = np.array([seconds[text] for text in series.start] if series else [], dtype=float)
     amounts = {}
     for field, (column, _) in AMOUNTS.items():
-        amounts[column] = np.array([*(getattr(series, column) if series else ()), *(getattr(c, field).value for c in rest)], dtype=float)
+        amounts[column] = np.array(
+            [
+                *(getattr(series, column) if series else ()),
+                *(getattr(c, field).value for c in rest),
+            ],
+            dtype=float,
+        )
     saves = [*series.checkpoints] if series else []
-    saves += [statement.totals.checkpoints.value or 0.0 if not names and n == 0 else 0.0 for n in range(len(rest))]
+    saves += [
+        statement.totals.checkpoints.value or 0.0 if not names and n == 0 else 0.0
+        for n in range(len(rest))
+    ]
     whole = Pieces(
         np.round(np.append(begin_s, [ends[0]] * len(rest)), 3),
-        np.round(np.append(begin_s + np.array(series.duration_s if series else [], dtype=float), [ends[1]] * len(rest)), 3),
-        np.array([*(place.get(name, -1) for name in names), *(place[component.id] for component in rest)], dtype=np.intp),
+        np.round(
+            np.append(
+                begin_s + np.array(series.duration_s if series else [], dtype=float),
+                [ends[1]] * len(rest),
+            ),
+            3,
+        ),
+        np.array(
+            [
+                *(place.get(name, -1) for name in names),
+                *(place[component.id] for component in rest),
+            ],
+            dtype=np.intp,
+        ),
         {**amounts, "checkpoints": np.array(saves, dtype=float)},
     )
     return _midnights(whole.taken(whole.component >= 0))
@@ -118,7 +146,13 @@ def _month(day: int) -> tuple[str, str]:
     return instant(first.timestamp()), instant(later.timestamp())
 
 
-def _ranges(rows: dict[str, list[Cell]], sums: dict[str, Floats], of: Places, hours: Floats, components: list[Component]) -> None:
+def _ranges(
+    rows: dict[str, list[Cell]],
+    sums: dict[str, Floats],
+    of: Places,
+    hours: Floats,
+    components: list[Component],
+) -> None:
     """A row's share of its component's low and high: by the amount, by time where that is zero."""
     long = np.bincount(of, hours, len(components))
     for field, (column, ours) in AMOUNTS.items():
@@ -131,13 +165,30 @@ def _ranges(rows: dict[str, list[Cell]], sums: dict[str, Floats], of: Places, ho
             rows[f"x_{ours}{end.title()}"] = _cells(ends * share)
 
 
-def _prices(rows: dict[str, list[Cell]], sums: dict[str, Floats], of: list[int], hours: Floats, components: list[Component]) -> None:
+def _prices(
+    rows: dict[str, list[Cell]],
+    sums: dict[str, Floats],
+    of: list[int],
+    hours: Floats,
+    components: list[Component],
+) -> None:
     """A quantity with a unit, and the price of one, for each row: their product is the cost."""
-    found: dict[str, list[Cell]] = {"quantity": [], "unit": [], "price": [], "category": [], "id": [], "alone": []}
-    for at, cost, gpu_hours, hour in zip(of, sums["cost_usd"].tolist(), sums["gpu_hours"].tolist(), hours.tolist(), strict=True):
+    found: dict[str, list[Cell]] = {
+        "quantity": [],
+        "unit": [],
+        "price": [],
+        "category": [],
+        "id": [],
+        "alone": [],
+    }
+    for at, cost, gpu_hours, hour in zip(
+        of, sums["cost_usd"].tolist(), sums["gpu_hours"].tolist(), hours.tolist(), strict=True
+    ):
         component = components[at]
         by_gpu = component.price_unit == "GPU-h" and gpu_hours > 0
-        quantity, unit = (gpu_hours, "GPU-Hours") if by_gpu else (hour, "Hours") if hour > 0 else (1.0, "Runs")
+        quantity, unit = (
+            (gpu_hours, "GPU-Hours") if by_gpu else (hour, "Hours") if hour > 0 else (1.0, "Runs")
+        )
         alone = component.unit_price if by_gpu else None
         standard = alone is not None and abs(alone * quantity - cost) <= 1e-10 * cost
         found["quantity"].append(quantity)
@@ -150,8 +201,14 @@ def _prices(rows: dict[str, list[Cell]], sums: dict[str, Floats], of: list[int],
     rows["PricingUnit"] = rows["ConsumedUnit"] = found["unit"]
     for name in ("ListUnitPrice", "ContractedUnitPrice"):
         rows[name] = rows[f"PricingCurrency{name}"] = found["price"]
-    rows["PricingCategory"], rows["SkuPriceId"], rows["x_GpuHourPrice"] = found["category"], found["id"], found["alone"]
-    rows["SkuPriceDetails"] = [None if each is None else f'{{"x_GpuHourPrice": {each!r}}}' for each in found["alone"]]
+    rows["PricingCategory"], rows["SkuPriceId"], rows["x_GpuHourPrice"] = (
+        found["category"],
+        found["id"],
+        found["alone"],
+    )
+    rows["SkuPriceDetails"] = [
+        None if each is None else f'{{"x_GpuHourPrice": {each!r}}}' for each in found["alone"]
+    ]
 
 
 def _once_a_day(rows: dict[str, list[Cell]], days: Places, pieces: Pieces, priced: Any) -> None:
@@ -163,7 +220,9 @@ def _once_a_day(rows: dict[str, list[Cell]], days: Places, pieces: Pieces, price
         *[(name, AMOUNTS[f][0], ~priced) for f, name in UNPRICED.items()],
     ]:
         part = pieces.taken(which)
-        sums = _sums(np.minimum(np.searchsorted(of_day, part.days()), count - 1), count, part.amounts[column])
+        sums = _sums(
+            np.minimum(np.searchsorted(of_day, part.days()), count - 1), count, part.amounts[column]
+        )
         cells: list[Cell] = [None] * len(days)
         for at, cell in zip(first.tolist(), _cells(sums), strict=True):
             cells[at] = cell
@@ -176,9 +235,10 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     priced = ~np.isnan(pieces.amounts["cost_usd"])
     if not np.any(priced):
         raise InputError(
-            f"no cost of {statement.subject.name} is known, and a FOCUS row cannot leave it open", where="--to focus",
+            f"no cost of {statement.subject.name} is known, and a FOCUS row cannot leave it open",
+            where="--to focus",
             remedy="give a price of a GPU-hour or of electricity",
-        )  # fmt: skip
+        )
     known = pieces.taken(priced)
     keys, group = np.unique(known.days() * len(components) + known.component, return_inverse=True)
     count, days, of = len(keys), keys // len(components), keys % len(components)
@@ -191,12 +251,20 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     unpriced = [component.id for n, component in enumerate(components) if n in lacking]
     words = [words_of(statement, component, unpriced) for component in components]
     months = {day: _month(day) for day in set(days.tolist())}
-    rows: dict[str, list[Cell]] = {name: [words[at][name] for at in of.tolist()] for name in words[0]}
+    rows: dict[str, list[Cell]] = {
+        name: [words[at][name] for at in of.tolist()] for name in words[0]
+    }
     rows["BillingPeriodStart"] = [months[day][0] for day in days.tolist()]
     rows["BillingPeriodEnd"] = [months[day][1] for day in days.tolist()]
     rows["ChargePeriodStart"] = [instant(each) for each in begin_s.tolist()]
     rows["ChargePeriodEnd"] = [instant(each) for each in end_s.tolist()]
-    for name in ("BilledCost", "ContractedCost", "EffectiveCost", "ListCost", "PricingCurrencyEffectiveCost"):
+    for name in (
+        "BilledCost",
+        "ContractedCost",
+        "EffectiveCost",
+        "ListCost",
+        "PricingCurrencyEffectiveCost",
+    ):
         rows[name] = _cells(sums["cost_usd"])
     for field, (column, ours) in AMOUNTS.items():
         if field != "cost":

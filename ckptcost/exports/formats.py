@@ -116,7 +116,12 @@ FORMATS = {
             "benchmark.json",
         ),
         Format(
-            "parquet", "Parquet", "DuckDB, warehouses; needs pip install 'ckptcost[parquet]'", "duckdb, pyarrow", "parquet", folder=True
+            "parquet",
+            "Parquet",
+            "DuckDB, warehouses; needs pip install 'ckptcost[parquet]'",
+            "duckdb, pyarrow",
+            "parquet",
+            folder=True,
         ),
         Format(
             "otlp",
@@ -139,7 +144,9 @@ FORMATS = {
 
 def format_named(name: str) -> Format:
     if name not in FORMATS:
-        raise UnknownName("export", name, FORMATS, where="--to", lists="`ckptcost export --list` lists them")
+        raise UnknownName(
+            "export", name, FORMATS, where="--to", lists="`ckptcost export --list` lists them"
+        )
     return FORMATS[name]
 
 
@@ -149,7 +156,14 @@ def exported(document: StatementDocument, name: str) -> Files:
     if not document.statements:
         raise InputError("holds no statement", where=wanted.id)
     if wanted.dated:
-        undated = next((s.subject.name for s in document.statements if s.period_start is None or s.period_end is None), None)
+        undated = next(
+            (
+                s.subject.name
+                for s in document.statements
+                if s.period_start is None or s.period_end is None
+            ),
+            None,
+        )
         if undated is not None:
             raise InputError(
                 f"{wanted.title} needs to know when the run is, and {undated} has no dates",

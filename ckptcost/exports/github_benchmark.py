@@ -18,9 +18,12 @@ from ckptcost.report.document import Quantity
 from ckptcost.report.statement import Statement, StatementDocument
 
 FIGURES = {
-    "energy": "energy", "gpu_time_lost": "GPU time lost", "cost": "cost", "emissions_location": "emissions, location-based",
+    "energy": "energy",
+    "gpu_time_lost": "GPU time lost",
+    "cost": "cost",
+    "emissions_location": "emissions, location-based",
     "emissions_market": "emissions, market-based",
-}  # fmt: skip
+}
 
 
 def export(document: StatementDocument) -> Files:
@@ -28,7 +31,11 @@ def export(document: StatementDocument) -> Files:
     taken: set[str] = set()
     for s in document.statements:
         called = "measured run" if s.kind == "measured" else s.subject.name
-        name = next(each for each in chain([called], (f"{called} ({n})" for n in count(2))) if each not in taken)
+        name = next(
+            each
+            for each in chain([called], (f"{called} ({n})" for n in count(2)))
+            if each not in taken
+        )
         taken.add(name)
         entries += _entries(s, name, document.tool.version)
     if not entries:
@@ -37,7 +44,11 @@ def export(document: StatementDocument) -> Files:
             where="--to github-benchmark",
             remedy="give what is unknown: the statement's warnings name it",
         )
-    return {"benchmark.json": [json.dumps(entries, ensure_ascii=False, indent=1, allow_nan=False) + "\n"]}
+    return {
+        "benchmark.json": [
+            json.dumps(entries, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        ]
+    }
 
 
 def _entries(s: Statement, name: str, version: str) -> Iterator[dict[str, Any]]:
@@ -49,12 +60,23 @@ def _entries(s: Statement, name: str, version: str) -> Iterator[dict[str, Any]]:
         extra = _extra(s, quantity, version)
         yield _entry(f"{name}: {label}", quantity, 1.0, quantity.unit, extra)
         if saves:
-            yield _entry(f"{name}: {label} per checkpoint", quantity, saves, f"{quantity.unit}/checkpoint", extra)
+            yield _entry(
+                f"{name}: {label} per checkpoint",
+                quantity,
+                saves,
+                f"{quantity.unit}/checkpoint",
+                extra,
+            )
 
 
 def _entry(name: str, quantity: Quantity, over: float, unit: str, extra: str) -> dict[str, Any]:
     low, high = (None if end is None else end / over for end in (quantity.low, quantity.high))
-    entry: dict[str, Any] = {"name": name, "unit": unit, "value": (quantity.value or 0.0) / over, "extra": extra}
+    entry: dict[str, Any] = {
+        "name": name,
+        "unit": unit,
+        "value": (quantity.value or 0.0) / over,
+        "extra": extra,
+    }
     if low is not None:
         entry["range"] = f"{low!r} to {high!r}" if high is not None else f"at least {low!r}"
         entry["range"] += f" ({quantity.interval})" if quantity.interval else ""
@@ -64,15 +86,28 @@ def _entry(name: str, quantity: Quantity, over: float, unit: str, extra: str) ->
 def _extra(s: Statement, quantity: Quantity, version: str) -> str:
     """Lines of the point's tooltip: there is room for the site's factors, and for the number of the others."""
     shown = [f for f in s.factors if f.id in quantity.factors and f.id.startswith("site.")]
-    sources = {f.id: ", ".join(each.title + (f" ({each.licence})" if each.licence else "") for each in f.sources) for f in shown}
+    sources = {
+        f.id: ", ".join(
+            each.title + (f" ({each.licence})" if each.licence else "") for each in f.sources
+        )
+        for f in shown
+    }
     others = len(set(quantity.factors)) - len(shown)
     said = [
         *(["METERS WERE SIMULATED"] if s.simulated else []),
         f"run {s.subject.run_id} ({s.subject.name}), {s.kind}, basis {quantity.basis}, method {s.method_version}, ckptcost {version}",
         f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold already, do not add it",
         *([f"period {s.period_start} to {s.period_end}"] if s.period_start else []),
-        *([f"grid zone {s.subject.grid_zone}"] if s.subject.grid_zone and quantity.unit == "kgCO2e" else []),
-        *([f"not in the sum, because unknown: {', '.join(quantity.excludes)}"] if quantity.excludes else []),
+        *(
+            [f"grid zone {s.subject.grid_zone}"]
+            if s.subject.grid_zone and quantity.unit == "kgCO2e"
+            else []
+        ),
+        *(
+            [f"not in the sum, because unknown: {', '.join(quantity.excludes)}"]
+            if quantity.excludes
+            else []
+        ),
         *(f"{f.id} {f.text}: {sources[f.id] or f.origin}" for f in shown),
         *([f"{others} more factors are in the statement"] if others else []),
     ]

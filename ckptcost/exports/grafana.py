@@ -47,7 +47,11 @@ ABOUT = """**What checkpoints and failures cost these runs**, beside the same wo
 
 
 def export(document: StatementDocument) -> Files:
-    return {"dashboard.json": [json.dumps(dashboard(), indent=2) + "\n"], "rules.yaml": rules(), "README.txt": [README]}
+    return {
+        "dashboard.json": [json.dumps(dashboard(), indent=2) + "\n"],
+        "rules.yaml": rules(),
+        "README.txt": [README],
+    }
 
 
 def dashboard() -> Json:
@@ -56,22 +60,67 @@ def dashboard() -> Json:
     windows = ["1h", "6h", "1d", "7d", "30d"]
     values = 'label_values({__name__=~"ckptcost_.+"}, run)'
     return {
-        "id": None, "uid": "ckptcost", "title": "Checkpoint costs", "tags": ["ckptcost"], "description": MEMO,
-        "schemaVersion": SCHEMA_VERSION, "version": 1, "editable": True, "graphTooltip": 1, "timezone": "utc", "refresh": "",
-        "time": {"from": "now-30d", "to": "now"}, "annotations": {"list": []}, "links": [],
-        "templating": {"list": [
-            {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "refresh": 1, "hide": 0},
-            {"name": "run", "label": "Run", "type": "query", "datasource": SOURCE, "query": {"query": values, "refId": "run"}, "refresh": 2,
-             "sort": 1, "multi": True, "includeAll": True, "allValue": ".*", "current": every, "hide": 0},
-            {"name": "window", "label": "Window", "type": "interval", "query": ",".join(windows), "current": day, "refresh": 0, "hide": 0,
-             "options": [{"selected": each == "1d", "text": each, "value": each} for each in windows]},
-        ]},
+        "id": None,
+        "uid": "ckptcost",
+        "title": "Checkpoint costs",
+        "tags": ["ckptcost"],
+        "description": MEMO,
+        "schemaVersion": SCHEMA_VERSION,
+        "version": 1,
+        "editable": True,
+        "graphTooltip": 1,
+        "timezone": "utc",
+        "refresh": "",
+        "time": {"from": "now-30d", "to": "now"},
+        "annotations": {"list": []},
+        "links": [],
+        "templating": {
+            "list": [
+                {
+                    "name": "datasource",
+                    "label": "Prometheus",
+                    "type": "datasource",
+                    "query": "prometheus",
+                    "refresh": 1,
+                    "hide": 0,
+                },
+                {
+                    "name": "run",
+                    "label": "Run",
+                    "type": "query",
+                    "datasource": SOURCE,
+                    "query": {"query": values, "refId": "run"},
+                    "refresh": 2,
+                    "sort": 1,
+                    "multi": True,
+                    "includeAll": True,
+                    "allValue": ".*",
+                    "current": every,
+                    "hide": 0,
+                },
+                {
+                    "name": "window",
+                    "label": "Window",
+                    "type": "interval",
+                    "query": ",".join(windows),
+                    "current": day,
+                    "refresh": 0,
+                    "hide": 0,
+                    "options": [
+                        {"selected": each == "1d", "text": each, "value": each} for each in windows
+                    ],
+                },
+            ]
+        },
         "panels": [{"id": at, **panel} for at, panel in enumerate(_panels(), 1)],
-    }  # fmt: skip
+    }
 
 
 def _panels() -> Iterator[Json]:
-    yield {**_panel("text", "", (0, 0, 24, 6), []), "options": {"mode": "markdown", "content": ABOUT}}
+    yield {
+        **_panel("text", "", (0, 0, 24, 6), []),
+        "options": {"mode": "markdown", "content": ABOUT},
+    }
     for at, what in enumerate(("energy_kwh", "gpu_hours_lost", "cost_usd", "checkpoints")):
         yield _stat(SHOWN[what], (6 * at, 6, 6, 4))
     for at, what in enumerate(("emissions_location_kg", "emissions_market_kg", "embodied_kg")):
@@ -86,30 +135,58 @@ def _panels() -> Iterator[Json]:
         },
     )
     yield _table(
-        "Per checkpoint", (0, 22, 12, 7), {each.title: queries.per_save(each) for each in SHOWN.values() if each.id != "checkpoints"}
+        "Per checkpoint",
+        (0, 22, 12, 7),
+        {each.title: queries.per_save(each) for each in SHOWN.values() if each.id != "checkpoints"},
     )
-    yield _table("Not known, and in no sum", (12, 22, 12, 7), {"": queries.labels(names.UNKNOWN, "run, run_id, component, quantity")})
+    yield _table(
+        "Not known, and in no sum",
+        (12, 22, 12, 7),
+        {"": queries.labels(names.UNKNOWN, "run, run_id, component, quantity")},
+    )
     for at, what in enumerate(("energy_kwh", "gpu_hours_lost", "cost_usd")):
         yield _bars(SHOWN[what], (8 * at, 29, 8, 8))
     for at, each in enumerate(each for each in SHOWN.values() if each.id != "checkpoints"):
         yield _over_time(each, (12 * (at % 2), 37 + 8 * (at // 2), 12, 8))
     ranges = {
-        f"{each.title}, {end}": queries.bound(each, end) for each in SHOWN.values() if each.id != "checkpoints" for end in ("low", "high")
+        f"{each.title}, {end}": queries.bound(each, end)
+        for each in SHOWN.values()
+        if each.id != "checkpoints"
+        for end in ("low", "high")
     }
     yield _table("Ranges of the runs' sums", (0, 61, 24, 7), ranges)
     by = "run, run_id, factor, text, unit, origin, set_by, source, licence"
-    yield _table("Factors", (0, 68, 24, 10), {"Value in base units": queries.labels(names.FACTOR, by)})
+    yield _table(
+        "Factors", (0, 68, 24, 10), {"Value in base units": queries.labels(names.FACTOR, by)}
+    )
 
 
-def _panel(kind: str, title: str, place: Sequence[int], targets: Sequence[Json], description: str = "", **defaults: Any) -> Json:
+def _panel(
+    kind: str,
+    title: str,
+    place: Sequence[int],
+    targets: Sequence[Json],
+    description: str = "",
+    **defaults: Any,
+) -> Json:
     x, y, w, h = place
-    made: Json = {"type": kind, "title": title, "description": description, "gridPos": {"x": x, "y": y, "w": w, "h": h}}
+    made: Json = {
+        "type": kind,
+        "title": title,
+        "description": description,
+        "gridPos": {"x": x, "y": y, "w": w, "h": h},
+    }
     if targets:
         made |= {"datasource": SOURCE, "targets": targets}
-    return {**made, "fieldConfig": {"defaults": {"noValue": "not known", **defaults}, "overrides": []}}
+    return {
+        **made,
+        "fieldConfig": {"defaults": {"noValue": "not known", **defaults}, "overrides": []},
+    }
 
 
-def _target(ref: str, expr: str, legend: str = "", shape: str = "time_series", step: str = "") -> Json:
+def _target(
+    ref: str, expr: str, legend: str = "", shape: str = "time_series", step: str = ""
+) -> Json:
     asked: Json = {
         "refId": ref,
         "datasource": SOURCE,
@@ -118,62 +195,131 @@ def _target(ref: str, expr: str, legend: str = "", shape: str = "time_series", s
         "format": shape,
         "legendFormat": legend or "__auto",
     }
-    return {**asked, "instant": not step, "range": bool(step), **({"interval": step} if step else {})}
+    return {
+        **asked,
+        "instant": not step,
+        "range": bool(step),
+        **({"interval": step} if step else {}),
+    }
 
 
 def _stat(shown: Shown, place: Sequence[int]) -> Json:
     targets = [_target("A", queries.total(shown, "run"), "{{run}}")]
     if shown.rated:
         targets.append(_target("B", queries.factor(shown), "factor of {{run}}"))
-    panel = _panel("stat", shown.title, place, targets, " ".join(each for each in (WHY.get(shown.id, ""), MEMO) if each), unit=shown.unit)
+    panel = _panel(
+        "stat",
+        shown.title,
+        place,
+        targets,
+        " ".join(each for each in (WHY.get(shown.id, ""), MEMO) if each),
+        unit=shown.unit,
+    )
     panel["fieldConfig"]["overrides"] = (
-        [{"matcher": {"id": "byFrameRefID", "options": "B"}, "properties": [{"id": "unit", "value": "suffix: gCO2e/kWh"}]}]
+        [
+            {
+                "matcher": {"id": "byFrameRefID", "options": "B"},
+                "properties": [{"id": "unit", "value": "suffix: gCO2e/kWh"}],
+            }
+        ]
         if shown.rated
         else []
     )
-    return {**panel, "options": {
-        "reduceOptions": REDUCED, "orientation": "auto", "textMode": "value_and_name", "colorMode": "none", "graphMode": "none",
-        "justifyMode": "auto", "percentChangeColorMode": "standard", "showPercentChange": False, "wideLayout": True,
-    }}  # fmt: skip
+    return {
+        **panel,
+        "options": {
+            "reduceOptions": REDUCED,
+            "orientation": "auto",
+            "textMode": "value_and_name",
+            "colorMode": "none",
+            "graphMode": "none",
+            "justifyMode": "auto",
+            "percentChangeColorMode": "standard",
+            "showPercentChange": False,
+            "wideLayout": True,
+        },
+    }
 
 
 def _bars(shown: Shown, place: Sequence[int]) -> Json:
     target = _target("A", queries.total(shown, "run, component"), "{{run}}: {{component}}")
-    panel = _panel("bargauge", f"{shown.title}, by component", place, [target], MEMO, unit=shown.unit, min=0)
-    return {**panel, "options": {
-        "reduceOptions": REDUCED, "orientation": "horizontal", "displayMode": "basic", "valueMode": "color", "namePlacement": "auto",
-        "sizing": "auto", "showUnfilled": True, "minVizWidth": 8, "minVizHeight": 16, "maxVizHeight": 300,
-        "legend": {**LEGEND, "showLegend": False},
-    }}  # fmt: skip
+    panel = _panel(
+        "bargauge", f"{shown.title}, by component", place, [target], MEMO, unit=shown.unit, min=0
+    )
+    return {
+        **panel,
+        "options": {
+            "reduceOptions": REDUCED,
+            "orientation": "horizontal",
+            "displayMode": "basic",
+            "valueMode": "color",
+            "namePlacement": "auto",
+            "sizing": "auto",
+            "showUnfilled": True,
+            "minVizWidth": 8,
+            "minVizHeight": 16,
+            "maxVizHeight": 300,
+            "legend": {**LEGEND, "showLegend": False},
+        },
+    }
 
 
 def _over_time(shown: Shown, place: Sequence[int]) -> Json:
-    target = _target("A", shown.joined(queries.IN_WINDOW, queries.CHOSEN, "run, component"), "{{run}}: {{component}}", step="$window")
-    custom = {"drawStyle": "bars", "fillOpacity": 60, "lineWidth": 0, "stacking": {"mode": "normal", "group": "A"}}
+    target = _target(
+        "A",
+        shown.joined(queries.IN_WINDOW, queries.CHOSEN, "run, component"),
+        "{{run}}: {{component}}",
+        step="$window",
+    )
+    custom = {
+        "drawStyle": "bars",
+        "fillOpacity": 60,
+        "lineWidth": 0,
+        "stacking": {"mode": "normal", "group": "A"},
+    }
     panel = _panel(
-        "timeseries", f"{shown.title} in the $window before", place, [target], WHY.get(shown.id, ""), unit=shown.unit, custom=custom
+        "timeseries",
+        f"{shown.title} in the $window before",
+        place,
+        [target],
+        WHY.get(shown.id, ""),
+        unit=shown.unit,
+        custom=custom,
     )
     return {**panel, "options": {"legend": LEGEND, "tooltip": {"mode": "multi", "sort": "desc"}}}
 
 
 def _table(title: str, place: Sequence[int], columns: Mapping[str, str]) -> Json:
     """One query a column; Grafana joins them where their labels agree, and hides what is only a 1 beside labels."""
-    targets = [_target(chr(ord("A") + at), expr, shape="table") for at, expr in enumerate(columns.values())]
+    targets = [
+        _target(chr(ord("A") + at), expr, shape="table") for at, expr in enumerate(columns.values())
+    ]
     value = "Value" if len(targets) == 1 else "Value #{}"
-    called = {value.format(target["refId"]): name for target, name in zip(targets, columns, strict=True)}
-    hidden = {"Time": True, **{field: True for field, name in called.items() if name in ("", "About")}}
+    called = {
+        value.format(target["refId"]): name for target, name in zip(targets, columns, strict=True)
+    }
+    hidden = {
+        "Time": True,
+        **{field: True for field, name in called.items() if name in ("", "About")},
+    }
     organized = {
         "excludeByName": hidden,
         "indexByName": {},
         "renameByName": {field: name for field, name in called.items() if field not in hidden},
     }
     panel = _panel("table", title, place, targets, MEMO)
-    units = {each.title: each.unit for each in SHOWN.values()} | {"Share of GPU time lost": "percentunit"}
+    units = {each.title: each.unit for each in SHOWN.values()} | {
+        "Share of GPU time lost": "percentunit"
+    }
     unit_of = {name: units.get(name, units.get(name.rpartition(", ")[0])) for name in columns}
     panel["fieldConfig"]["overrides"] = [
-        {"matcher": {"id": "byName", "options": name}, "properties": [{"id": "unit", "value": unit}]}
-        for name, unit in unit_of.items() if unit
-    ]  # fmt: skip
+        {
+            "matcher": {"id": "byName", "options": name},
+            "properties": [{"id": "unit", "value": unit}],
+        }
+        for name, unit in unit_of.items()
+        if unit
+    ]
     steps = [{"id": "merge", "options": {}}] if len(targets) > 1 else []
     return {
         **panel,

@@ -44,8 +44,22 @@ SHOWN = {
         Shown("energy_kwh", "Energy", "kwatth", names.ENERGY, KWH_J),
         Shown("gpu_hours_lost", "GPU-hours lost", "suffix: GPU-h", names.GPU_SECONDS, HOUR_S),
         Shown("cost_usd", "Cost", "currencyUSD", names.COST, 1.0),
-        Shown("emissions_location_kg", "Emissions, location-based", "suffix: kgCO2e", names.LOCATION, names.KG_G, rated=True),
-        Shown("emissions_market_kg", "Emissions, market-based", "suffix: kgCO2e", names.MARKET, names.KG_G, rated=True),
+        Shown(
+            "emissions_location_kg",
+            "Emissions, location-based",
+            "suffix: kgCO2e",
+            names.LOCATION,
+            names.KG_G,
+            rated=True,
+        ),
+        Shown(
+            "emissions_market_kg",
+            "Emissions, market-based",
+            "suffix: kgCO2e",
+            names.MARKET,
+            names.KG_G,
+            rated=True,
+        ),
         Shown("embodied_kg", "Embodied carbon", "suffix: kgCO2e", names.EMBODIED, names.KG_G),
         Shown("checkpoints", "Checkpoints", "short", names.CHECKPOINTS, 1.0),
     )
@@ -80,7 +94,10 @@ def share() -> str:
 
 
 def about() -> str:
-    return labels(names.STATEMENT, "run, run_id, kind, simulated, tier, site, grid_zone, method_version, inventory_treatment")
+    return labels(
+        names.STATEMENT,
+        "run, run_id, kind, simulated, tier, site, grid_zone, method_version, inventory_treatment",
+    )
 
 
 def labels(family: Family, by: str) -> str:

@@ -30,23 +30,43 @@ def _groups() -> list[Json]:
     """A day's window outlives any sensible scrape interval."""
     run, part = "run, run_id", "run, run_id, component"
     now = [
-        {"record": f"run_component:ckptcost_{each.id}:last1d", "expr": each.joined("last_over_time([1d])", "", part)}
+        {
+            "record": f"run_component:ckptcost_{each.id}:last1d",
+            "expr": each.joined("last_over_time([1d])", "", part),
+        }
         for each in SHOWN.values()
         if each.id != "checkpoints"
     ]
-    now += [{"record": f"run:ckptcost_{each.id}:last1d", "expr": each.joined("last_over_time([1d])", "", run)} for each in SHOWN.values()]
+    now += [
+        {
+            "record": f"run:ckptcost_{each.id}:last1d",
+            "expr": each.joined("last_over_time([1d])", "", run),
+        }
+        for each in SHOWN.values()
+    ]
     grown = [
-        {"record": f"run:ckptcost_{each.id}:increase{window}", "expr": each.joined(f"increase([{window}])", "", run)}
-        for window in ("1d", "7d", "30d") for each in SHOWN.values()
-    ]  # fmt: skip
+        {
+            "record": f"run:ckptcost_{each.id}:increase{window}",
+            "expr": each.joined(f"increase([{window}])", "", run),
+        }
+        for window in ("1d", "7d", "30d")
+        for each in SHOWN.values()
+    ]
     lost = SHOWN["gpu_hours_lost"].joined("increase([1d])", "", run)
     gpus = f"(max by ({run}) (last_over_time({names.ACCELERATORS.sample}[1d])) * 24)"
     alert = {
-        "alert": "CkptcostGpuTimeLost", "expr": f"{lost} / {gpus} > 0.1", "for": "1h", "labels": {"severity": "warning"},
+        "alert": "CkptcostGpuTimeLost",
+        "expr": f"{lost} / {gpus} > 0.1",
+        "for": "1h",
+        "labels": {"severity": "warning"},
         "annotations": {
             "summary": "{{ $labels.run }} lost {{ $value | humanizePercentage }} of a day's GPU time to checkpoints and failures",
             "description": "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change the share to suit.",
         },
-    }  # fmt: skip
-    groups = (("ckptcost_since_run_began", now), ("ckptcost_in_windows", grown), ("ckptcost_alerts", [alert]))
+    }
+    groups = (
+        ("ckptcost_since_run_began", now),
+        ("ckptcost_in_windows", grown),
+        ("ckptcost_alerts", [alert]),
+    )
     return [{"name": name, "interval": "4m", "rules": each} for name, each in groups]

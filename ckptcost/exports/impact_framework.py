@@ -33,7 +33,11 @@ from ckptcost.report.statement import Series, Statement, StatementDocument, utc
 SHORTEST_S = 1.0
 GRAMS = 1000.0
 """in a kilogram: the manifest counts carbon in grams"""
-FIGURES = {"energy": ("energy", 1.0), "emissions_location": ("carbon-operational", GRAMS), "embodied": ("carbon-embodied", GRAMS)}
+FIGURES = {
+    "energy": ("energy", 1.0),
+    "emissions_location": ("carbon-operational", GRAMS),
+    "embodied": ("carbon-embodied", GRAMS),
+}
 """of a statement: their names and units there"""
 NO_SUM = "no sum over statements"
 _UNIT = re.compile(r"[a-zA-Z]+(?:[-_][a-zA-Z]+)*")
@@ -100,7 +104,10 @@ def export(document: StatementDocument) -> Files:
     groups = [_group(statement) for statement in document.statements]
     told = [group for group in groups if group.children]
     if not told:
-        why = "; ".join(f"{group.statement.subject.name}: {', '.join(group.left_out) or 'no rows'}" for group in groups)
+        why = "; ".join(
+            f"{group.statement.subject.name}: {', '.join(group.left_out) or 'no rows'}"
+            for group in groups
+        )
         raise InputError(
             f"no component has dates, energy and a grid factor ({why})",
             where="--to impact-framework",
@@ -120,20 +127,31 @@ def _group(s: Statement) -> Group:
         if c.energy.value is None:
             left_out.append(f"{c.id} (energy unknown)")
         elif not series or not at:
-            left_out.append(f"{c.id} (known to be 0)" if c.energy.value == 0.0 else f"{c.id} ({c.energy.value!r} kWh, dates unknown)")
+            left_out.append(
+                f"{c.id} (known to be 0)"
+                if c.energy.value == 0.0
+                else f"{c.id} ({c.energy.value!r} kWh, dates unknown)"
+            )
         elif any(series.energy_kwh[n] is None for n in at):
             left_out.append(f"{c.id} (energy of some rows unknown)")
         elif any(series.grid_kgco2e_per_kwh[n] is None for n in at):
             left_out.append(f"{c.id} ({c.energy.value!r} kWh, grid factor unknown)")
         else:
             told[c.id] = (c, at)
-    start, duration_s, slot = _slots(series, [n for _, at in told.values() for n in at]) if series else ([], [], {})
+    start, duration_s, slot = (
+        _slots(series, [n for _, at in told.values() for n in at]) if series else ([], [], {})
+    )
     if told and duration_s[0] < SHORTEST_S:
-        return Group(s, [], [], [], [*left_out, f"{', '.join(told)} (shorter than {SHORTEST_S:g} s in all)"])
+        return Group(
+            s, [], [], [], [*left_out, f"{', '.join(told)} (shorter than {SHORTEST_S:g} s in all)"]
+        )
     grid_then: list[float] = [0.0] * len(start)
     children = [_child(c, at, series, slot, grid_then) for c, at in told.values() if series]
     for child in children:
-        child.grid_g_per_kwh[:] = [there if g is None else g for g, there in zip(child.grid_g_per_kwh, grid_then, strict=True)]
+        child.grid_g_per_kwh[:] = [
+            there if g is None else g
+            for g, there in zip(child.grid_g_per_kwh, grid_then, strict=True)
+        ]
     return Group(s, start, duration_s, children, left_out)
 
 
@@ -161,14 +179,26 @@ def _slots(series: Series, at: list[int]) -> tuple[list[str], list[float], dict[
     return start, duration_s, slot
 
 
-def _child(c: Component, at: list[int], series: Series, slot: Mapping[str, int], grid_then: list[float]) -> Child:
+def _child(
+    c: Component, at: list[int], series: Series, slot: Mapping[str, int], grid_then: list[float]
+) -> Child:
     energy, embodied = [0.0] * len(grid_then), [0.0] * len(grid_then)
-    grid: list[Any] = [None] * len(grid_then)  # None only until every child of the group has its rows
-    knows_embodied = c.embodied.value is not None and all(series.embodied_kgco2e[n] is not None for n in at)
+    grid: list[Any] = [None] * len(
+        grid_then
+    )  # None only until every child of the group has its rows
+    knows_embodied = c.embodied.value is not None and all(
+        series.embodied_kgco2e[n] is not None for n in at
+    )
     for n in at:
-        k, kwh, g = slot[series.start[n]], series.energy_kwh[n] or 0.0, (series.grid_kgco2e_per_kwh[n] or 0.0) * GRAMS
+        k, kwh, g = (
+            slot[series.start[n]],
+            series.energy_kwh[n] or 0.0,
+            (series.grid_kgco2e_per_kwh[n] or 0.0) * GRAMS,
+        )
         both = energy[k] + kwh
-        grid[k] = grid_then[k] = g if grid[k] is None or both == 0.0 else grid[k] * (energy[k] / both) + g * (kwh / both)
+        grid[k] = grid_then[k] = (
+            g if grid[k] is None or both == 0.0 else grid[k] * (energy[k] / both) + g * (kwh / both)
+        )
         energy[k] = both
         if knows_embodied:
             embodied[k] += (series.embodied_kgco2e[n] or 0.0) * GRAMS
@@ -178,7 +208,11 @@ def _child(c: Component, at: list[int], series: Series, slot: Mapping[str, int],
 def _pieces(document: StatementDocument, groups: list[Group], told: list[Group]) -> Iterator[str]:
     children = [child for group in told for child in group.children]
     whole = all(child.embodied_g is not None for child in children)
-    units = _units(told) if whole and all(kwh >= 0.0 for child in children for kwh in child.energy_kwh) else []
+    units = (
+        _units(told)
+        if whole and all(kwh >= 0.0 for child in children for kwh in child.energy_kwh)
+        else []
+    )
     name = told[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
     yield f"name: {_quoted(f'ckptcost: {name}')}\n"
     yield f"description: {_quoted(_description(document, groups, whole, units))}\n"
@@ -206,14 +240,20 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
 def _units(told: list[Group]) -> list[str]:
     """Functional units that every statement counts: if-run sums what all of its nodes have."""
     counts = [_counts(group.statement) for group in told]
-    return [name for name in counts[0] if _UNIT.fullmatch(name) and all(each.get(name, 0.0) > 0.0 for each in counts)]
+    return [
+        name
+        for name in counts[0]
+        if _UNIT.fullmatch(name) and all(each.get(name, 0.0) > 0.0 for each in counts)
+    ]
 
 
 def _counts(s: Statement) -> dict[str, float]:
     return {name: count for name, count, _ in sci.units(s) if count is not None}
 
 
-def _description(document: StatementDocument, groups: list[Group], whole: bool, units: list[str]) -> str:
+def _description(
+    document: StatementDocument, groups: list[Group], whole: bool, units: list[str]
+) -> str:
     says = [
         f"What checkpoints and failures add to training, by ckptcost {document.tool.version}.",
         "Memo items: these kWh already sit in the facility's meter, do not add them to an inventory.",
@@ -224,31 +264,64 @@ def _description(document: StatementDocument, groups: list[Group], whole: bool, 
     if len(groups) > 1:
         says.append("Statements may be alternatives: there is no sum over them.")
     if not whole:
-        says.append("Where a child has no carbon-embodied, it is not known: its carbon is the operational alone, and there is no SCI.")
+        says.append(
+            "Where a child has no carbon-embodied, it is not known: its carbon is the operational alone, and there is no SCI."
+        )
     elif units:
-        says.append("sci is of what checkpoints and failures add, from totals: each row over the count of the whole run, rows summed.")
+        says.append(
+            "sci is of what checkpoints and failures add, from totals: each row over the count of the whole run, rows summed."
+        )
     for group in groups:
         s = group.statement
         how = f"{s.kind}{', METERS WERE SIMULATED' if s.simulated else ''}, {s.how}; method {s.method_version}"
         ends = f"counterfactual: {s.boundary.counterfactual}; low and high: {s.uncertainty}"
-        says.append(f"{s.subject.run_id} ({s.subject.name}): {how}; {ends}; left out: {', '.join(group.left_out) or 'nothing'}.")
+        says.append(
+            f"{s.subject.run_id} ({s.subject.name}): {how}; {ends}; left out: {', '.join(group.left_out) or 'nothing'}."
+        )
     return " ".join(says)
 
 
 def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
     counts = _counts(group.statement)
     yield f"    {_quoted(key)}:\n      statement: {_flow(_of_statement(group))}\n"
-    yield f"      defaults: {_flow({unit: counts[unit] for unit in units})}\n      children:\n" if units else "      children:\n"
-    when = [f"{_quoted(start)}, duration: {_number(seconds)}" for start, seconds in zip(group.start, group.duration_s, strict=True)]
+    yield (
+        f"      defaults: {_flow({unit: counts[unit] for unit in units})}\n      children:\n"
+        if units
+        else "      children:\n"
+    )
+    when = [
+        f"{_quoted(start)}, duration: {_number(seconds)}"
+        for start, seconds in zip(group.start, group.duration_s, strict=True)
+    ]
     for child in group.children:
         c = child.component
-        about = {"label": c.label, "cause": c.cause, "boundary": c.boundary, "basis": c.basis, "rests-on": c.rests_on, **_figures(c)}
+        about = {
+            "label": c.label,
+            "cause": c.cause,
+            "boundary": c.boundary,
+            "basis": c.basis,
+            "rests-on": c.rests_on,
+            **_figures(c),
+        }
         yield f"        {_quoted(c.id)}:\n          component: {_flow(about)}\n"
         if child.embodied_g is None:
             yield "          pipeline: {compute: [operational, carbon-without-embodied]}\n"
-        made = repeat("") if child.embodied_g is None else (f", carbon-embodied: {_number(g)}" for g in child.embodied_g)
-        rows = zip(when, map(_number, child.energy_kwh), map(_number, child.grid_g_per_kwh), made, strict=False)
-        lines = [f"            - {{timestamp: {t}, energy: {kwh}, grid/carbon-intensity: {g}{m}}}\n" for t, kwh, g, m in rows]
+        made = (
+            repeat("")
+            if child.embodied_g is None
+            else (f", carbon-embodied: {_number(g)}" for g in child.embodied_g)
+        )
+        rows = zip(
+            when,
+            map(_number, child.energy_kwh),
+            map(_number, child.grid_g_per_kwh),
+            made,
+            strict=False,
+        )
+        lines = [
+            f"            - {{timestamp: {t}, energy: {kwh}, grid/carbon-intensity: {g}{m}}}\n"
+            for t, kwh, g, m in rows
+        ]
         yield "          inputs:\n" + "".join(lines)
 
 
@@ -258,17 +331,41 @@ def _of_statement(group: Group) -> dict[str, Any]:
     lines = [*(child.component for child in group.children), s.totals]
     used = {name for line in lines for what in FIGURES for name in getattr(line, what).factors}
     about = {
-        "id": s.id, "run-id": s.subject.run_id, "name": s.subject.name, "kind": s.kind, "simulated": s.simulated,
-        "method-version": s.method_version, "inventory-treatment": s.boundary.inventory_treatment, "period-start": s.period_start,
-        "period-end": s.period_end, "grid-zone": s.subject.grid_zone, "pue": s.boundary.pue,
+        "id": s.id,
+        "run-id": s.subject.run_id,
+        "name": s.subject.name,
+        "kind": s.kind,
+        "simulated": s.simulated,
+        "method-version": s.method_version,
+        "inventory-treatment": s.boundary.inventory_treatment,
+        "period-start": s.period_start,
+        "period-end": s.period_end,
+        "grid-zone": s.subject.grid_zone,
+        "pue": s.boundary.pue,
         "pue-included-in-energy": s.boundary.pue_included_in_energy,
-    }  # fmt: skip
-    return {**about, **_figures(s.totals), "left-out": group.left_out, "factors": [_of_factor(f) for f in s.factors if f.id in used]}
+    }
+    return {
+        **about,
+        **_figures(s.totals),
+        "left-out": group.left_out,
+        "factors": [_of_factor(f) for f in s.factors if f.id in used],
+    }
 
 
 def _of_factor(f: Factor) -> dict[str, Any]:
-    sources = [{"title": each.title, "publisher": each.publisher, "url": each.url, "licence": each.licence} for each in f.sources]
-    return {"id": f.id, "value": f.value, "unit": f.unit, "text": f.text, "origin": f.origin, "set-by": f.set_by, "sources": sources}
+    sources = [
+        {"title": each.title, "publisher": each.publisher, "url": each.url, "licence": each.licence}
+        for each in f.sources
+    ]
+    return {
+        "id": f.id,
+        "value": f.value,
+        "unit": f.unit,
+        "text": f.text,
+        "origin": f.origin,
+        "set-by": f.set_by,
+        "sources": sources,
+    }
 
 
 def _figures(line: Any) -> dict[str, Any]:
@@ -286,7 +383,11 @@ def _figures(line: Any) -> dict[str, Any]:
 def _flow(value: Any) -> str:
     """YAML in one line; None among a mapping's values is left out."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items() if each is not None) + "}"
+        return (
+            "{"
+            + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items() if each is not None)
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, bool):
@@ -311,7 +412,11 @@ def _quoted(text: str) -> str:
     "a: \\"b\\"\\n\\u2028 - é"
     """
     plain = json.dumps(text, ensure_ascii=False)
-    return plain if plain.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in plain)
+    return (
+        plain
+        if plain.isprintable()
+        else "".join(c if c.isprintable() else _escape(c) for c in plain)
+    )
 
 
 def _escape(character: str) -> str:

@@ -23,33 +23,124 @@ _AS_SEEN = "As this host's marks tell: ranks on several hosts may speak of the s
 _ROLES = 'Sum role="part" alone: a whole contains parts, and what lies inside a part is not told.'
 
 RUN = Family("ckptcost_live_run", "info", "What is recorded, where, and by which version.")
-ENERGY = Family("ckptcost_live_metered_energy_joules", "counter", f"Joules read, of everything the domain did. {_ROLES}", "joules")
-COVERAGE = Family("ckptcost_live_energy_coverage_ratio", "gauge", "Share of the measured time that those joules are of.", "ratio")
-MEAN_POWER = Family("ckptcost_live_mean_power_watts", "gauge", f"Mean power over the covered part of the measured time. {_ROLES}", "watts")
-POWER = Family("ckptcost_live_power_watts", "gauge", f"Mean power over the last 10 s of readings. {_ROLES}", "watts")
-MEASURED = Family("ckptcost_live_measured_seconds", "gauge", "How long was measured so far.", "seconds")
+ENERGY = Family(
+    "ckptcost_live_metered_energy_joules",
+    "counter",
+    f"Joules read, of everything the domain did. {_ROLES}",
+    "joules",
+)
+COVERAGE = Family(
+    "ckptcost_live_energy_coverage_ratio",
+    "gauge",
+    "Share of the measured time that those joules are of.",
+    "ratio",
+)
+MEAN_POWER = Family(
+    "ckptcost_live_mean_power_watts",
+    "gauge",
+    f"Mean power over the covered part of the measured time. {_ROLES}",
+    "watts",
+)
+POWER = Family(
+    "ckptcost_live_power_watts",
+    "gauge",
+    f"Mean power over the last 10 s of readings. {_ROLES}",
+    "watts",
+)
+MEASURED = Family(
+    "ckptcost_live_measured_seconds", "gauge", "How long was measured so far.", "seconds"
+)
 STARTED = Family("ckptcost_live_checkpoints_started", "counter", f"Saves that began. {_AS_SEEN}")
-FINISHED = Family("ckptcost_live_checkpoints_finished", "counter", f"Saves that are over: training goes on, or safe, or failed. {_AS_SEEN}")
-SAFE = Family("ckptcost_live_checkpoints_safe", "counter", f"Saves that are known to be safe on the storage. {_AS_SEEN}")
-FAILED = Family("ckptcost_live_checkpoints_failed", "counter", f"Saves that ended with an error. {_AS_SEEN}")
+FINISHED = Family(
+    "ckptcost_live_checkpoints_finished",
+    "counter",
+    f"Saves that are over: training goes on, or safe, or failed. {_AS_SEEN}",
+)
+SAFE = Family(
+    "ckptcost_live_checkpoints_safe",
+    "counter",
+    f"Saves that are known to be safe on the storage. {_AS_SEEN}",
+)
+FAILED = Family(
+    "ckptcost_live_checkpoints_failed", "counter", f"Saves that ended with an error. {_AS_SEEN}"
+)
 STALL = Family(
-    "ckptcost_live_stall_seconds", "counter", "Time that training stood still for saves, of those of which it is known.", "seconds"
+    "ckptcost_live_stall_seconds",
+    "counter",
+    "Time that training stood still for saves, of those of which it is known.",
+    "seconds",
 )
 UNKNOWN_STALL = Family(
-    "ckptcost_live_checkpoints_of_unknown_stall", "gauge", "Saves, open ones too, of which it is not known how long training stood still."
+    "ckptcost_live_checkpoints_of_unknown_stall",
+    "gauge",
+    "Saves, open ones too, of which it is not known how long training stood still.",
 )
-GPU_SECONDS = Family("ckptcost_live_gpu_lost_seconds", "counter", "This host's metered GPUs times those stalls, in GPU-seconds.", "seconds")
-BYTES = Family("ckptcost_live_checkpoint_bytes", "counter", "Bytes of the saves of which anybody says how large they are.", "bytes")
-LAST_STALL = Family("ckptcost_live_last_checkpoint_stall_seconds", "gauge", "Stall of the latest save that is over.", "seconds")
-LAST_LENGTH = Family("ckptcost_live_last_checkpoint_length_seconds", "gauge", "The same save, from its begin until it is safe.", "seconds")
-LAST_BYTES = Family("ckptcost_live_last_checkpoint_bytes", "gauge", "Size of the same save.", "bytes")
-LAST_AT = Family("ckptcost_live_last_checkpoint_timestamp_seconds", "gauge", "When the same save was over, Unix time.", "seconds")
-LAST_READING = Family("ckptcost_live_last_reading_timestamp_seconds", "gauge", "When meters were last read, Unix time.", "seconds")
-AGE = Family("ckptcost_live_last_reading_age_seconds", "gauge", "How long ago that was, when this was written.", "seconds")
-RECORDING = Family("ckptcost_live_recording", "gauge", "1: readings come; 0: the recorder has ended, or is silent for more than 10 s.")
-ENDED = Family("ckptcost_live_ended", "gauge", "1: the recorder said that it stopped; 0: it goes on, or was killed.")
-OWN_CPU = Family("ckptcost_live_recorder_cpu_seconds", "counter", "Processor time of the recorder itself, told once a minute.", "seconds")
-BAD_LINES = Family("ckptcost_live_bad_lines", "counter", "Lines of the run's files that could not be trusted and are left out.")
+GPU_SECONDS = Family(
+    "ckptcost_live_gpu_lost_seconds",
+    "counter",
+    "This host's metered GPUs times those stalls, in GPU-seconds.",
+    "seconds",
+)
+BYTES = Family(
+    "ckptcost_live_checkpoint_bytes",
+    "counter",
+    "Bytes of the saves of which anybody says how large they are.",
+    "bytes",
+)
+LAST_STALL = Family(
+    "ckptcost_live_last_checkpoint_stall_seconds",
+    "gauge",
+    "Stall of the latest save that is over.",
+    "seconds",
+)
+LAST_LENGTH = Family(
+    "ckptcost_live_last_checkpoint_length_seconds",
+    "gauge",
+    "The same save, from its begin until it is safe.",
+    "seconds",
+)
+LAST_BYTES = Family(
+    "ckptcost_live_last_checkpoint_bytes", "gauge", "Size of the same save.", "bytes"
+)
+LAST_AT = Family(
+    "ckptcost_live_last_checkpoint_timestamp_seconds",
+    "gauge",
+    "When the same save was over, Unix time.",
+    "seconds",
+)
+LAST_READING = Family(
+    "ckptcost_live_last_reading_timestamp_seconds",
+    "gauge",
+    "When meters were last read, Unix time.",
+    "seconds",
+)
+AGE = Family(
+    "ckptcost_live_last_reading_age_seconds",
+    "gauge",
+    "How long ago that was, when this was written.",
+    "seconds",
+)
+RECORDING = Family(
+    "ckptcost_live_recording",
+    "gauge",
+    "1: readings come; 0: the recorder has ended, or is silent for more than 10 s.",
+)
+ENDED = Family(
+    "ckptcost_live_ended",
+    "gauge",
+    "1: the recorder said that it stopped; 0: it goes on, or was killed.",
+)
+OWN_CPU = Family(
+    "ckptcost_live_recorder_cpu_seconds",
+    "counter",
+    "Processor time of the recorder itself, told once a minute.",
+    "seconds",
+)
+BAD_LINES = Family(
+    "ckptcost_live_bad_lines",
+    "counter",
+    "Lines of the run's files that could not be trusted and are left out.",
+)
 
 
 class Sample(NamedTuple):
@@ -67,12 +158,18 @@ class Highest:
 
     def kept(self, samples: Iterable[Sample]) -> list[Sample]:
         """Counters of which nothing is known at the moment stay where they were."""
-        held = (self._held(sample) if sample.family.kind == "counter" else sample for sample in samples)
+        held = (
+            self._held(sample) if sample.family.kind == "counter" else sample for sample in samples
+        )
         return [sample for sample in held if not math.isnan(sample.value)]
 
     def _held(self, sample: Sample) -> Sample:
         key = sample.family, sample.labels
-        known = [value for value in (sample.value, self._told.get(key, math.nan)) if not math.isnan(value)]
+        known = [
+            value
+            for value in (sample.value, self._told.get(key, math.nan))
+            if not math.isnan(value)
+        ]
         if known:
             self._told[key] = max(known)
         return sample._replace(value=max(known, default=math.nan))
@@ -86,19 +183,27 @@ def text(samples: Iterable[Sample], flavour: Flavour) -> str:
     pieces = []
     for family, of_family in families.items():
         pieces.append(names.head(family, flavour))
-        pieces += [f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in of_family]
+        pieces += [
+            f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in of_family
+        ]
     return "".join(pieces) + ("# EOF\n" if flavour == "openmetrics" else "")
 
 
 def samples_of(counters: Counters, name: str) -> Iterator[Sample]:
     """All that is told, NaN where it is not known. `name` is what people call the run; paths are nobody's business."""
-    run = {"run": name, "run_id": counters.run} | ({"simulated": "true"} if counters.simulated else {})
+    run = {"run": name, "run_id": counters.run} | (
+        {"simulated": "true"} if counters.simulated else {}
+    )
     yield Sample(names.BUILD, names.labels({"version": __version__}), 1.0)
     newest = {header.host: header for header in counters.headers if header.meters}
-    for host, header in sorted({**{header.host: header for header in counters.headers}, **newest}.items()):
+    for host, header in sorted(
+        {**{header.host: header for header in counters.headers}, **newest}.items()
+    ):
         words = {
-            "host": host, "recorder_version": header.ckptcost, "meters": ",".join(meter.name for meter in header.meters),
-        }  # fmt: skip
+            "host": host,
+            "recorder_version": header.ckptcost,
+            "meters": ",".join(meter.name for meter in header.meters),
+        }
         yield Sample(RUN, names.labels({**run, **words}), 1.0)
     yield Sample(BAD_LINES, names.labels(run), counters.bad_lines)
     for host, fresh in sorted(counters.fresh.items()):
@@ -129,11 +234,24 @@ def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[Sample]:
 
 def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
     """Where there was no save, none has cost anything, which is known; where there were some and nobody says what, it is not."""
-    counts = ((STARTED, saves.started), (FINISHED, saves.finished), (SAFE, saves.safe), (FAILED, saves.failed))
+    counts = (
+        (STARTED, saves.started),
+        (FINISHED, saves.finished),
+        (SAFE, saves.safe),
+        (FAILED, saves.failed),
+    )
     yield from (Sample(family, mine, float(count)) for family, count in counts)
     yield Sample(STALL, mine, saves.stall_s if saves.stalls or not saves.started else math.nan)
     yield Sample(UNKNOWN_STALL, mine, float(saves.started - saves.stalls))
-    yield Sample(GPU_SECONDS, mine, math.nan if math.isnan(gpus) else saves.gpu_s if saves.stalls or not saves.started else math.nan)
+    yield Sample(
+        GPU_SECONDS,
+        mine,
+        math.nan
+        if math.isnan(gpus)
+        else saves.gpu_s
+        if saves.stalls or not saves.started
+        else math.nan,
+    )
     yield Sample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
     if last := saves.last:
         yield Sample(LAST_AT, mine, last.over_s)

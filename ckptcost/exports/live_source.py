@@ -45,7 +45,9 @@ class LiveSource:
         return self
 
     def start(self) -> LiveSource:
-        thread = threading.Thread(target=self._read_on, name="ckptcost-metrics-follows", daemon=True)
+        thread = threading.Thread(
+            target=self._read_on, name="ckptcost-metrics-follows", daemon=True
+        )
         thread.start()  # a signal may come meanwhile, and what has not begun cannot be waited for
         self._thread = thread
         return self
@@ -117,7 +119,9 @@ class LiveSource:
         if now != self._was:
             return "the run is gone: another folder or file is in its place"
         try:
-            if self._path.is_dir() and not any(entry.suffix == ".jsonl" for entry in self._path.iterdir()):
+            if self._path.is_dir() and not any(
+                entry.suffix == ".jsonl" for entry in self._path.iterdir()
+            ):
                 return "the run is gone: its files were removed"
         except OSError as error:
             return f"the run can no longer be read ({error.strerror or error})"

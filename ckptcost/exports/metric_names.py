@@ -44,11 +44,24 @@ class Counted(NamedTuple):
 
 _MEMO = "A memo item: already inside the facility's own meter or bill."
 
-ENERGY = Family("ckptcost_energy_joules", "counter", f"Energy that checkpoints and failures cost, since the run began. {_MEMO}", "joules")
-GPU_SECONDS = Family(
-    "ckptcost_gpu_lost_seconds", "counter", "GPU time lost to checkpoints and failures, in GPU-seconds, since the run began.", "seconds"
+ENERGY = Family(
+    "ckptcost_energy_joules",
+    "counter",
+    f"Energy that checkpoints and failures cost, since the run began. {_MEMO}",
+    "joules",
 )
-COST = Family("ckptcost_cost_usd", "counter", f"US dollars that checkpoints and failures cost, since the run began. {_MEMO}", "usd")
+GPU_SECONDS = Family(
+    "ckptcost_gpu_lost_seconds",
+    "counter",
+    "GPU time lost to checkpoints and failures, in GPU-seconds, since the run began.",
+    "seconds",
+)
+COST = Family(
+    "ckptcost_cost_usd",
+    "counter",
+    f"US dollars that checkpoints and failures cost, since the run began. {_MEMO}",
+    "usd",
+)
 LOCATION = Family(
     "ckptcost_emissions_location_grams",
     "counter",
@@ -62,7 +75,10 @@ MARKET = Family(
     "grams",
 )
 EMBODIED = Family(
-    "ckptcost_embodied_emissions_grams", "counter", "gCO2e of making the hardware, the share of the time lost. In no other figure.", "grams"
+    "ckptcost_embodied_emissions_grams",
+    "counter",
+    "gCO2e of making the hardware, the share of the time lost. In no other figure.",
+    "grams",
 )
 CHECKPOINTS = Family("ckptcost_checkpoints", "counter", "Completed saves, since the run began.")
 QUANTITIES: Mapping[str, Counted] = {
@@ -75,14 +91,38 @@ QUANTITIES: Mapping[str, Counted] = {
 }
 """By the statement's names. Location and market are families of their own, not labels of one: a plain sum cannot add them up."""
 
-UNKNOWN = Family("ckptcost_component_unknown", "gauge", "1: this quantity of this component is not known, and in no sum.")
-BUILD = Family("ckptcost_build", "info", "The program that wrote this, and a hash of what it was told.")
-STATEMENT = Family("ckptcost_statement", "info", "What a run was, where, and by which method it was counted.")
-FACTOR = Family("ckptcost_factor", "gauge", "A factor that the figures rest on, in its base unit, with its source.")
-RUN_START = Family("ckptcost_run_start_timestamp_seconds", "gauge", "When the run's period begins, Unix time.", "seconds")
-RUN_END = Family("ckptcost_run_end_timestamp_seconds", "gauge", "When the run's period ends, Unix time.", "seconds")
+UNKNOWN = Family(
+    "ckptcost_component_unknown",
+    "gauge",
+    "1: this quantity of this component is not known, and in no sum.",
+)
+BUILD = Family(
+    "ckptcost_build", "info", "The program that wrote this, and a hash of what it was told."
+)
+STATEMENT = Family(
+    "ckptcost_statement", "info", "What a run was, where, and by which method it was counted."
+)
+FACTOR = Family(
+    "ckptcost_factor",
+    "gauge",
+    "A factor that the figures rest on, in its base unit, with its source.",
+)
+RUN_START = Family(
+    "ckptcost_run_start_timestamp_seconds",
+    "gauge",
+    "When the run's period begins, Unix time.",
+    "seconds",
+)
+RUN_END = Family(
+    "ckptcost_run_end_timestamp_seconds",
+    "gauge",
+    "When the run's period ends, Unix time.",
+    "seconds",
+)
 RUN_LENGTH = Family("ckptcost_run_length_seconds", "gauge", "How long the run takes.", "seconds")
-ACCELERATORS = Family("ckptcost_run_accelerators", "gauge", "GPUs or other accelerators of the run.")
+ACCELERATORS = Family(
+    "ckptcost_run_accelerators", "gauge", "GPUs or other accelerators of the run."
+)
 
 
 def bound(family: Family, end: Literal["low", "high"], of: Literal["component", "run"]) -> Family:
@@ -96,7 +136,12 @@ def bound(family: Family, end: Literal["low", "high"], of: Literal["component", 
     if of == "run":
         name = name.replace("ckptcost_", "ckptcost_run_", 1)
     whose = "a component's" if of == "component" else "the run's"
-    return Family(name, "gauge", f"{end.capitalize()} end of {whose} {family.sample}. Ends of several do not add up.", family.unit)
+    return Family(
+        name,
+        "gauge",
+        f"{end.capitalize()} end of {whose} {family.sample}. Ends of several do not add up.",
+        family.unit,
+    )
 
 
 def standing(family: Family) -> Family:
@@ -106,7 +151,12 @@ def standing(family: Family) -> Family:
     'ckptcost_standing_energy_joules_total'
     """
     name = family.name.replace("ckptcost_", "ckptcost_standing_", 1)
-    return Family(name, family.kind, f"Share of what stands there anyway, as {family.sample}: never add the two.", family.unit)
+    return Family(
+        name,
+        family.kind,
+        f"Share of what stands there anyway, as {family.sample}: never add the two.",
+        family.unit,
+    )
 
 
 def head(family: Family, flavour: Flavour) -> str:
@@ -138,7 +188,9 @@ def labels(pairs: Labels) -> str:
 
 def escaped(value: str) -> str:
     """A label's value. Control characters, which end the text for some readers, become a replacement character."""
-    return _CONTROL.sub("\ufffd", value).replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    return (
+        _CONTROL.sub("\ufffd", value).replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    )
 
 
 def number(value: float) -> str:

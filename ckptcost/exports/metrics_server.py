@@ -45,9 +45,17 @@ class MetricsServer(ThreadingHTTPServer):
         try:
             place = ipaddress.ip_address(bound)
         except ValueError:
-            raise InputError(f"no IP address: {address!r}", where="--address", remedy="e.g. 127.0.0.1, 0.0.0.0 or ::1") from None
+            raise InputError(
+                f"no IP address: {address!r}",
+                where="--address",
+                remedy="e.g. 127.0.0.1, 0.0.0.0 or ::1",
+            ) from None
         if not 0 <= port <= 65535:
-            raise InputError("no port has this number", where=f"--port {port}", remedy="give 1024 to 65535, or 0 for any")
+            raise InputError(
+                "no port has this number",
+                where=f"--port {port}",
+                remedy="give 1024 to 65535, or 0 for any",
+            )
         self.address_family = socket.AF_INET if place.version == 4 else socket.AF_INET6
         self.is_local = place.is_loopback
         self._room = threading.BoundedSemaphore(CONNECTIONS)
@@ -57,11 +65,20 @@ class MetricsServer(ThreadingHTTPServer):
             super().__init__((bound, port), _Handler)
         except OSError as error:
             where = f"--port {port}" if error.errno in _OF_THE_PORT else f"--address {address}"
-            remedy = "give another, or 0 for any that is free" if error.errno in _OF_THE_PORT else "give one of this machine's own"
-            raise InputError(f"cannot be listened on ({error.strerror or error})", where=where, remedy=remedy) from None
+            remedy = (
+                "give another, or 0 for any that is free"
+                if error.errno in _OF_THE_PORT
+                else "give one of this machine's own"
+            )
+            raise InputError(
+                f"cannot be listened on ({error.strerror or error})", where=where, remedy=remedy
+            ) from None
         shown = f"[{bound}]" if place.version == 6 else bound
         self.url = f"http://{shown}:{self.server_port}"
-        self.hosts = {f"{name}:{self.server_port}" for name in (shown.lower(), "127.0.0.1", "localhost", "[::1]")}
+        self.hosts = {
+            f"{name}:{self.server_port}"
+            for name in (shown.lower(), "127.0.0.1", "localhost", "[::1]")
+        }
 
     def server_bind(self) -> None:
         """Without a look for this machine's name, which may ask the network."""
@@ -94,7 +111,9 @@ class MetricsServer(ThreadingHTTPServer):
     def _turn_away(self, request: socket.socket) -> None:
         try:
             request.settimeout(0.1)
-            request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
+            request.sendall(
+                b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n"
+            )
         except OSError:
             pass
         self.shutdown_request(request)
@@ -113,7 +132,11 @@ class MetricsServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):  # else somebody went away
-            print(f"ckptcost: a request failed ({type(error).__name__}: {error})", file=sys.stderr, flush=True)
+            print(
+                f"ckptcost: a request failed ({type(error).__name__}: {error})",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -132,9 +155,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.server.is_local and not self._names_us():
-            self._answer(HTTPStatus.FORBIDDEN, "this is told to its own machine only, by its own name and port\n")
+            self._answer(
+                HTTPStatus.FORBIDDEN,
+                "this is told to its own machine only, by its own name and port\n",
+            )
             return
-        answer = {"/metrics": self._metrics, "/healthz": self._health, "/": self._about}.get(self.path.partition("?")[0])
+        answer = {"/metrics": self._metrics, "/healthz": self._health, "/": self._about}.get(
+            self.path.partition("?")[0]
+        )
         if answer is None:
             self._answer(HTTPStatus.NOT_FOUND, "there is /metrics, /healthz and /\n")
             return
@@ -152,7 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _metrics(self) -> None:
         flavour = flavour_for(self.headers.get("Accept", ""))
-        self._answer(HTTPStatus.OK, text(self.server.source.samples(), flavour), CONTENT_TYPES[flavour])
+        self._answer(
+            HTTPStatus.OK, text(self.server.source.samples(), flavour), CONTENT_TYPES[flavour]
+        )
 
     def _health(self) -> None:
         self.server.source.check()
@@ -160,7 +190,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _about(self) -> None:
         source = self.server.source
-        self._answer(HTTPStatus.OK, f"ckptcost {__version__}: metrics of the run {source.name} ({source.run}) are at /metrics\n")
+        self._answer(
+            HTTPStatus.OK,
+            f"ckptcost {__version__}: metrics of the run {source.name} ({source.run}) are at /metrics\n",
+        )
 
     def _names_us(self) -> bool:
         said = self.headers.get_all("Host") or []

@@ -64,9 +64,13 @@ def export(document: StatementDocument) -> Files:
     if wholes:
         names = ", ".join(each.statement.subject.name for each in wholes)
         raise InputError(
-            f"a card is of one training, and there are {len(wholes)}: {names}", where="--to model-card", remedy="export one of them"
+            f"a card is of one training, and there are {len(wholes)}: {names}",
+            where="--to model-card",
+            remedy="export one of them",
         )
-    why = "; ".join(f"{s.subject.name}: {each}" for s, each in zip(document.statements, found, strict=True))
+    why = "; ".join(
+        f"{s.subject.name}: {each}" for s, each in zip(document.statements, found, strict=True)
+    )
     raise InputError(
         f"{MEANS} ({why})",
         where="--to model-card",
@@ -89,7 +93,14 @@ def _whole(s: Statement) -> Whole | str:
         return f"meters of {cards} of {count(s.subject.accelerator_count)} accelerators"
     if not cards and s.subject.nodes not in (None, 1.0):
         return f"a meter of 1 of {count(s.subject.nodes)} nodes"
-    grid = next((f for f in s.factors if f.id == "site.grid_location" and f.unit == "kgco2e_per_j" and f.value is not None), None)
+    grid = next(
+        (
+            f
+            for f in s.factors
+            if f.id == "site.grid_location" and f.unit == "kgco2e_per_j" and f.value is not None
+        ),
+        None,
+    )
     if grid is None or grid.value is None:
         return "its grid factor is not known"
     return Whole(s, parts, sum(m.energy_kwh or 0.0 for m in parts), grid, grid.value * KWH_J)
@@ -117,11 +128,19 @@ def _is_whole(m: Measurement) -> bool:
 
 def _pieces(document: StatementDocument, whole: Whole) -> Iterator[str]:
     s = whole.statement
-    place = list(dict.fromkeys(each for each in (s.subject.region or s.subject.site, s.subject.country) if each))
-    gpus = (
-        f"{count(s.subject.accelerator_count)} x {s.subject.accelerator or 'GPU'}" if s.subject.accelerator_count else s.subject.accelerator
+    place = list(
+        dict.fromkeys(
+            each for each in (s.subject.region or s.subject.site, s.subject.country) if each
+        )
     )
-    nodes = f"{count(s.subject.nodes)} nodes" if s.subject.nodes and s.subject.nodes != 1.0 else None
+    gpus = (
+        f"{count(s.subject.accelerator_count)} x {s.subject.accelerator or 'GPU'}"
+        if s.subject.accelerator_count
+        else s.subject.accelerator
+    )
+    nodes = (
+        f"{count(s.subject.nodes)} nodes" if s.subject.nodes and s.subject.nodes != 1.0 else None
+    )
     fields: dict[str, Any] = {
         "emissions": whole.grams,
         "source": _source(document, whole),
@@ -142,7 +161,13 @@ def _source(document: StatementDocument, whole: Whole) -> str:
     meters = ", ".join(sorted({m.instrument for m in whole.parts}))
     simulated = "SIMULATED METERS, no machine was measured; " if s.simulated else ""
     pue = f"PUE {s.boundary.pue!r}" if s.boundary.pue is not None else "no PUE"
-    titles = ", ".join(each.title + (f" ({each.licence})" if each.licence else "") for each in whole.grid.sources) or whole.grid.origin
+    titles = (
+        ", ".join(
+            each.title + (f" ({each.licence})" if each.licence else "")
+            for each in whole.grid.sources
+        )
+        or whole.grid.origin
+    )
     run = f"ckptcost {document.tool.version}, method {s.method_version}, run {s.subject.run_id}"
     grid = f"location-based grid factor {whole.grid_kgco2e_per_kwh * GRAMS:.6g} gCO2e/kWh from {titles}"
     return f"{simulated}{run}: {meters}; {pue}; {grid}"
@@ -153,8 +178,14 @@ def _lines(whole: Whole) -> Iterator[str]:
     if s.simulated:
         yield "**SIMULATED: no machine was measured for this.**"
     yield f"Run: {plain(s.subject.name)} ({plain(s.subject.run_id)}), {s.kind}, method {plain(s.method_version)}"
-    metered = f"{number(whole.metered_kwh)} kWh metered by {plain(', '.join(m.id for m in whole.parts))}"
-    pue = f", times a PUE of {number(s.boundary.pue)}" if s.boundary.pue is not None else ", without a PUE: nobody said one"
+    metered = (
+        f"{number(whole.metered_kwh)} kWh metered by {plain(', '.join(m.id for m in whole.parts))}"
+    )
+    pue = (
+        f", times a PUE of {number(s.boundary.pue)}"
+        if s.boundary.pue is not None
+        else ", without a PUE: nobody said one"
+    )
     yield f"Energy of the whole run: {number(whole.kwh)} kWh ({metered}{pue})"
     yield f"Emissions of the whole run, location-based: {number(whole.grams / GRAMS)} kgCO2e; embodied carbon is not among them"
     yield from _added(whole)
@@ -196,4 +227,7 @@ def _quoted(text: str) -> str:
     "4 x \\"H100\\"\\n\\u2028 - é"
     """
     plain_json = json.dumps(text, ensure_ascii=False)
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in plain_json)
+    return "".join(
+        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
+        for c in plain_json
+    )

@@ -23,14 +23,21 @@ from ckptcost.report.statement import Series, Statement, StatementDocument, utc
 Ms = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 COLUMNS = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_hours", "cost": "cost_usd", "checkpoints": "checkpoints",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+    "checkpoints": "checkpoints",
+}
 """of the series, by quantity"""
 AT_END = frozenset(
     names.bound(family, end, of)
-    for family, _ in names.QUANTITIES.values() for end in ("low", "high") for of in ("component", "run")
-)  # fmt: skip
+    for family, _ in names.QUANTITIES.values()
+    for end in ("low", "high")
+    for of in ("component", "run")
+)
 """gauges that speak of the whole run, so there is one when it is over"""
 
 
@@ -46,7 +53,9 @@ class _History:
     """One statement's time: its period, and its rows by component."""
 
     def __init__(self, run: Statement) -> None:
-        self.begin, self.end = (_ms(utc(text).timestamp()) for text in (run.period_start or "", run.period_end or ""))
+        self.begin, self.end = (
+            _ms(utc(text).timestamp()) for text in (run.period_start or "", run.period_end or "")
+        )
         self.series = run.series if run.series is not None and run.series.start else None
         self._rows: dict[str, _Rows] = {}
         self._stamps: dict[int, str] = {}
@@ -66,12 +75,17 @@ class _History:
             when = [self.end] if sample.family in AT_END else sorted({self.begin, self.end})
             return np.array(when, np.int64), np.full(len(when), sample.value)
         if sample.value < 0:
-            raise InputError(f"{sample.family.sample}{sample.labels} is {sample.value:g}, and a counter cannot fall", where="openmetrics")
+            raise InputError(
+                f"{sample.family.sample}{sample.labels} is {sample.value:g}, and a counter cannot fall",
+                where="openmetrics",
+            )
         rows = self._rows.get(sample.component) if sample.what else None
         if rows is not None and self.series is not None:
             scale = names.QUANTITIES[sample.what].scale if sample.what in names.QUANTITIES else 1.0
             amounts = _column(self.series, sample.what)[rows.at] * scale
-            if math.isclose(math.fsum(amounts[~np.isnan(amounts)]), sample.value, rel_tol=1e-9, abs_tol=1e-300):
+            if math.isclose(
+                math.fsum(amounts[~np.isnan(amounts)]), sample.value, rel_tol=1e-9, abs_tol=1e-300
+            ):
                 return self._grown(rows, amounts)
         return np.array([self.begin, self.end], np.int64), np.array([0.0, sample.value])
 
@@ -89,13 +103,20 @@ class _History:
         value = np.concatenate([grown, grown[:-1][held]])
         order = np.argsort(when, kind="stable")
         when, value = when[order], value[order]
-        last = np.append(when[1:] != when[:-1], True)  # one sample an instant: the latest, which has all rows until then
+        last = np.append(
+            when[1:] != when[:-1], True
+        )  # one sample an instant: the latest, which has all rows until then
         return when[last], value[last]
 
     def lines(self, sample: Sample) -> str:
         when, values = self.of(sample)
         prefix, stamps = f"{sample.family.sample}{sample.labels} ", self._texts(when)
-        return "".join([f"{prefix}{value:.12g} {stamp}\n" for value, stamp in zip(values.tolist(), stamps, strict=True)])
+        return "".join(
+            [
+                f"{prefix}{value:.12g} {stamp}\n"
+                for value, stamp in zip(values.tolist(), stamps, strict=True)
+            ]
+        )
 
     def _texts(self, when: Ms) -> Sequence[str]:
         stamps, wanted = self._stamps, when.tolist()
@@ -111,12 +132,17 @@ def export(document: StatementDocument) -> Files:
 
 def _text(document: StatementDocument) -> Iterator[str]:
     histories = {id(run): _History(run) for run in document.statements}
-    whole = sorted({min(h.begin for h in histories.values()), max(h.end for h in histories.values())})
+    whole = sorted(
+        {min(h.begin for h in histories.values()), max(h.end for h in histories.values())}
+    )
     for family, samples in by_family(document).items():
         yield names.head(family, "openmetrics")
         for sample in samples:
             if sample.run is None:
-                yield "".join(f"{family.sample}{sample.labels} {names.number(sample.value)} {_stamp(ms)}\n" for ms in whole)
+                yield "".join(
+                    f"{family.sample}{sample.labels} {names.number(sample.value)} {_stamp(ms)}\n"
+                    for ms in whole
+                )
             else:
                 yield histories[id(sample.run)].lines(sample)
     yield "# EOF\n"

@@ -42,14 +42,46 @@ class Metric(NamedTuple):
 LOCATION: Final = "Emissions of that electricity, location-based; market-based are the same emissions said otherwise: never add them."
 MARKET: Final = "Emissions of that electricity, market-based; location-based are the same emissions said otherwise: never add them."
 METRICS: Final = (
-    Metric("ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy_kwh", "energy"),
-    Metric("ckptcost.gpu_time_lost", "s", "GPU time that trained nothing.", HOUR_S, "gpu_hours", "gpu_time_lost"),
-    Metric("ckptcost.emissions.location", "g", LOCATION, KG_G, "emissions_location_kgco2e", "emissions_location"),
-    Metric("ckptcost.emissions.market", "g", MARKET, KG_G, "emissions_market_kgco2e", "emissions_market"),
-    Metric("ckptcost.emissions.embodied", "g", "Share of making the machines; in no other figure.", KG_G, "embodied_kgco2e", "embodied"),
+    Metric(
+        "ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy_kwh", "energy"
+    ),
+    Metric(
+        "ckptcost.gpu_time_lost",
+        "s",
+        "GPU time that trained nothing.",
+        HOUR_S,
+        "gpu_hours",
+        "gpu_time_lost",
+    ),
+    Metric(
+        "ckptcost.emissions.location",
+        "g",
+        LOCATION,
+        KG_G,
+        "emissions_location_kgco2e",
+        "emissions_location",
+    ),
+    Metric(
+        "ckptcost.emissions.market",
+        "g",
+        MARKET,
+        KG_G,
+        "emissions_market_kgco2e",
+        "emissions_market",
+    ),
+    Metric(
+        "ckptcost.emissions.embodied",
+        "g",
+        "Share of making the machines; in no other figure.",
+        KG_G,
+        "embodied_kgco2e",
+        "embodied",
+    ),
     Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost_usd", "cost"),
-)  # fmt: skip
-CHECKPOINTS: Final = Metric("ckptcost.checkpoints", "{checkpoint}", "Checkpoints saved.", 1.0, "checkpoints", "checkpoints")
+)
+CHECKPOINTS: Final = Metric(
+    "ckptcost.checkpoints", "{checkpoint}", "Checkpoints saved.", 1.0, "checkpoints", "checkpoints"
+)
 
 Points = Iterable[tuple[int, float]]
 """when, in ns since 1970, and how much since the run began, in base units"""
@@ -85,9 +117,14 @@ def _line(document: StatementDocument, blocks: Sequence[Block]) -> str:
     scope = _compact({"name": "ckptcost", "version": document.tool.version})
     resources = []
     for at, of_statement in groupby(blocks, lambda block: block.statement):
-        metrics = [_metric(name, list(some)) for name, some in groupby(of_statement, lambda block: block.metric)]
+        metrics = [
+            _metric(name, list(some))
+            for name, some in groupby(of_statement, lambda block: block.metric)
+        ]
         resource = _compact({"attributes": _resource(document.statements[at], document)})
-        resources.append(f'{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":[{",".join(metrics)}]}}]}}')
+        resources.append(
+            f'{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":[{",".join(metrics)}]}}]}}'
+        )
     return f'{{"resourceMetrics":[{",".join(resources)}]}}\n'
 
 
@@ -106,13 +143,19 @@ def _blocks(at: int, statement: Statement) -> Iterator[Block]:
     for metric in METRICS:
         for component in statement.marginal():
             if series is not None and component.id in rows:
-                points = _summed(ends, getattr(series, metric.column), rows[component.id], metric.per_unit)
+                points = _summed(
+                    ends, getattr(series, metric.column), rows[component.id], metric.per_unit
+                )
             else:  # nothing is dated there: known to be zero, or unknown
                 points = _once(end, getattr(component, metric.quantity).value, metric.per_unit)
-            yield from _written(at, metric, {"component": component.id, "basis": component.basis}, begin, points)
+            yield from _written(
+                at, metric, {"component": component.id, "basis": component.basis}, begin, points
+            )
     if series is not None and any(series.checkpoints):
         points = _summed(ends, series.checkpoints, _in_time(ends), 1.0)
-        points = ((when, list(some)[-1][1]) for when, some in groupby(points, lambda point: point[0]))
+        points = (
+            (when, list(some)[-1][1]) for when, some in groupby(points, lambda point: point[0])
+        )
     else:
         points = _once(end, statement.totals.checkpoints.value, 1.0)
     yield from _written(at, CHECKPOINTS, {}, begin, points)
@@ -120,7 +163,10 @@ def _blocks(at: int, statement: Statement) -> Iterator[Block]:
 
 def _ends(series: Series) -> list[int]:
     starts = {text: _ns(text) for text in set(series.start)}
-    return [starts[text] + round(length * 1000) * 1_000_000 for text, length in zip(series.start, series.duration_s, strict=True)]
+    return [
+        starts[text] + round(length * 1000) * 1_000_000
+        for text, length in zip(series.start, series.duration_s, strict=True)
+    ]
 
 
 def _rows(series: Series, ends: Sequence[int]) -> dict[str, list[int]]:
@@ -135,7 +181,9 @@ def _in_time(ends: Sequence[int]) -> list[int]:
     return sorted(range(len(ends)), key=ends.__getitem__)
 
 
-def _summed(ends: Sequence[int], values: Sequence[float | None], rows: Sequence[int], per_unit: float) -> Points:
+def _summed(
+    ends: Sequence[int], values: Sequence[float | None], rows: Sequence[int], per_unit: float
+) -> Points:
     known = [n for n in rows if values[n] is not None]
     sums = accumulate(values[n] or 0.0 for n in known)
     return ((ends[n], total * per_unit) for n, total in zip(known, sums, strict=True))
@@ -145,7 +193,9 @@ def _once(when: int, value: float | None, per_unit: float) -> Points:
     return [] if value is None else [(when, value * per_unit)]
 
 
-def _written(at: int, metric: Metric, said: dict[str, str], begin: int, points: Points) -> Iterator[Block]:
+def _written(
+    at: int, metric: Metric, said: dict[str, str], begin: int, points: Points
+) -> Iterator[Block]:
     attributes = _compact(_attributes(said))
     head = f'{{"attributes":{attributes},"startTimeUnixNano":"{begin}","timeUnixNano":"'
     texts = (f'{head}{when}","asDouble":{value!r}}}' for when, value in points)
@@ -155,20 +205,33 @@ def _written(at: int, metric: Metric, said: dict[str, str], begin: int, points: 
 
 def _resource(statement: Statement, document: StatementDocument) -> list[dict[str, Any]]:
     tool: Tool = document.tool
-    return _attributes({
-        "service.name": tool.name, "service.version": tool.version, "service.instance.id": statement.subject.run_id,
-        "ckptcost.run.id": statement.subject.run_id, "ckptcost.run.name": statement.subject.name,
-        "ckptcost.schema": f"{document.schema_name}/{document.schema_version}", "ckptcost.method_version": statement.method_version,
-        "ckptcost.inventory_treatment": statement.boundary.inventory_treatment, "ckptcost.simulated": statement.simulated,
-        "ckptcost.kind": statement.kind, "ckptcost.grid_zone": statement.subject.grid_zone, "ckptcost.pue": statement.boundary.pue,
-        "ckptcost.result_sha256": document.reproducibility.result_sha256,
-    })  # fmt: skip
+    return _attributes(
+        {
+            "service.name": tool.name,
+            "service.version": tool.version,
+            "service.instance.id": statement.subject.run_id,
+            "ckptcost.run.id": statement.subject.run_id,
+            "ckptcost.run.name": statement.subject.name,
+            "ckptcost.schema": f"{document.schema_name}/{document.schema_version}",
+            "ckptcost.method_version": statement.method_version,
+            "ckptcost.inventory_treatment": statement.boundary.inventory_treatment,
+            "ckptcost.simulated": statement.simulated,
+            "ckptcost.kind": statement.kind,
+            "ckptcost.grid_zone": statement.subject.grid_zone,
+            "ckptcost.pue": statement.boundary.pue,
+            "ckptcost.result_sha256": document.reproducibility.result_sha256,
+        }
+    )
 
 
 def _attributes(said: dict[str, Any]) -> list[dict[str, Any]]:
     """What is unknown is left out."""
     kinds = {bool: "boolValue", float: "doubleValue", str: "stringValue"}
-    return [{"key": key, "value": {kinds[type(value)]: value}} for key, value in said.items() if value is not None]
+    return [
+        {"key": key, "value": {kinds[type(value)]: value}}
+        for key, value in said.items()
+        if value is not None
+    ]
 
 
 def _compact(value: Any) -> str:

@@ -36,7 +36,9 @@ def export(document: StatementDocument) -> Files:
 def _text(document: StatementDocument) -> Iterator[str]:
     for family, samples in by_family(document).items():
         yield names.head(family, "prometheus")
-        yield "".join(f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in samples)
+        yield "".join(
+            f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in samples
+        )
 
 
 def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
@@ -47,7 +49,9 @@ def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
         key = each.family.sample, each.labels
         if key in seen:
             raise InputError(
-                f"twice the same series {each.family.sample}{each.labels}", where="statement", remedy="give each run an id of its own"
+                f"twice the same series {each.family.sample}{each.labels}",
+                where="statement",
+                remedy="give each run an id of its own",
             )
         seen.add(key)
         families.setdefault(each.family, []).append(each)
@@ -56,9 +60,10 @@ def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
 
 def _samples(document: StatementDocument) -> Iterator[Sample]:
     about = {
-        "version": document.tool.version, "schema": f"{document.schema_name} {document.schema_version}",
+        "version": document.tool.version,
+        "schema": f"{document.schema_name} {document.schema_version}",
         "result_sha256": document.reproducibility.result_sha256,
-    }  # fmt: skip
+    }
     yield Sample(names.BUILD, names.labels(about), 1.0, None)
     for run in document.statements:
         who = {"run": run.subject.name, "run_id": run.subject.run_id}
@@ -70,22 +75,41 @@ def _samples(document: StatementDocument) -> Iterator[Sample]:
 def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
     subject, mine = run.subject, names.labels(who)
     words = {
-        "kind": run.kind, "simulated": "true" if run.simulated else "false", "how": run.how, "method_version": run.method_version,
-        "inventory_treatment": run.boundary.inventory_treatment, "uncertainty": run.uncertainty, "organisation": subject.organisation,
-        "team": subject.team, "checkpoint": subject.checkpoint, "tier": subject.tier, "cluster": subject.cluster,
-        "accelerator": subject.accelerator, "site": subject.site, "grid": subject.grid, "grid_zone": subject.grid_zone,
-        "cloud_provider": subject.cloud_provider, "cloud_region": subject.cloud_region,
-    }  # fmt: skip
+        "kind": run.kind,
+        "simulated": "true" if run.simulated else "false",
+        "how": run.how,
+        "method_version": run.method_version,
+        "inventory_treatment": run.boundary.inventory_treatment,
+        "uncertainty": run.uncertainty,
+        "organisation": subject.organisation,
+        "team": subject.team,
+        "checkpoint": subject.checkpoint,
+        "tier": subject.tier,
+        "cluster": subject.cluster,
+        "accelerator": subject.accelerator,
+        "site": subject.site,
+        "grid": subject.grid,
+        "grid_zone": subject.grid_zone,
+        "cloud_provider": subject.cloud_provider,
+        "cloud_region": subject.cloud_region,
+    }
     yield Sample(names.STATEMENT, names.labels({**who, **words}), 1.0, run)
     gauges = (
         (names.RUN_START, None if run.period_start is None else utc(run.period_start).timestamp()),
         (names.RUN_END, None if run.period_end is None else utc(run.period_end).timestamp()),
-        (names.RUN_LENGTH, run.length_s), (names.ACCELERATORS, subject.accelerator_count),
-    )  # fmt: skip
+        (names.RUN_LENGTH, run.length_s),
+        (names.ACCELERATORS, subject.accelerator_count),
+    )
     yield from (Sample(family, mine, value, run) for family, value in gauges if value is not None)
     saves = run.totals.checkpoints
     if saves.value is not None:
-        yield Sample(names.CHECKPOINTS, names.labels({**who, "basis": saves.basis}), saves.value, run, what="checkpoints")
+        yield Sample(
+            names.CHECKPOINTS,
+            names.labels({**who, "basis": saves.basis}),
+            saves.value,
+            run,
+            what="checkpoints",
+        )
     for what, (family, scale) in names.QUANTITIES.items():
         yield from _ends(run, family, getattr(run.totals, what), scale, who, whole=True)
 
@@ -109,20 +133,43 @@ def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
                 yield Sample(names.standing(family), text, quantity.value * scale, run)
 
 
-def _ends(run: Statement, family: Family, quantity: Quantity, scale: float, whose: dict[str, str], *, whole: bool) -> Iterator[Sample]:
+def _ends(
+    run: Statement,
+    family: Family,
+    quantity: Quantity,
+    scale: float,
+    whose: dict[str, str],
+    *,
+    whole: bool,
+) -> Iterator[Sample]:
     text = names.labels({**whose, "interval": quantity.interval})
     if quantity.low is not None:
-        yield Sample(names.bound(family, "low", "run" if whole else "component"), text, quantity.low * scale, run)
+        yield Sample(
+            names.bound(family, "low", "run" if whole else "component"),
+            text,
+            quantity.low * scale,
+            run,
+        )
     if quantity.high is not None:
-        yield Sample(names.bound(family, "high", "run" if whole else "component"), text, quantity.high * scale, run)
+        yield Sample(
+            names.bound(family, "high", "run" if whole else "component"),
+            text,
+            quantity.high * scale,
+            run,
+        )
 
 
 def _factors(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
     for factor in run.factors:
         sources = factor.sources
         words = {
-            "factor": factor.id, "unit": factor.unit, "text": factor.text, "origin": factor.origin, "set_by": factor.set_by,
-            "source": "; ".join(each.title for each in sources), "licence": "; ".join(each.licence for each in sources if each.licence),
-        }  # fmt: skip
+            "factor": factor.id,
+            "unit": factor.unit,
+            "text": factor.text,
+            "origin": factor.origin,
+            "set_by": factor.set_by,
+            "source": "; ".join(each.title for each in sources),
+            "licence": "; ".join(each.licence for each in sources if each.licence),
+        }
         if factor.value is not None:
             yield Sample(names.FACTOR, names.labels({**who, **words}), factor.value, run)

@@ -36,30 +36,56 @@ class Table(NamedTuple):
 def _words(model: Any, field: str) -> tuple[str, ...]:
     """What a field of the schema may say."""
     found = get_args(model.model_fields[field].annotation)
-    return tuple(word for each in found for word in (get_args(each) or (each,)) if isinstance(word, str))
+    return tuple(
+        word for each in found for word in (get_args(each) or (each,)) if isinstance(word, str)
+    )
 
 
 AMOUNTS: Final = {
     "energy": ("energy_kwh", "kWh", "electricity"),
-    "emissions_location": ("emissions_location_kgco2e", "kgCO2e", "emissions, location-based; never add them to the market-based"),
-    "emissions_market": ("emissions_market_kgco2e", "kgCO2e", "emissions, market-based; never add them to the location-based"),
-    "embodied": ("embodied_kgco2e", "kgCO2e", "share of the making of the equipment; in no emissions total"),
+    "emissions_location": (
+        "emissions_location_kgco2e",
+        "kgCO2e",
+        "emissions, location-based; never add them to the market-based",
+    ),
+    "emissions_market": (
+        "emissions_market_kgco2e",
+        "kgCO2e",
+        "emissions, market-based; never add them to the location-based",
+    ),
+    "embodied": (
+        "embodied_kgco2e",
+        "kgCO2e",
+        "share of the making of the equipment; in no emissions total",
+    ),
     "gpu_time_lost": ("gpu_hours", "GPU-h", "GPU time that trained nothing"),
     "cost": ("cost_usd", "USD", "cost"),
 }
 
 LEDGERS: Final = "Rows whose ledger is allocated are a share of what stands there anyway: never add them to the marginal ones."
-MEMO: Final = "memo_item: these kWh already sit in the facility's meter, so do not add them to an inventory"
+MEMO: Final = (
+    "memo_item: these kWh already sit in the facility's meter, so do not add them to an inventory"
+)
 BAR: Final = " | "
 """between the sources of one factor"""
 
 _WHOSE: Final = (
-    Column("run_id", "text", "which statement; the same in every table and every other export", required=True),
+    Column(
+        "run_id",
+        "text",
+        "which statement; the same in every table and every other export",
+        required=True,
+    ),
     Column("run_name", "text", "its name"),
 )
 _HOW: Final = (
     Column("simulated", "flag", "true where meters were simulated", required=True),
-    Column("method_version", "text", "rules by which it was worked out; compare only rows of one version", required=True),
+    Column(
+        "method_version",
+        "text",
+        "rules by which it was worked out; compare only rows of one version",
+        required=True,
+    ),
     Column("inventory_treatment", "text", MEMO, required=True, choices=("memo_item",)),
 )
 
@@ -68,11 +94,35 @@ def _amount_columns(name: str, unit: str, what: str) -> tuple[Column, ...]:
     return (
         Column(name, "number", f"{what}; empty = unknown, 0 = known to be zero", unit),
         Column(f"{name}_low", "number", "low end of its range", unit),
-        Column(f"{name}_high", "number", "high end of its range; empty beside a low end: without bound", unit),
-        Column(f"{name}_interval", "text", "what low and high are; bounds are of a measurement", choices=_words(Quantity, "interval")),
-        Column(f"{name}_basis", "text", "what the number rests on", required=True, choices=get_args(Basis)),
-        Column(f"{name}_excludes", "text", "components that are unknown and therefore not in this sum, with spaces between"),
-        Column(f"{name}_factors", "text", "factors it rests on, with spaces between: factor_id of the table factors"),
+        Column(
+            f"{name}_high",
+            "number",
+            "high end of its range; empty beside a low end: without bound",
+            unit,
+        ),
+        Column(
+            f"{name}_interval",
+            "text",
+            "what low and high are; bounds are of a measurement",
+            choices=_words(Quantity, "interval"),
+        ),
+        Column(
+            f"{name}_basis",
+            "text",
+            "what the number rests on",
+            required=True,
+            choices=get_args(Basis),
+        ),
+        Column(
+            f"{name}_excludes",
+            "text",
+            "components that are unknown and therefore not in this sum, with spaces between",
+        ),
+        Column(
+            f"{name}_factors",
+            "text",
+            "factors it rests on, with spaces between: factor_id of the table factors",
+        ),
     )
 
 
@@ -102,25 +152,51 @@ def _how(s: Statement) -> tuple[Any, ...]:
 
 
 _SUBJECT: Final = {
-    "organisation": "", "team": "", "checkpoint": "", "tier": "", "cluster": "", "framework": "", "accelerator": "", "site": "",
-    "grid": "", "grid_zone": "grid whose factors are used", "country": "", "country_iso3": "three letters, ISO 3166-1", "region": "",
-    "cloud_provider": "", "cloud_region": "",
-}  # fmt: skip
-_COUNTED: Final = {"accelerator_count": "", "nodes": "", "parameters": "of the model", "tokens": "training tokens, gross"}
+    "organisation": "",
+    "team": "",
+    "checkpoint": "",
+    "tier": "",
+    "cluster": "",
+    "framework": "",
+    "accelerator": "",
+    "site": "",
+    "grid": "",
+    "grid_zone": "grid whose factors are used",
+    "country": "",
+    "country_iso3": "three letters, ISO 3166-1",
+    "region": "",
+    "cloud_provider": "",
+    "cloud_region": "",
+}
+_COUNTED: Final = {
+    "accelerator_count": "",
+    "nodes": "",
+    "parameters": "of the model",
+    "tokens": "training tokens, gross",
+}
 
 _TOTALS: Final = (
     *_WHOSE,
     Column("kind", "text", "", required=True, choices=_words(Statement, "kind")),
     Column("how", "text", "a closed form, so many simulated runs, a recorded run"),
-    Column("period_start", "instant", "UTC; empty: a plan has no dates"), Column("period_end", "instant", "UTC, exclusive"),
+    Column("period_start", "instant", "UTC; empty: a plan has no dates"),
+    Column("period_end", "instant", "UTC, exclusive"),
     Column("length_s", "number", "of the run", "s"),
     *(Column(name, "text", what) for name, what in _SUBJECT.items()),
     *(Column(name, "number", what, "1") for name, what in _COUNTED.items()),
-    Column("pue", "number", "power usage effectiveness; empty: energies are the machine's own, as metered", "1"),
+    Column(
+        "pue",
+        "number",
+        "power usage effectiveness; empty: energies are the machine's own, as metered",
+        "1",
+    ),
     Column("pue_included_in_energy", "flag", "", required=True),
-    Column("counterfactual", "text", "what it is compared with"), Column("uncertainty", "text", "what the ranges are"),
-    *_AMOUNTS, *_amount_columns("checkpoints", "1", "checkpoints saved"), *_HOW,
-)  # fmt: skip
+    Column("counterfactual", "text", "what it is compared with"),
+    Column("uncertainty", "text", "what the ranges are"),
+    *_AMOUNTS,
+    *_amount_columns("checkpoints", "1", "checkpoints saved"),
+    *_HOW,
+)
 
 
 def _totals(document: StatementDocument) -> Cells:
@@ -128,29 +204,58 @@ def _totals(document: StatementDocument) -> Cells:
         _TOTALS,
         (
             (
-                s.subject.run_id, s.subject.name, s.kind, s.how, s.period_start, s.period_end, s.length_s,
-                *(getattr(s.subject, name) for name in (*_SUBJECT, *_COUNTED)), s.boundary.pue, s.boundary.pue_included_in_energy,
-                s.boundary.counterfactual, s.uncertainty, *_all_amounts(s.totals), *_amount_cells(s.totals.checkpoints), *_how(s),
+                s.subject.run_id,
+                s.subject.name,
+                s.kind,
+                s.how,
+                s.period_start,
+                s.period_end,
+                s.length_s,
+                *(getattr(s.subject, name) for name in (*_SUBJECT, *_COUNTED)),
+                s.boundary.pue,
+                s.boundary.pue_included_in_energy,
+                s.boundary.counterfactual,
+                s.uncertainty,
+                *_all_amounts(s.totals),
+                *_amount_cells(s.totals.checkpoints),
+                *_how(s),
             )
             for s in document.statements
         ),
-    )  # fmt: skip
+    )
 
 
 _COMPONENTS: Final = (
     *_WHOSE,
-    Column("component", "text", "a line of the bill", required=True), Column("label", "text", "the same in words"),
+    Column("component", "text", "a line of the bill", required=True),
+    Column("label", "text", "the same in words"),
     Column("ledger", "text", LEDGERS, required=True, choices=_words(Component, "ledger")),
     Column("cause", "text", "", required=True, choices=_words(Component, "cause")),
-    Column("boundary", "text", "how far around the work it reaches", required=True, choices=_words(Component, "boundary")),
-    Column("basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")),
-    Column("rests_on", "text", "softest basis among its factors", required=True, choices=_words(Component, "rests_on")),
+    Column(
+        "boundary",
+        "text",
+        "how far around the work it reaches",
+        required=True,
+        choices=_words(Component, "boundary"),
+    ),
+    Column(
+        "basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")
+    ),
+    Column(
+        "rests_on",
+        "text",
+        "softest basis among its factors",
+        required=True,
+        choices=_words(Component, "rests_on"),
+    ),
     Column("grid_zone", "text", "grid whose factors are used"),
     *_AMOUNTS,
-    Column("price_quantity", "number", "how much was priced, in price_unit"), Column("price_unit", "text", ""),
-    Column("unit_price_usd", "number", "price of one price_unit", "USD"), Column("sku", "text", "the price list's name for it"),
+    Column("price_quantity", "number", "how much was priced, in price_unit"),
+    Column("price_unit", "text", ""),
+    Column("unit_price_usd", "number", "price of one price_unit", "USD"),
+    Column("sku", "text", "the price list's name for it"),
     *_HOW,
-)  # fmt: skip
+)
 
 
 def _components(document: StatementDocument) -> Cells:
@@ -158,36 +263,66 @@ def _components(document: StatementDocument) -> Cells:
         _COMPONENTS,
         (
             (
-                s.subject.run_id, s.subject.name, c.id, c.label, c.ledger, c.cause, c.boundary, c.basis, c.rests_on, s.subject.grid_zone,
-                *_all_amounts(c), c.price_qty, c.price_unit, c.unit_price, c.sku, *_how(s),
+                s.subject.run_id,
+                s.subject.name,
+                c.id,
+                c.label,
+                c.ledger,
+                c.cause,
+                c.boundary,
+                c.basis,
+                c.rests_on,
+                s.subject.grid_zone,
+                *_all_amounts(c),
+                c.price_qty,
+                c.price_unit,
+                c.unit_price,
+                c.sku,
+                *_how(s),
             )
             for s in document.statements
             for c in s.components
         ),
-    )  # fmt: skip
+    )
 
 
 _SERIES: Final = (
-    Column("energy_kwh", "number", "electricity", "kWh"), Column("gpu_hours", "number", "GPU time that trained nothing", "GPU-h"),
+    Column("energy_kwh", "number", "electricity", "kWh"),
+    Column("gpu_hours", "number", "GPU time that trained nothing", "GPU-h"),
     Column("cost_usd", "number", "cost", "USD"),
-    Column("checkpoints", "number", "saves of that time, on the rows of one component only: the column adds up", "1"),
-    Column("grid_kgco2e_per_kwh", "number", "factor of the grid at that time, location-based", "kgCO2e/kWh"),
-    Column("market_kgco2e_per_kwh", "number", "factor of what was bought, market-based", "kgCO2e/kWh"),
+    Column(
+        "checkpoints",
+        "number",
+        "saves of that time, on the rows of one component only: the column adds up",
+        "1",
+    ),
+    Column(
+        "grid_kgco2e_per_kwh",
+        "number",
+        "factor of the grid at that time, location-based",
+        "kgCO2e/kWh",
+    ),
+    Column(
+        "market_kgco2e_per_kwh", "number", "factor of what was bought, market-based", "kgCO2e/kWh"
+    ),
     Column("emissions_location_kgco2e", "number", AMOUNTS["emissions_location"][2], "kgCO2e"),
     Column("emissions_market_kgco2e", "number", AMOUNTS["emissions_market"][2], "kgCO2e"),
     Column("embodied_kgco2e", "number", AMOUNTS["embodied"][2], "kgCO2e"),
-)  # fmt: skip
+)
 _INTERVALS: Final = (
     *_WHOSE,
-    Column("start", "instant", "UTC, inclusive", required=True), Column("end", "instant", "UTC, exclusive", required=True),
+    Column("start", "instant", "UTC, inclusive", required=True),
+    Column("end", "instant", "UTC, exclusive", required=True),
     Column("duration_s", "number", "", "s", required=True),
     Column("component", "text", "a line of the table components", required=True),
     Column("ledger", "text", LEDGERS, required=True, choices=_words(Component, "ledger")),
     Column("grid_zone", "text", "grid whose factors are used"),
     *_SERIES,
-    Column("basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")),
+    Column(
+        "basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")
+    ),
     *_HOW,
-)  # fmt: skip
+)
 
 
 def _intervals(document: StatementDocument) -> Cells:
@@ -213,20 +348,38 @@ def _intervals(document: StatementDocument) -> Cells:
     return found
 
 
-_SOURCES: Final = {"id": "source_ids", "title": "source_titles", "publisher": "source_publishers", "licence": "source_licences",
-                   "url": "source_urls", "version": "source_versions", "retrieved": "source_retrieved"}  # fmt: skip
+_SOURCES: Final = {
+    "id": "source_ids",
+    "title": "source_titles",
+    "publisher": "source_publishers",
+    "licence": "source_licences",
+    "url": "source_urls",
+    "version": "source_versions",
+    "retrieved": "source_retrieved",
+}
 _FACTORS: Final = (
     *_WHOSE,
     Column("factor_id", "text", "section.key, as a scenario file spells it", required=True),
     Column("factor_name", "text", "what it means"),
-    Column("value", "number", "in the unit beside it; empty = unlimited"), Column("unit", "text", "base unit; empty for a plain number"),
-    Column("low", "number", "low end of its range, same unit"), Column("high", "number", "high end of its range, same unit"),
+    Column("value", "number", "in the unit beside it; empty = unlimited"),
+    Column("unit", "text", "base unit; empty for a plain number"),
+    Column("low", "number", "low end of its range, same unit"),
+    Column("high", "number", "high end of its range, same unit"),
     Column("text", "text", "as it was written"),
     Column("origin", "text", "", required=True, choices=get_args(Origin)),
-    Column("set_by", "text", "flag, file or catalogue entry that says so"), Column("boundary", "text", ""), Column("note", "text", ""),
-    *(Column(name, "text", f"of every source in turn, '{BAR}' between; a place is empty where nobody says") for name in _SOURCES.values()),
+    Column("set_by", "text", "flag, file or catalogue entry that says so"),
+    Column("boundary", "text", ""),
+    Column("note", "text", ""),
+    *(
+        Column(
+            name,
+            "text",
+            f"of every source in turn, '{BAR}' between; a place is empty where nobody says",
+        )
+        for name in _SOURCES.values()
+    ),
     *_HOW,
-)  # fmt: skip
+)
 
 
 def _sources(factor: Factor, field: str) -> str:
@@ -238,19 +391,51 @@ def _factors(document: StatementDocument) -> Cells:
         _FACTORS,
         (
             (
-                s.subject.run_id, s.subject.name, f.id, f.name, f.value, f.unit, f.low, f.high, f.text, f.origin, f.set_by, f.boundary,
-                f.note, *(_sources(f, field) for field in _SOURCES), *_how(s),
+                s.subject.run_id,
+                s.subject.name,
+                f.id,
+                f.name,
+                f.value,
+                f.unit,
+                f.low,
+                f.high,
+                f.text,
+                f.origin,
+                f.set_by,
+                f.boundary,
+                f.note,
+                *(_sources(f, field) for field in _SOURCES),
+                *_how(s),
             )
             for s in document.statements
             for f in s.factors
         ),
-    )  # fmt: skip
+    )
 
 
 TABLES: Final = (
-    Table("totals", "One row a run: sums of its marginal components.", ("run_id",), _TOTALS, _totals),
-    Table("components", f"One row a run and line of its bill. {LEDGERS}", ("run_id", "component"), _COMPONENTS, _components),
-    Table("intervals", f"One row a run, time and component; rows add up to the component. {LEDGERS}",
-          ("run_id", "start", "component"), _INTERVALS, _intervals),
-    Table("factors", "Every factor the figures rest on, with its sources and their licences.", ("run_id", "factor_id"), _FACTORS, _factors),
-)  # fmt: skip
+    Table(
+        "totals", "One row a run: sums of its marginal components.", ("run_id",), _TOTALS, _totals
+    ),
+    Table(
+        "components",
+        f"One row a run and line of its bill. {LEDGERS}",
+        ("run_id", "component"),
+        _COMPONENTS,
+        _components,
+    ),
+    Table(
+        "intervals",
+        f"One row a run, time and component; rows add up to the component. {LEDGERS}",
+        ("run_id", "start", "component"),
+        _INTERVALS,
+        _intervals,
+    ),
+    Table(
+        "factors",
+        "Every factor the figures rest on, with its sources and their licences.",
+        ("run_id", "factor_id"),
+        _FACTORS,
+        _factors,
+    ),
+)

@@ -16,7 +16,9 @@ def attach(accelerator: Any) -> bool:
     def plan(output_dir: Any = None, *args: Any, **kwargs: Any) -> Plan:
         settings = accelerator.project_configuration
         if settings.automatic_checkpoint_naming:
-            output_dir = os.path.join(accelerator.project_dir, "checkpoints", f"checkpoint_{accelerator.save_iteration}")
+            output_dir = os.path.join(
+                accelerator.project_dir, "checkpoints", f"checkpoint_{accelerator.save_iteration}"
+            )
         # nothing is synced but perhaps a sharded model inside, and that is not all of it
         return Plan(base_of(output_dir, "save_state"), output_dir, False, "accelerate", _written)
 

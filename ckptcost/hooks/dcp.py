@@ -70,13 +70,21 @@ def _async_plan(*args: Any, **kwargs: Any) -> Plan:
             handle.snapshotted()
         else:
             staging.add_done_callback(lambda _: handle.snapshotted())
-        handle.follow(getattr(response, "upload_completion", response), sync, lambda done: _amount(done.result(), path, group))
+        handle.follow(
+            getattr(response, "upload_completion", response),
+            sync,
+            lambda done: _amount(done.result(), path, group),
+        )
 
     return Plan(base_of(path, "dcp save"), path, None, "dcp", after)
 
 
 def _known(
-    checkpoint_id: Any = None, storage_writer: Any = None, process_group: Any = None, no_dist: bool = False, **_: Any
+    checkpoint_id: Any = None,
+    storage_writer: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    **_: Any,
 ) -> tuple[str, bool | None, Any]:
     """Path, whether it is synced, and the group whose numbers the files carry."""
     given = checkpoint_id if checkpoint_id is not None else getattr(storage_writer, "path", None)
@@ -86,7 +94,9 @@ def _known(
 
 def _syncs(writer: Any, path: str) -> bool | None:
     if writer is None:
-        return True if os.path.isabs(path) else None  # what torch makes itself for a path of this machine
+        return (
+            True if os.path.isabs(path) else None
+        )  # what torch makes itself for a path of this machine
     from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
 
     if isinstance(writer, FileSystemWriter) and type(getattr(writer, "fs", None)) is FileSystem:
@@ -104,7 +114,11 @@ def _amount(metadata: Any, path: str, group: Any) -> tuple[int | None, int | Non
     spread = distributed.is_available() and distributed.is_initialized()
     rank = distributed.get_rank(group) if spread else 0
     alone = not spread or distributed.get_world_size(group) == 1
-    pieces = [piece for piece in stored.values() if alone or str(piece.relative_path).startswith(f"__{rank}_")]
+    pieces = [
+        piece
+        for piece in stored.values()
+        if alone or str(piece.relative_path).startswith(f"__{rank}_")
+    ]
     if not pieces:
         return None, None
     files = {str(piece.relative_path) for piece in pieces}

@@ -52,7 +52,9 @@ class Handle:
     def at(self, path: object) -> None:
         """Where it is saved, if that was not known at the beginning."""
 
-    def follow(self, future: F, sync: bool | None = None, amount: Callable[[Any], Amount] | None = None) -> F:
+    def follow(
+        self, future: F, sync: bool | None = None, amount: Callable[[Any], Amount] | None = None
+    ) -> F:
         """What goes on in the background: when the future is done the save is written, and safe if the writer syncs. Returns it.
 
         `amount` is given the future then, and says bytes and files.
@@ -68,8 +70,16 @@ class Window(Handle):
 
     __slots__ = ("_by_hand", "_how", "_outer", "_over", "_save", "_sync", "_told")
 
-    def __init__(self, save: Save, outer: Window | None, sync: bool | None, how: str, by_hand: bool) -> None:
-        self._save, self._outer, self._sync, self._how, self._by_hand = save, outer, sync, how, by_hand
+    def __init__(
+        self, save: Save, outer: Window | None, sync: bool | None, how: str, by_hand: bool
+    ) -> None:
+        self._save, self._outer, self._sync, self._how, self._by_hand = (
+            save,
+            outer,
+            sync,
+            how,
+            by_hand,
+        )
         self._over = self._told = False
 
     @property
@@ -85,7 +95,9 @@ class Window(Handle):
         return self._over or self._save.over
 
     def _mark(self, name: str, detail: dict[str, object] | None = None) -> None:
-        self._save.said.setdefault(name, None)  # not self: a cycle would keep a forgotten window open
+        self._save.said.setdefault(
+            name, None
+        )  # not self: a cycle would keep a forgotten window open
         self._save.tell(name, None, detail or {})
 
     def _part_done(self, sync: bool | None) -> None:
@@ -148,7 +160,9 @@ class Window(Handle):
     def at(self, path: object) -> None:
         self._save.path = path_of(path) or self._save.path
 
-    def follow(self, future: F, sync: bool | None = None, amount: Callable[[Any], Amount] | None = None) -> F:
+    def follow(
+        self, future: F, sync: bool | None = None, amount: Callable[[Any], Amount] | None = None
+    ) -> F:
         save, synced, how = self._save, self._sync if sync is None else sync, self._how
 
         def done(future: Any) -> None:
@@ -174,7 +188,9 @@ _innermost: ContextVar[ref[Window] | None] = ContextVar("ckptcost_window", defau
 """the open window of this thread or task; weakly, so that one which was forgotten does not swallow all that follow"""
 
 
-def opened(label: object, path: object, sync: bool | None, separate: bool, how: str, of: str, by_hand: bool) -> Handle:
+def opened(
+    label: object, path: object, sync: bool | None, separate: bool, how: str, of: str, by_hand: bool
+) -> Handle:
     """A window, told if it is a checkpoint of its own. `by_hand`: it may never be closed, so another such one is not part of it."""
     try:
         if not sender.chosen().listening:
@@ -188,7 +204,9 @@ def opened(label: object, path: object, sync: bool | None, separate: bool, how: 
             save.path = save.path or path_of(path)
         else:
             outer = None
-            save = Save(counted("save") if label is None else label_of(label), path_of(path), sync, how)
+            save = Save(
+                counted("save") if label is None else label_of(label), path_of(path), sync, how
+            )
             save.begin(of)
         made = Window(save, outer, sync, how, by_hand)
         _innermost.set(ref(made))

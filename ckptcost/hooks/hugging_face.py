@@ -22,7 +22,13 @@ def attach(trainer: Any) -> bool:
     def plan(model: Any = None, trial: Any = None, *args: Any, **kwargs: Any) -> Plan:
         name = f"checkpoint-{trainer.state.global_step}"
         # nothing is synced but perhaps a sharded model inside, and that is not all of it
-        return Plan(name, os.path.join(trainer._get_output_dir(trial), name), False, "hugging face", _written)
+        return Plan(
+            name,
+            os.path.join(trainer._get_output_dir(trial), name),
+            False,
+            "hugging face",
+            _written,
+        )
 
     before = getattr(trainer, "_save_checkpoint", None)
     if not put(trainer, "_save_checkpoint", plan):

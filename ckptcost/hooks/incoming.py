@@ -43,8 +43,18 @@ def told(line: bytes, now_ns: int) -> Told | None:
         return None
     if type(said) is not dict:
         return None
-    name, window, rank, detail = said.get("name"), said.get("window", ""), said.get("rank", 0), said.get("detail", {})
-    if type(name) is not str or name not in NAMES or type(window) is not str or type(detail) is not dict:
+    name, window, rank, detail = (
+        said.get("name"),
+        said.get("window", ""),
+        said.get("rank", 0),
+        said.get("detail", {}),
+    )
+    if (
+        type(name) is not str
+        or name not in NAMES
+        or type(window) is not str
+        or type(detail) is not dict
+    ):
         return None
     if type(rank) is not int or not 0 <= rank <= MOST_RANK or not _in_time(said.get("t"), now_ns):
         return None
@@ -61,7 +71,11 @@ def _in_time(t_ns: object, now_ns: int) -> bool:
 def shown(text: str) -> str:
     """Fit for a screen and a file: cut, and without what does not print."""
     text = text[:_LONGEST_LABEL]
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(sign if sign.isprintable() else "?" for sign in text)
+    )
 
 
 def _detail(detail: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +84,11 @@ def _detail(detail: dict[str, Any]) -> dict[str, Any]:
     for key, value in detail.items():
         if len(kept) >= _MOST_KEYS or not key.isidentifier() or len(key) > 32 or key in _RESERVED:
             continue
-        if type(value) is bool or (type(value) is int and abs(value) < 1 << 63) or (type(value) is float and math.isfinite(value)):
+        if (
+            type(value) is bool
+            or (type(value) is int and abs(value) < 1 << 63)
+            or (type(value) is float and math.isfinite(value))
+        ):
             kept[key] = value
         elif type(value) is str:
             kept[key] = value[:_LONGEST_TEXT]
@@ -80,7 +98,11 @@ def _detail(detail: dict[str, Any]) -> dict[str, Any]:
 def _steps(detail: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
     """Ends of training steps, in order."""
     ends_ms, base_ns = detail.get("ends_ms"), detail.get("base")
-    if type(ends_ms) is not list or not 0 < len(ends_ms) <= _MOST_STEPS or not _in_time(base_ns, now_ns):
+    if (
+        type(ends_ms) is not list
+        or not 0 < len(ends_ms) <= _MOST_STEPS
+        or not _in_time(base_ns, now_ns)
+    ):
         return None
     if not all(type(end) in (int, float) and 0 <= end <= PAST_NS / 1e6 for end in ends_ms):
         return None

@@ -20,7 +20,11 @@ def label_of(given: object) -> str:
     try:
         text = given if type(given) is str else str(given)
         text = str(text[:LONGEST_LABEL])
-        return text if text.isprintable() and text else "".join(sign if sign.isprintable() else "?" for sign in text) or "save"
+        return (
+            text
+            if text.isprintable() and text
+            else "".join(sign if sign.isprintable() else "?" for sign in text) or "save"
+        )
     except Exception:
         return type(given).__name__[:LONGEST_LABEL] or "save"  # somebody's __str__
 
@@ -53,7 +57,11 @@ def path_of(given: object) -> str:
         if not text or len(text) > _LONGEST_PATH or "\0" in text:
             return ""
         if "://" in text:
-            return text if not text.startswith("file://") else os.path.abspath(text.removeprefix("file://"))
+            return (
+                text
+                if not text.startswith("file://")
+                else os.path.abspath(text.removeprefix("file://"))
+            )
         return os.path.abspath(text)
     except Exception:
         return ""  # somebody's __fspath__, or a working directory that is gone

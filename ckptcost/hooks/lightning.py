@@ -27,7 +27,9 @@ def attach(trainer: Any) -> bool:
         def after(handle: Handle, _: Any) -> None:
             writer = getattr(trainer.strategy, "checkpoint_io", None)
             behind = getattr(writer, "_executor", None)
-            if isinstance(behind, Executor):  # of one thread: what is put in now is done after the save
+            if isinstance(
+                behind, Executor
+            ):  # of one thread: what is put in now is done after the save
                 handle.follow(behind.submit(_see, writer), None, amount)
             else:
                 handle.written(*amount(None))
@@ -66,12 +68,17 @@ def _callback() -> type:
             attach(trainer)
 
         def teardown(self, trainer: Any, *_: Any, **__: Any) -> None:
-            detach(trainer)  # a trainer that is sent to spawned processes must not hold our function
+            detach(
+                trainer
+            )  # a trainer that is sent to spawned processes must not hold our function
 
         def on_train_batch_end(self, *_: Any, **__: Any) -> None:
             step()
 
-    Callback.__module__, Callback.__qualname__ = __name__, "Callback"  # it can be pickled by this name
+    Callback.__module__, Callback.__qualname__ = (
+        __name__,
+        "Callback",
+    )  # it can be pickled by this name
     return Callback
 
 

@@ -47,7 +47,12 @@ class Listener:
     Raises OutputError where it cannot listen.
     """
 
-    def __init__(self, tell: Tell, path: Path | str | None = None, settle: Callable[..., object] | None = None) -> None:
+    def __init__(
+        self,
+        tell: Tell,
+        path: Path | str | None = None,
+        settle: Callable[..., object] | None = None,
+    ) -> None:
         self._tell, self._settles = tell, Settles(settle)
         self._folder, self.path = _place(path)
         self._open: Stream = self._bound()
@@ -73,7 +78,9 @@ class Listener:
         except (OSError, ValueError) as error:
             if self._folder is not None:
                 self._folder.rmdir()
-            raise OutputError(f"{self.path}: cannot listen for marks: {getattr(error, 'strerror', None) or error}") from error
+            raise OutputError(
+                f"{self.path}: cannot listen for marks: {getattr(error, 'strerror', None) or error}"
+            ) from error
 
     def _serve(self) -> None:
         while not self._closing:
@@ -153,8 +160,18 @@ class Listener:
             return
         wanted = said.detail.pop("settle", False)
         try:
-            self._tell(said.name, said.window, by="api", rank=said.rank, t_ns=said.t_ns, **said.detail)
-            self._settles.see(peer.socket.fileno(), said.name, said.window, said.t_ns, said.rank, said.detail.get("path"), wanted)
+            self._tell(
+                said.name, said.window, by="api", rank=said.rank, t_ns=said.t_ns, **said.detail
+            )
+            self._settles.see(
+                peer.socket.fileno(),
+                said.name,
+                said.window,
+                said.t_ns,
+                said.rank,
+                said.detail.get("path"),
+                wanted,
+            )
         except Exception as error:  # not the sender's fault
             self.problem = f"{type(error).__name__}: {error}"
 
@@ -189,7 +206,9 @@ def _place(path: Path | str | None) -> tuple[Path | None, str]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="ckptcost-marks-", dir=directory))
     except OSError as error:
-        raise OutputError(f"{directory}: cannot make a folder to listen in: {error.strerror}") from error
+        raise OutputError(
+            f"{directory}: cannot make a folder to listen in: {error.strerror}"
+        ) from error
     return folder, str(folder / "socket")
 
 

@@ -30,7 +30,9 @@ _made_ids: set[str] = set()
 class Recording:
     """What `ckptcost.record` returns: `stop()`, or leave the `with` block. It is a receiver of the hooks' marks."""
 
-    def __init__(self, directory: Path | str, meters: Meters = "auto", run_id: str = "", wait_s: float = 0.0) -> None:
+    def __init__(
+        self, directory: Path | str, meters: Meters = "auto", run_id: str = "", wait_s: float = 0.0
+    ) -> None:
         self.directory = Path(directory).absolute()
         self.problem = ""
         """why nothing is recorded, or not all"""
@@ -44,7 +46,11 @@ class Recording:
         try:
             self._station = station.start()
         except Exception as error:
-            self.problem = str(error) if isinstance(error, CkptcostError) else f"{type(error).__name__}: {error}"
+            self.problem = (
+                str(error)
+                if isinstance(error, CkptcostError)
+                else f"{type(error).__name__}: {error}"
+            )
             station.stop()
             sender.complain(f"nothing is recorded: {self.problem}")
 
@@ -58,7 +64,14 @@ class Recording:
         return self._station is not None and self._station.elected
 
     def tell(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: Any
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: Any,
     ) -> None:
         station = self._station
         if station is None or os.getpid() != self._pid:
@@ -68,7 +81,9 @@ class Recording:
         if t_ns is not None and name != "steps":
             self._settles.see(0, name, window, t_ns, rank or 0, detail.get("path"), wanted)
 
-    def _settle(self, window: str, paths: Sequence[Path], *, since_ns: int, written_ns: int, rank: int) -> None:
+    def _settle(
+        self, window: str, paths: Sequence[Path], *, since_ns: int, written_ns: int, rank: int
+    ) -> None:
         if self._settler is None and self._station is not None:
             from ckptcost.watch.settle import Settling
 
@@ -90,7 +105,11 @@ class Recording:
                 self._settler.stop(self._wait_s)
             station.stop()
             recorder = station.recorder
-            self.problem = self.problem or station.problem or ("" if recorder is None else recorder.stats.problem)
+            self.problem = (
+                self.problem
+                or station.problem
+                or ("" if recorder is None else recorder.stats.problem)
+            )
         except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
 
@@ -126,7 +145,9 @@ class NotRecording:
         """Nothing to end."""
 
 
-def record(directory: Path | str, meters: Meters = "auto", *, run_id: str = "", wait_s: float = 0.0) -> Recording | NotRecording:
+def record(
+    directory: Path | str, meters: Meters = "auto", *, run_id: str = "", wait_s: float = 0.0
+) -> Recording | NotRecording:
     """Record this process's checkpoints and the node's meters into a folder, until `stop()` or the end of the process.
 
     Every rank may call it: they agree on one that reads the meters. Where a wrapper listens already it does nothing, as with
@@ -184,7 +205,9 @@ def _shared_id() -> str:
 
 def _launched_id() -> str:
     """Of ranks that one process of this node has started, as torchrun does without an id: that process and when it began."""
-    if "LOCAL_RANK" not in os.environ or os.environ.get("LOCAL_WORLD_SIZE") != os.environ.get("WORLD_SIZE"):
+    if "LOCAL_RANK" not in os.environ or os.environ.get("LOCAL_WORLD_SIZE") != os.environ.get(
+        "WORLD_SIZE"
+    ):
         return ""
     import hashlib
 

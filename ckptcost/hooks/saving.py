@@ -18,7 +18,19 @@ Amount = tuple[int | float | None, int | float | None]
 class Save:
     """`begin` at once; the rest as its windows say it. Instants of parts are told when the whole is through, each mark once."""
 
-    __slots__ = ("__weakref__", "amounts", "done", "how", "label", "over", "path", "pending", "returned", "said", "sync")
+    __slots__ = (
+        "__weakref__",
+        "amounts",
+        "done",
+        "how",
+        "label",
+        "over",
+        "path",
+        "pending",
+        "returned",
+        "said",
+        "sync",
+    )
 
     def __init__(self, label: str, path: str, sync: bool | None, how: str) -> None:
         self.label, self.path, self.sync, self.how = label, path, sync, how
@@ -56,13 +68,20 @@ class Save:
         """The path; and whether somebody should find out when it is safe, because the job does not say it."""
         if not self.path:
             return {}
-        asks = settle and self.path.startswith("/") and not self.is_synced and not {"synced", "durable"} & self.said.keys()
+        asks = (
+            settle
+            and self.path.startswith("/")
+            and not self.is_synced
+            and not {"synced", "durable"} & self.said.keys()
+        )
         return {"path": self.path, "settle": True} if asks else {"path": self.path}
 
     @property
     def is_synced(self) -> bool:
         """Every part that is known of is, and nobody says that there is more."""
-        return self.sync is not False and bool(self.done) and all(synced for _, synced, _ in self.done)
+        return (
+            self.sync is not False and bool(self.done) and all(synced for _, synced, _ in self.done)
+        )
 
     def leave(self) -> None:
         """The outermost window returns."""
@@ -92,7 +111,9 @@ class Save:
         if self.first("end"):
             self.tell("end", None, {"error": _type_name(error)} | self.where(False))
 
-    def future_done(self, future: Any, sync: bool | None, how: str, amount: Callable[[Any], Amount] | None) -> None:
+    def future_done(
+        self, future: Any, sync: bool | None, how: str, amount: Callable[[Any], Amount] | None
+    ) -> None:
         """In whatever thread that is."""
         now_ns = time.monotonic_ns()
         error = _error_of(future)

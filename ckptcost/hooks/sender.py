@@ -16,7 +16,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-_LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
+_LOCAL_RANKS = (
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+    "SLURM_LOCALID",
+)
 # ^ as in runs.election, which loads numpy: too much for a process that only sends lines; a test holds the two together
 _OFF = {"off", "0", "no", "false", "none"}
 _CHOOSING_S = 10.0
@@ -31,7 +37,14 @@ class Receiver(Protocol):
         """False: hooks do nothing."""
 
     def tell(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None: ...
 
     def forked(self) -> None:
@@ -61,7 +74,17 @@ NOBODY = Nobody()
 class State:
     """What this process has decided."""
 
-    __slots__ = ("after_fork", "again", "before_leaving", "choosing", "left", "lock", "rank", "receiver", "registered")
+    __slots__ = (
+        "after_fork",
+        "again",
+        "before_leaving",
+        "choosing",
+        "left",
+        "lock",
+        "rank",
+        "receiver",
+        "registered",
+    )
 
     def __init__(self) -> None:
         self.receiver: Receiver | None = None
@@ -140,7 +163,9 @@ def _register() -> None:
 def tell(name: str, window: str, t_ns: int | None = None, **detail: Any) -> None:
     """A mark of this rank's, now or at `t_ns`."""
     with suppress(Exception):  # nothing that a mark does may stop training
-        chosen().tell(name, window, rank=rank(), t_ns=time.monotonic_ns() if t_ns is None else t_ns, **detail)
+        chosen().tell(
+            name, window, rank=rank(), t_ns=time.monotonic_ns() if t_ns is None else t_ns, **detail
+        )
 
 
 def rank() -> int:

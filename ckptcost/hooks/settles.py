@@ -23,7 +23,9 @@ class Settles:
         self._since: OrderedDict[tuple[int, str], tuple[int, int | None]] = OrderedDict()
         """by who and window: begin, and written"""
 
-    def see(self, who: int, name: str, window: str, t_ns: int, rank: int, path: object, wanted: object) -> None:
+    def see(
+        self, who: int, name: str, window: str, t_ns: int, rank: int, path: object, wanted: object
+    ) -> None:
         if self._settle is None:
             return
         key = who, window
@@ -34,6 +36,18 @@ class Settles:
                 self._since.popitem(last=False)
         elif name == "written" and key in self._since:
             self._since[key] = self._since[key][0], t_ns
-        if wanted is True and name != "begin" and isinstance(path, str) and os.path.isabs(path) and "\0" not in path:
+        if (
+            wanted is True
+            and name != "begin"
+            and isinstance(path, str)
+            and os.path.isabs(path)
+            and "\0" not in path
+        ):
             since_ns, written_ns = self._since.pop(key, (t_ns, None))
-            self._settle(window, [Path(path)], since_ns=since_ns, written_ns=t_ns if written_ns is None else written_ns, rank=rank)
+            self._settle(
+                window,
+                [Path(path)],
+                since_ns=since_ns,
+                written_ns=t_ns if written_ns is None else written_ns,
+                rank=rank,
+            )

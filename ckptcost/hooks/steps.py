@@ -49,7 +49,14 @@ def flush(now_ns: int | None = None) -> None:
     if taken:
         base = taken[0]
         ends_ms = [round((end - base) / 1e6, 2) for end in taken]
-        sender.tell("steps", "", now_ns, ends_ms=ends_ms, base=base, **({"dropped": lost} if lost > 0 else {}))
+        sender.tell(
+            "steps",
+            "",
+            now_ns,
+            ends_ms=ends_ms,
+            base=base,
+            **({"dropped": lost} if lost > 0 else {}),
+        )
 
 
 class steps(Generic[T]):  # noqa: N801  # it reads as a word

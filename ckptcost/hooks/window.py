@@ -16,7 +16,13 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def begin(
-    label: object = None, path: object = None, sync: bool | None = None, *, separate: bool = False, how: str = "", of: str = ""
+    label: object = None,
+    path: object = None,
+    sync: bool | None = None,
+    *,
+    separate: bool = False,
+    how: str = "",
+    of: str = "",
 ) -> Handle:
     """A checkpoint begins. `path` is where it goes, a file or folder; `sync=True` says that its writer calls fsync before it is done.
 
@@ -38,18 +44,36 @@ class window:  # noqa: N801  # it reads as a word
     __slots__ = ("_handles", "_how", "_label", "_of", "_path", "_separate", "_sync")
 
     def __init__(
-        self, label: object = None, path: object = None, sync: bool | None = None, *, separate: bool = False, how: str = "", of: str = ""
+        self,
+        label: object = None,
+        path: object = None,
+        sync: bool | None = None,
+        *,
+        separate: bool = False,
+        how: str = "",
+        of: str = "",
     ) -> None:
-        self._label, self._path, self._sync, self._separate, self._how, self._of = label, path, sync, separate, how, of
+        self._label, self._path, self._sync, self._separate, self._how, self._of = (
+            label,
+            path,
+            sync,
+            separate,
+            how,
+            of,
+        )
         self._handles: list[tuple[int, Handle]] = []
 
     def __enter__(self) -> Handle:
-        handle = opened(self._label, self._path, self._sync, self._separate, self._how, self._of, False)
+        handle = opened(
+            self._label, self._path, self._sync, self._separate, self._how, self._of, False
+        )
         if handle is not NOTHING:
             self._handles.append((get_ident(), handle))
         return handle
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
         if not self._handles:
             return
         handle = self._mine()
@@ -68,7 +92,9 @@ class window:  # noqa: N801  # it reads as a word
 
     def _again(self) -> window:
         label = counted("save" if self._label is None else label_of(self._label))
-        return window(label, self._path, self._sync, separate=self._separate, how=self._how, of=self._of)
+        return window(
+            label, self._path, self._sync, separate=self._separate, how=self._how, of=self._of
+        )
 
     def __call__(self, function: C) -> C:
         """Each call of the function is a checkpoint."""

@@ -87,7 +87,9 @@ def is_dead(path: str) -> bool:
 
 def uid_of(connected: Stream) -> int:
     """Whose process is at the other end, as the kernel says."""
-    return int.from_bytes(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], "little")
+    return int.from_bytes(
+        connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], "little"
+    )
 
 
 def _plain(value: object) -> object:
@@ -116,17 +118,28 @@ class Client:
         """since the last mark that got through"""
 
     def tell(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None:
         """About 10 us; never waits, never raises."""
         try:
             connected = self._socket or self._connect()
-            if connected is None or not self._send(connected, self._line(name, window, rank or 0, t_ns, detail)):
+            if connected is None or not self._send(
+                connected, self._line(name, window, rank or 0, t_ns, detail)
+            ):
                 self.dropped += 1
         except Exception:
             self.dropped += 1
 
-    def _line(self, name: str, window: str, rank: int, t_ns: int | None, detail: dict[str, object]) -> bytes:
+    def _line(
+        self, name: str, window: str, rank: int, t_ns: int | None, detail: dict[str, object]
+    ) -> bytes:
         fields: dict[str, Any] = {
             "t": time.monotonic_ns() if t_ns is None else t_ns,
             "name": name,
@@ -137,10 +150,16 @@ class Client:
         if self.dropped:
             detail = detail | {"dropped": self.dropped}
         if detail:
-            fields["detail"] = {key: _plain(value) for key, value in detail.items() if value is not None}
+            fields["detail"] = {
+                key: _plain(value) for key, value in detail.items() if value is not None
+            }
         line = _encode(fields).encode("ascii") + b"\n"
         if len(line) > LONGEST:
-            fields["detail"] = {key: value for key, value in fields["detail"].items() if type(value) in (bool, int, float)}
+            fields["detail"] = {
+                key: value
+                for key, value in fields["detail"].items()
+                if type(value) in (bool, int, float)
+            }
             line = _encode(fields).encode("ascii") + b"\n"
         return line
 

@@ -86,7 +86,9 @@ def put(owner: Any, name: str, plan: Planned) -> bool:
         if not hasattr(original, _ORIGINAL):
             setattr(owner, name, around(original, plan))
     except Exception as error:
-        sender.complain(f"{type(owner).__name__}.{name} is not marked: {type(error).__name__}: {error}")
+        sender.complain(
+            f"{type(owner).__name__}.{name} is not marked: {type(error).__name__}: {error}"
+        )
         return False
     return True
 

@@ -34,20 +34,31 @@ class Learned(NamedTuple):
 
 
 def learn(
-    meters: str, wanted: Wanted, for_s: float | None, anyway: bool = False, tell: Callable[[Recorder], None] | None = None
+    meters: str,
+    wanted: Wanted,
+    for_s: float | None,
+    anyway: bool = False,
+    tell: Callable[[Recorder], None] | None = None,
 ) -> Learned:
     """Measure, judge whether it was idle, keep it. `tell` is called a few times a second and may raise to end it."""
     measured = measure(meters, wanted, for_s, tell=tell)
     busy = _busy(measured)
     if busy and not anyway:
-        raise CkptcostError(f"not idle, so nothing is kept: {', '.join(busy)}. End what runs there, or say --anyway")
+        raise CkptcostError(
+            f"not idle, so nothing is kept: {', '.join(busy)}. End what runs there, or say --anyway"
+        )
     wall_s = measured.run.wall_s(measured.end_s)
     domains = watts_of(measured, wall_s)
     if not domains:
-        raise MeterUnavailable("nothing here meters power or energy, so there is no idle power to learn", "`ckptcost doctor` says why")
+        raise MeterUnavailable(
+            "nothing here meters power or energy, so there is no idle power to learn",
+            "`ckptcost doctor` says why",
+        )
     node = measured.energies.node
     wall_ns = time.time_ns() if not measured.simulated else round(wall_s * 1e9)
-    idle = Idle(node.host, now(wall_ns), measured.length_s, drivers_of(node), measured.simulated, domains)
+    idle = Idle(
+        node.host, now(wall_ns), measured.length_s, drivers_of(node), measured.simulated, domains
+    )
     file = None if measured.simulated else file_of(node.host)
     if file is not None:
         save(idle, file)
@@ -62,14 +73,24 @@ def watts_of(measured: Measured, taken_s: float) -> dict[str, Baseline]:
             continue
         mean, low, high = mean_w(energy, measured.length_s)[:3]
         seconds = [
-            measured.energies.joules(domain, at, at + 1.0) for at in np.arange(measured.begin_s, measured.end_s - 1.0 + 1e-9, 1.0).tolist()
+            measured.energies.joules(domain, at, at + 1.0)
+            for at in np.arange(measured.begin_s, measured.end_s - 1.0 + 1e-9, 1.0).tolist()
         ]
-        known = [joules.value for joules in seconds if joules.coverage >= WHOLE and joules.ticks and not joules.reasons]
+        known = [
+            joules.value
+            for joules in seconds
+            if joules.coverage >= WHOLE and joules.ticks and not joules.reasons
+        ]
         if known:
-            low, high = min(low, float(np.percentile(known, 10))), max(high, float(np.percentile(known, 90)))
+            low, high = (
+                min(low, float(np.percentile(known, 10))),
+                max(high, float(np.percentile(known, 90))),
+            )
         if all(map(math.isfinite, (mean, low, high))):
             driver = measured.energies.sources[domain].driver
-            found[domain] = Baseline(mean, min(low, mean), max(high, mean), taken_s, measured.energies.node.host, driver)
+            found[domain] = Baseline(
+                mean, min(low, mean), max(high, mean), taken_s, measured.energies.node.host, driver
+            )
     return found
 
 

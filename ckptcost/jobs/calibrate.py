@@ -86,7 +86,9 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     all_told = _told(runs)
     if len({told.is_of_all for told in all_told}) > 1:
         raise InputError(
-            "some of these runs saw one node's bytes, others those of the whole job", where="RUN", remedy="calibrate them apart"
+            "some of these runs saw one node's bytes, others those of the whole job",
+            where="RUN",
+            remedy="calibrate them apart",
         )
     is_of_all = all_told[0].is_of_all
     if is_of_all:  # a folder that every node sees: each of them tells of the same saves
@@ -101,40 +103,102 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
     boundary, survives, where = _place(all_told, is_of_all)
     node = "tier." if is_of_all else "tier.node_"
-    behind = [round_ for round_ in saves if round_.mode == "async" or (round_.mode == "early" and round_.trains)]
+    behind = [
+        round_
+        for round_ in saves
+        if round_.mode == "async" or (round_.mode == "early" and round_.trains)
+    ]
     mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
     parameters = (
-        Parameter("write", f"{node}write", "bytes_per_s", writes.rate_bytes_per_s, _rate_note(writes, where)),
+        Parameter(
+            "write",
+            f"{node}write",
+            "bytes_per_s",
+            writes.rate_bytes_per_s,
+            _rate_note(writes, where),
+        ),
         *_setup(writes),
-        Parameter("rate_spread", "tier.rate_spread", "", _spread(writes), "standard deviation of durations over the fitted ones"),
-        Parameter("read", f"{node}read", "bytes_per_s", reads.rate_bytes_per_s, _rate_note(reads, where, setup_s)),
-        Parameter("read_fixed", "", "s", reads.fixed_s, "of a load; the model takes tier.setup for both"),
-        Parameter("straggler", "", "", straggler_of([r.ranks_s for r in saves]), "slowest rank over the mean; inside the rate already"),
+        Parameter(
+            "rate_spread",
+            "tier.rate_spread",
+            "",
+            _spread(writes),
+            "standard deviation of durations over the fitted ones",
+        ),
+        Parameter(
+            "read",
+            f"{node}read",
+            "bytes_per_s",
+            reads.rate_bytes_per_s,
+            _rate_note(reads, where, setup_s),
+        ),
+        Parameter(
+            "read_fixed", "", "s", reads.fixed_s, "of a load; the model takes tier.setup for both"
+        ),
+        Parameter(
+            "straggler",
+            "",
+            "",
+            straggler_of([r.ranks_s for r in saves]),
+            "slowest rank over the mean; inside the rate already",
+        ),
         *_storage(stored),
         Parameter("gpu_train", "cluster.gpu_train", "w", gpus.train_w, "just before each save"),
-        Parameter("gpu_stall", "cluster.gpu_stall", "w", gpus.stall_w, "while a save holds training up"),
+        Parameter(
+            "gpu_stall", "cluster.gpu_stall", "w", gpus.stall_w, "while a save holds training up"
+        ),
         Parameter("gpu_idle", "cluster.gpu_idle", "w", gpus.idle_w, "from the baseline"),
         Parameter("host_train", "cluster.host_train", "w", hosts.train_w, "the node less its GPUs"),
         Parameter("host_stall", "cluster.host_stall", "w", hosts.stall_w, "the node less its GPUs"),
-        Parameter("host_idle", "cluster.host_idle", "w", hosts.idle_w, "the node less its GPUs, from the baseline"),
+        Parameter(
+            "host_idle",
+            "cluster.host_idle",
+            "w",
+            hosts.idle_w,
+            "the node less its GPUs, from the baseline",
+        ),
         *_of_steps(all_told, behind, mode != "sync"),
     )
     found = Calibration(
-        id_, name, tuple(_origin(told, each) for told, each in paired), mode, parameters, writes, reads, tuple(saves), tuple(loads),
-        tuple(left), boundary, survives, max(len(told.gpus) for told in all_told), any(told.seen.simulated for told in all_told),
-    )  # fmt: skip
+        id_,
+        name,
+        tuple(_origin(told, each) for told, each in paired),
+        mode,
+        parameters,
+        writes,
+        reads,
+        tuple(saves),
+        tuple(loads),
+        tuple(left),
+        boundary,
+        survives,
+        max(len(told.gpus) for told in all_told),
+        any(told.seen.simulated for told in all_told),
+    )
     if not any(parameter.path and parameter.estimate.known for parameter in parameters):
-        raise MeterUnavailable(f"nothing can be calibrated: {_why_nothing(found)}", "A run needs saves of known size that ended")
+        raise MeterUnavailable(
+            f"nothing can be calibrated: {_why_nothing(found)}",
+            "A run needs saves of known size that ended",
+        )
     return found
 
 
 def _told(runs: Sequence[Measured]) -> list[Told]:
     if not runs:
-        raise InputError("names no run", where="RUN", remedy="`ckptcost runs` lists what was recorded")
+        raise InputError(
+            "names no run", where="RUN", remedy="`ckptcost runs` lists what was recorded"
+        )
     told = [Told(seen) for seen in runs]
-    doubled = next((key for key, times in Counter((one.id, one.host) for one in told).items() if times > 1), None)
+    doubled = next(
+        (key for key, times in Counter((one.id, one.host) for one in told).items() if times > 1),
+        None,
+    )
     if doubled is not None:
-        raise InputError(f"run {doubled[0]} of {doubled[1]} is named twice", where="RUN", remedy="each save counts once")
+        raise InputError(
+            f"run {doubled[0]} of {doubled[1]} is named twice",
+            where="RUN",
+            remedy="each save counts once",
+        )
     return told
 
 
@@ -146,9 +210,16 @@ def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]
         mine, without = rounds_of(told)
         rounds.append(mine)
         left += without
-    behind = Counter(round_.mode == "async" for each in rounds for round_ in each if round_.mode != "load")
+    behind = Counter(
+        round_.mode == "async" for each in rounds for round_ in each if round_.mode != "load"
+    )
     others = ("sync", "early") if behind[True] > behind[False] else ("async",)
-    left += [LeftOut(r.run, r.window.name, "save", "OTHER_MODE") for each in rounds for r in each if r.mode in others]
+    left += [
+        LeftOut(r.run, r.window.name, "save", "OTHER_MODE")
+        for each in rounds
+        for r in each
+        if r.mode in others
+    ]
     return [[r for r in each if r.mode not in others] for each in rounds], left
 
 
@@ -162,16 +233,19 @@ def _fitted(rounds: Sequence[Round], setup_s: float) -> TimeFit:
     if not found.fixed_s.known and rounds and 0 < setup_s < min(seconds):
         alone = fit_times(bytes_, [each - setup_s for each in seconds])
         return found._replace(
-            rate_bytes_per_s=alone.rate_bytes_per_s, residuals_s=alone.residuals_s, fixed_s=absent("AS_WRITES", len(rounds))
+            rate_bytes_per_s=alone.rate_bytes_per_s,
+            residuals_s=alone.residuals_s,
+            fixed_s=absent("AS_WRITES", len(rounds)),
         )
     return found
 
 
 def _rate_note(fit: TimeFit, where: str, setup_s: float = nan) -> str:
     note = {
-        "ONE_SIZE": "bytes over time: all sizes alike, so the fixed time is in it", "ONE_ROUND": "one round: the fixed time is in it",
+        "ONE_SIZE": "bytes over time: all sizes alike, so the fixed time is in it",
+        "ONE_ROUND": "one round: the fixed time is in it",
         "SIZES_NOT_APART": "bytes over time: too much scatter to tell the fixed time apart, so it is in it",
-    }.get(fit.why, "from durations of several sizes")  # fmt: skip
+    }.get(fit.why, "from durations of several sizes")
     if fit.fixed_s.why == "AS_WRITES":
         note = f"from durations less {setup_s:.4g} s, the fixed time of the writes"
     return f"{note}; {where}"
@@ -182,30 +256,63 @@ def _setup(fit: TimeFit) -> list[Parameter]:
     fixed_s, note = fit.fixed_s, "time of a save that does not depend on its size"
     basis = "measured"
     if not fixed_s.known and fit.rate_bytes_per_s.known:
-        fixed_s, note, basis = Estimate(0.0, n=fit.n, why=fixed_s.why), "not told apart: it is in the rate", "assumed"
+        fixed_s, note, basis = (
+            Estimate(0.0, n=fit.n, why=fixed_s.why),
+            "not told apart: it is in the rate",
+            "assumed",
+        )
     elif "fixed_s" in fit.bound:
         note = "would be below 0, and is held there"
     found = [Parameter("setup", "tier.setup", "s", fixed_s, note, basis=basis)]
     per_file = fit.per_file_s
     if not (per_file.known and per_file.value > 0):
-        return [*found, Parameter("files_rate", "", "files_per_s", absent(per_file.why or "AT_BOUND", fit.n))]
-    low, high = (None if end is None else 1.0 / end if end > 0 else inf for end in (per_file.high, per_file.low))
+        return [
+            *found,
+            Parameter("files_rate", "", "files_per_s", absent(per_file.why or "AT_BOUND", fit.n)),
+        ]
+    low, high = (
+        None if end is None else 1.0 / end if end > 0 else inf
+        for end in (per_file.high, per_file.low)
+    )
     files = Estimate(1.0 / per_file.value, low, high, None, per_file.n, per_file.why)
-    return [*found, Parameter("files_rate", "tier.files_rate", "files_per_s", files, "files over the time that their number adds")]
+    return [
+        *found,
+        Parameter(
+            "files_rate",
+            "tier.files_rate",
+            "files_per_s",
+            files,
+            "files over the time that their number adds",
+        ),
+    ]
 
 
 def _spread(fit: TimeFit) -> Estimate:
-    return Estimate(fit.spread_fraction, n=fit.n) if isfinite(fit.spread_fraction) else absent("FEW_ROUNDS", fit.n)
+    return (
+        Estimate(fit.spread_fraction, n=fit.n)
+        if isfinite(fit.spread_fraction)
+        else absent("FEW_ROUNDS", fit.n)
+    )
 
 
 def _storage(stored: Stored) -> list[Parameter]:
     at = f"boundary {stored.boundary}: {', '.join(stored.domains[:8])}" if stored.boundary else ""
     basis = "derived" if stored.is_modelled else "measured"
-    note = f"joules above rest over bytes, {at}" + (", from a model of the drive" if stored.is_modelled else "")
+    note = f"joules above rest over bytes, {at}" + (
+        ", from a model of the drive" if stored.is_modelled else ""
+    )
     # no tier takes less than nothing for a byte; a value within its scatter of 0 says only that it is small
     path = "tier.write_energy" if stored.j_per_byte.known and stored.j_per_byte.value > 0 else ""
     return [
-        Parameter("write_energy", path, "j_per_byte", stored.j_per_byte, note if at else "", stored.boundary, basis),
+        Parameter(
+            "write_energy",
+            path,
+            "j_per_byte",
+            stored.j_per_byte,
+            note if at else "",
+            stored.boundary,
+            basis,
+        ),
         Parameter("storage_rest", "", "w", stored.rest_w, at, stored.boundary, basis),
     ]
 
@@ -213,15 +320,44 @@ def _storage(stored: Stored) -> list[Parameter]:
 def _of_steps(all_told: Sequence[Told], saves: Sequence[Round], asks: bool) -> list[Parameter]:
     """What an asynchronous save costs training: the copy, and the drain."""
     paces = [steps.pace(told.split.quiet_s) for told in all_told]
-    known = [(told.split, pace.step_s.value) for told, pace in zip(all_told, paces, strict=True) if pace.step_s.known]
-    drained, quiet = (np.concatenate([split[k] / step_s for split, step_s in known]) if known else np.empty(0) for k in (1, 0))
+    known = [
+        (told.split, pace.step_s.value)
+        for told, pace in zip(all_told, paces, strict=True)
+        if pace.step_s.known
+    ]
+    drained, quiet = (
+        np.concatenate([split[k] / step_s for split, step_s in known]) if known else np.empty(0)
+        for k in (1, 0)
+    )
     lost = steps.speed_lost(steps.longer(drained, quiet)) if asks else absent("NOT_ASYNC")
     stalls = [round_.stall_s for round_ in saves if round_.stall_s == round_.stall_s]
-    snapshot = _at_least_nothing(mean_of(stalls)) if stalls and asks else absent("NO_ROUNDS" if asks else "NOT_ASYNC")
-    step = paces[0].step_s if len(paces) == 1 else mean_of([step_s for _, step_s in known]) if known else absent("NO_STEPS")
+    snapshot = (
+        _at_least_nothing(mean_of(stalls))
+        if stalls and asks
+        else absent("NO_ROUNDS" if asks else "NOT_ASYNC")
+    )
+    step = (
+        paces[0].step_s
+        if len(paces) == 1
+        else mean_of([step_s for _, step_s in known])
+        if known
+        else absent("NO_STEPS")
+    )
     return [
-        Parameter("snapshot", "policy.snapshot", "s", snapshot, "an asynchronous save holds training up for so long"),
-        Parameter("slowdown", "policy.slowdown", "", lost, "share of training speed lost while a save drains"),
+        Parameter(
+            "snapshot",
+            "policy.snapshot",
+            "s",
+            snapshot,
+            "an asynchronous save holds training up for so long",
+        ),
+        Parameter(
+            "slowdown",
+            "policy.slowdown",
+            "",
+            lost,
+            "share of training speed lost while a save drains",
+        ),
         Parameter("step", "policy.step", "s", step, "median of steps that no save touches"),
     ]
 
@@ -238,8 +374,18 @@ def _place(all_told: Sequence[Told], is_of_all: bool) -> tuple[Boundary, Survive
             if stored.window and stored.queue.written_bytes == stored.queue.written_bytes:
                 taken[stored.disk.split(":")[0]] += round(stored.queue.written_bytes)
     if is_of_all or taken["mount"] > taken["disk"]:
-        return "storage-system", "site", "all nodes together" if is_of_all else "one node's, through a mount"
-    return "node", "process", "one node's own disks" if taken["disk"] else "one node's; no meter saw which storage, taken as its own"
+        return (
+            "storage-system",
+            "site",
+            "all nodes together" if is_of_all else "one node's, through a mount",
+        )
+    return (
+        "node",
+        "process",
+        "one node's own disks"
+        if taken["disk"]
+        else "one node's; no meter saw which storage, taken as its own",
+    )
 
 
 def _origin(told: Told, rounds: Sequence[Round]) -> Origin:
@@ -251,4 +397,7 @@ def _origin(told: Told, rounds: Sequence[Round]) -> Origin:
 
 def _why_nothing(found: Calibration) -> str:
     counted = Counter(one.why for one in found.left)
-    return ", ".join(f"{number} x {why}" for why, number in counted.most_common()) or "no save is in there"
+    return (
+        ", ".join(f"{number} x {why}" for why, number in counted.most_common())
+        or "no save is in there"
+    )

@@ -22,8 +22,14 @@ from ckptcost.jobs.calibrate import SIMULATED, Calibration, Parameter
 from ckptcost.version import __version__
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_WRITTEN: Final = {"bytes_per_s": (1e9, " GB/s"), "s": (1.0, " s"), "w": (1.0, " W"), "j_per_byte": (1e-9, " J/GB"),
-                   "files_per_s": (1.0, " files/s"), "": (1.0, "")}  # fmt: skip
+_WRITTEN: Final = {
+    "bytes_per_s": (1e9, " GB/s"),
+    "s": (1.0, " s"),
+    "w": (1.0, " W"),
+    "j_per_byte": (1e-9, " J/GB"),
+    "files_per_s": (1.0, " files/s"),
+    "": (1.0, ""),
+}
 """a base unit as people write it"""
 _NOWHERE: Final = Path(os.devnull)
 """no user's folder: the shipped catalogue alone"""
@@ -35,9 +41,10 @@ def checked_id(said: str) -> str:
     """A catalogue entry is called like its file."""
     if not _ID.fullmatch(said) or said.endswith(".toml"):
         raise InputError(
-            f"{brief(said)} is no name of a catalogue entry", where="--as",
+            f"{brief(said)} is no name of a catalogue entry",
+            where="--as",
             remedy="letters, digits, dot, dash and underscore, a letter or digit first, e.g. --as our-lustre",
-        )  # fmt: skip
+        )
     return said
 
 
@@ -59,7 +66,9 @@ def texts_of(c: Calibration) -> dict[str, str]:
 
 
 def target_of(kind: str, id_: str, overlay: Path | None = None) -> Path:
-    return (files.overlay() if overlay is None else overlay) / "models" / KINDS[kind] / f"{id_}.toml"
+    return (
+        (files.overlay() if overlay is None else overlay) / "models" / KINDS[kind] / f"{id_}.toml"
+    )
 
 
 def free(id_: str, kinds: Sequence[str], overlay: Path | None = None) -> None:
@@ -67,9 +76,17 @@ def free(id_: str, kinds: Sequence[str], overlay: Path | None = None) -> None:
     for kind in kinds:
         target = target_of(kind, id_, overlay)
         if target.exists() or target.is_symlink():
-            raise InputError("is already there", where=str(target), remedy="choose another name, or replace it with --force")
+            raise InputError(
+                "is already there",
+                where=str(target),
+                remedy="choose another name, or replace it with --force",
+            )
         if id_ in Catalog(overlay=_NOWHERE).ids(kind):
-            raise InputError(f"a {kind} that ships is called {id_!r}", where="--as", remedy="choose another name, or hide it with --force")
+            raise InputError(
+                f"a {kind} that ships is called {id_!r}",
+                where="--as",
+                remedy="choose another name, or hide it with --force",
+            )
 
 
 def install(c: Calibration, *, force: bool = False, overlay: Path | None = None) -> list[Path]:
@@ -85,7 +102,9 @@ def install(c: Calibration, *, force: bool = False, overlay: Path | None = None)
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole([text], target)
         except OSError as error:
-            raise OutputError(f"{target}: could not be written ({error.strerror or error})") from None
+            raise OutputError(
+                f"{target}: could not be written ({error.strerror or error})"
+            ) from None
         written.append(target)
     return written
 
@@ -101,20 +120,32 @@ def _read_back(c: Calibration, texts: dict[str, str]) -> None:
                 entity = Catalog(overlay=Path(scratch)).get(kind, c.id)
                 for parameter in _of(c, kind):
                     found = entity.figures[parameter.path.partition(".")[2]].value
-                    if abs(found - parameter.estimate.value) > _AGREES * abs(parameter.estimate.value):
-                        raise InputError(f"{parameter.path} reads back as {found:g}, not {parameter.estimate.value:g}", where=str(file))
+                    if abs(found - parameter.estimate.value) > _AGREES * abs(
+                        parameter.estimate.value
+                    ):
+                        raise InputError(
+                            f"{parameter.path} reads back as {found:g}, not {parameter.estimate.value:g}",
+                            where=str(file),
+                        )
     except OSError as error:
         raise OutputError(f"no scratch file could be written ({error.strerror or error})") from None
 
 
 def _of(c: Calibration, section: str) -> list[Parameter]:
     """The known figures that the file of a section has."""
-    return [p for p in c.parameters if p.path.startswith(f"{section}.") and p.estimate.known and p.estimate.value >= 0]
+    return [
+        p
+        for p in c.parameters
+        if p.path.startswith(f"{section}.") and p.estimate.known and p.estimate.value >= 0
+    ]
 
 
 def _text(c: Calibration, kind: str) -> str:
     what = {"tier": "storage", "cluster": "power"}[kind]
-    title = c.name or f"{what.capitalize()} of {', '.join(dict.fromkeys(origin.host for origin in c.origins))}, calibrated"
+    title = (
+        c.name
+        or f"{what.capitalize()} of {', '.join(dict.fromkeys(origin.host for origin in c.origins))}, calibrated"
+    )
     lines = [f"# {line}" for line in _about(c, kind)]
     lines += [
         f"id     = {_quoted(c.id)}",
@@ -125,34 +156,65 @@ def _text(c: Calibration, kind: str) -> str:
         f"source = {_quoted(c.source)}",
     ]
     if kind == "tier":
-        lines += [f'survives = "{c.survives}"    # edit: whether a copy outlives the loss of its node', f'boundary = "{c.boundary}"']
+        lines += [
+            f'survives = "{c.survives}"    # edit: whether a copy outlives the loss of its node',
+            f'boundary = "{c.boundary}"',
+        ]
     else:
-        lines += ["", f"gpus = {c.gpus}             # one node: set cluster.gpus to the size of your job", f"gpus_per_node = {c.gpus}"]
+        lines += [
+            "",
+            f"gpus = {c.gpus}             # one node: set cluster.gpus to the size of your job",
+            f"gpus_per_node = {c.gpus}",
+        ]
     for parameter in _of(c, kind):
         lines += ["", *_figure(c, parameter)]
-    beside = [p for p in c.parameters if not p.path.startswith(("tier.", "cluster.")) and p.estimate.known and p.estimate.value >= 0]
+    beside = [
+        p
+        for p in c.parameters
+        if not p.path.startswith(("tier.", "cluster."))
+        and p.estimate.known
+        and p.estimate.value >= 0
+    ]
     if beside and kind == "tier":
-        lines += ["", "# measured with it; the model takes policy.* from a scenario or from --set", "[about]"]
+        lines += [
+            "",
+            "# measured with it; the model takes policy.* from a scenario or from --set",
+            "[about]",
+        ]
         lines += [f"{p.id} = {_quoted(_amount(p.estimate.value, p.unit))}" for p in beside]
     return "\n".join(lines) + "\n"
 
 
 def _about(c: Calibration, kind: str) -> list[str]:
     """What was measured, when, on what, and what was left out."""
-    lines = [f"{SIMULATED}: no machine was measured." if c.simulated else f"Written by ckptcost {__version__}, `ckptcost calibrate`, from"]
-    lines += [f"  run {o.run}, host {o.host}, {o.date}: {o.saves} saves, {o.loads} loads" for o in c.origins]
+    lines = [
+        f"{SIMULATED}: no machine was measured."
+        if c.simulated
+        else f"Written by ckptcost {__version__}, `ckptcost calibrate`, from"
+    ]
+    lines += [
+        f"  run {o.run}, host {o.host}, {o.date}: {o.saves} saves, {o.loads} loads"
+        for o in c.origins
+    ]
     if kind == "cluster":
-        return [*lines, f"Watts at the node, without PUE; low and high hold the mean in 95 % of such runs. {c.gpus} GPUs were metered."]
+        return [
+            *lines,
+            f"Watts at the node, without PUE; low and high hold the mean in 95 % of such runs. {c.gpus} GPUs were metered.",
+        ]
     sizes = [round_.bytes for round_ in c.saves]
     kind = "Asynchronous" if c.mode == "async" else "Synchronous"
-    lines.append(f"{kind} saves of {_amount(min(sizes), 'bytes')} to {_amount(max(sizes), 'bytes')}.")
+    lines.append(
+        f"{kind} saves of {_amount(min(sizes), 'bytes')} to {_amount(max(sizes), 'bytes')}."
+    )
     lines.append("seconds = setup + bytes/rate, by least squares on durations; low and high: 95 %.")
     if c.left:
         counted = Counter(one.why for one in c.left)
         lines.append(f"Left out: {', '.join(f'{n} {why}' for why, n in counted.most_common())}.")
     if c.writes.residuals_s and isfinite(c.writes.spread_fraction):
         worst_s = max(map(abs, c.writes.residuals_s))
-        lines.append(f"Durations scatter by {100 * c.writes.spread_fraction:.3g} % around the fit, {worst_s:.3g} s at most.")
+        lines.append(
+            f"Durations scatter by {100 * c.writes.spread_fraction:.3g} % around the fit, {worst_s:.3g} s at most."
+        )
     return lines
 
 
@@ -161,7 +223,11 @@ def _note(c: Calibration, kind: str) -> str:
         return "one node; power of the rest of a node needs a meter of the whole node"
     if c.boundary == "node":
         return "rates of one node: nodes * rate, until something shared is narrower"
-    return "rate of the whole storage, as all nodes used it" if c.parameter("write").path == "tier.write" else "rates of one node"
+    return (
+        "rate of the whole storage, as all nodes used it"
+        if c.parameter("write").path == "tier.write"
+        else "rates of one node"
+    )
 
 
 def _figure(c: Calibration, parameter: Parameter) -> list[str]:
@@ -169,12 +235,22 @@ def _figure(c: Calibration, parameter: Parameter) -> list[str]:
     section, _, key = parameter.path.partition(".")
     estimate = parameter.estimate
     low, high = estimate.low, estimate.high
-    note = f"{estimate.n} round{'' if estimate.n == 1 else 's'}; {parameter.note}" if parameter.note else f"{estimate.n} rounds"
+    note = (
+        f"{estimate.n} round{'' if estimate.n == 1 else 's'}; {parameter.note}"
+        if parameter.note
+        else f"{estimate.n} rounds"
+    )
     if high is not None and not isfinite(high) and low is not None:
         note += f"; at least {_amount(low, parameter.unit)}, no upper end"
-    lines = [f"[{key}]  # {meaning_of(section, key)}", f"value = {_quoted(_amount(estimate.value, parameter.unit))}"]
+    lines = [
+        f"[{key}]  # {meaning_of(section, key)}",
+        f"value = {_quoted(_amount(estimate.value, parameter.unit))}",
+    ]
     if low is not None and high is not None and isfinite(high):
-        lines += [f"low = {_quoted(_amount(max(low, 0.0), parameter.unit))}", f"high = {_quoted(_amount(high, parameter.unit))}"]
+        lines += [
+            f"low = {_quoted(_amount(max(low, 0.0), parameter.unit))}",
+            f"high = {_quoted(_amount(high, parameter.unit))}",
+        ]
     if parameter.basis != "measured" and not c.simulated:
         lines.append(f"basis = {_quoted(parameter.basis)}")
     if parameter.boundary:

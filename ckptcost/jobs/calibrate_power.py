@@ -16,7 +16,9 @@ from ckptcost.jobs.calibrate_rounds import Round, Told
 
 STORAGE: Final[tuple[Boundary, ...]] = ("storage-system", "drive")
 """boundaries whose joules may stand for a tier's, the wider first: a node's are not its storage's"""
-NODES_OWN: Final = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node", "process", "cgroup", "self"})
+NODES_OWN: Final = frozenset(
+    {"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node", "process", "cgroup", "self"}
+)
 
 
 class States(NamedTuple):
@@ -59,7 +61,10 @@ def _gpu_share(told: Told, by_domain: Mapping[str, Energy]) -> Energy:
 
 
 def _host_share(told: Told, by_domain: Mapping[str, Energy]) -> Energy:
-    node = next((_whole(energy) for domain, energy in by_domain.items() if domain.split(":")[0] == "node"), None)
+    node = next(
+        (_whole(energy) for domain, energy in by_domain.items() if domain.split(":")[0] == "node"),
+        None,
+    )
     if node is None:
         return unknown("NO_NODE_METER")
     cards = [by_domain[domain] for domain in told.gpus if domain in by_domain]
@@ -85,7 +90,9 @@ def _states(told: Sequence[tuple[Told, Sequence[Round]]], share: Share) -> State
             continue
         for round_ in rounds:
             if not round_.trains or round_.quiet is None:
-                training.append(unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE"))
+                training.append(
+                    unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE")
+                )
                 stalled.append(unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE"))
                 continue
             if (number, round_.quiet) not in seen_quiet:
@@ -104,11 +111,16 @@ def _watts(told: Told, stretch: Stretch, share: Share) -> Energy:
     if not end_s > begin_s:
         return unknown("NO_TIME")
     joules = told.seen.energies.joules
-    return share(told, {d: mean_w(spent(joules, d, [stretch]), end_s - begin_s) for d in _names(told)})
+    return share(
+        told, {d: mean_w(spent(joules, d, [stretch]), end_s - begin_s) for d in _names(told)}
+    )
 
 
 def _names(told: Told) -> list[str]:
-    return [*told.gpus, *(domain for domain in told.seen.energies.wholes if domain.split(":")[0] == "node")]
+    return [
+        *told.gpus,
+        *(domain for domain in told.seen.energies.wholes if domain.split(":")[0] == "node"),
+    ]
 
 
 def _idle(told: Told, share: Share) -> Energy:
@@ -128,7 +140,9 @@ def _mean(each: Iterable[Energy]) -> Estimate:
     if not known:
         return absent(next((energy.why for energy in each), "NO_ROUNDS"))
     lows, highs = [energy.low for energy in known], [energy.high for energy in known]
-    return mean_of([energy.value for energy in known]).wider(sum(lows) / len(lows), sum(highs) / len(highs))
+    return mean_of([energy.value for energy in known]).wider(
+        sum(lows) / len(lows), sum(highs) / len(highs)
+    )
 
 
 def _idles(each: Sequence[Energy]) -> Estimate:
@@ -137,7 +151,13 @@ def _idles(each: Sequence[Energy]) -> Estimate:
     if not known:
         return absent(next((energy.why for energy in each), "NO_BASELINE"))
     value = sum(energy.value for energy in known) / len(known)
-    return Estimate(value, min(energy.low for energy in known), max(energy.high for energy in known), None, len(known))
+    return Estimate(
+        value,
+        min(energy.low for energy in known),
+        max(energy.high for energy in known),
+        None,
+        len(known),
+    )
 
 
 class _Added(NamedTuple):
@@ -153,20 +173,40 @@ class _Added(NamedTuple):
 def of_storage(told: Sequence[tuple[Told, Sequence[Round]]]) -> Stored:
     """Joules above those of the quiet time just before, over the bytes of the saves; of the widest boundary that any run has."""
     for boundary in STORAGE:
-        seen = [(one, rounds, names) for one, rounds in told if (names := _storage_domains(one, boundary))]
+        seen = [
+            (one, rounds, names)
+            for one, rounds in told
+            if (names := _storage_domains(one, boundary))
+        ]
         if not seen:
             continue
-        each = [_added(one, round_, names) for one, rounds, names in seen for round_ in rounds if round_.mode != "load"]
+        each = [
+            _added(one, round_, names)
+            for one, rounds, names in seen
+            for round_ in rounds
+            if round_.mode != "load"
+        ]
         saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
         domains = tuple(dict.fromkeys(name for _, _, names in seen for name in names))
-        modelled = any(one.seen.energies.sources[name].channel.basis == "modelled" for one, _, names in seen for name in names)
+        modelled = any(
+            one.seen.energies.sources[name].channel.basis == "modelled"
+            for one, _, names in seen
+            for name in names
+        )
         if not saves:
             none = absent(next((save.energy.why for save in each), "NO_ROUNDS"))
             return Stored(none, none, boundary, domains, modelled)
-        low, high = (sum(ends) / sum(save.bytes for save in saves) for ends in zip(*(save.energy[1:3] for save in saves), strict=True))
+        low, high = (
+            sum(ends) / sum(save.bytes for save in saves)
+            for ends in zip(*(save.energy[1:3] for save in saves), strict=True)
+        )
         loads = [load for save in saves for load in (0.0, save.bytes / save.length_s)]
-        rest_w = fit_power(loads, [watts for save in saves for watts in (save.rest_w, save.save_w)]).base_w
-        joules = joules_per_byte([save.energy.value for save in saves], [save.bytes for save in saves])
+        rest_w = fit_power(
+            loads, [watts for save in saves for watts in (save.rest_w, save.save_w)]
+        ).base_w
+        joules = joules_per_byte(
+            [save.energy.value for save in saves], [save.bytes for save in saves]
+        )
         return Stored(joules.wider(low, high), rest_w, boundary, domains, modelled)
     none = absent("NO_STORAGE_METER")
     return Stored(none, none, "", (), False)
@@ -178,7 +218,9 @@ def _storage_domains(told: Told, boundary: Boundary) -> list[str]:
     mine = [
         domain
         for domain, channel in channels.items()
-        if channel.boundary == boundary and channel.role != "detail" and domain.split(":")[0] not in NODES_OWN
+        if channel.boundary == boundary
+        and channel.role != "detail"
+        and domain.split(":")[0] not in NODES_OWN
     ]
     measured = [domain for domain in mine if channels[domain].basis == "measured"]
     return measured or mine
@@ -191,5 +233,16 @@ def _added(told: Told, round_: Round, domains: Sequence[str]) -> _Added:
         return _Added(unknown("NO_TRAINING_REFERENCE"), nan, nan, round_.bytes, nan)
     joules, length_s = told.seen.energies.joules, end_s - begin_s
     taken = _whole(total(spent(joules, domain, [(begin_s, end_s)]) for domain in domains))
-    rest_w = _whole(total(mean_w(spent(joules, domain, [round_.quiet]), round_.quiet[1] - round_.quiet[0]) for domain in domains))
-    return _Added(difference(taken, times(rest_w, length_s)), rest_w.value, taken.value / length_s, round_.bytes, length_s)
+    rest_w = _whole(
+        total(
+            mean_w(spent(joules, domain, [round_.quiet]), round_.quiet[1] - round_.quiet[0])
+            for domain in domains
+        )
+    )
+    return _Added(
+        difference(taken, times(rest_w, length_s)),
+        rest_w.value,
+        taken.value / length_s,
+        round_.bytes,
+        length_s,
+    )

@@ -72,7 +72,11 @@ class Told:
         self.seen = seen
         self.id = base_name(seen.run.id)
         self.host = seen.energies.node.host
-        self.marks: list[Mark] = [m for m in seen.run.marks if len(seen.run.hosts) == 1 or m.detail.get("host") in (None, self.host)]
+        self.marks: list[Mark] = [
+            m
+            for m in seen.run.marks
+            if len(seen.run.hosts) == 1 or m.detail.get("host") in (None, self.host)
+        ]
         self.gpus = [domain for domain in seen.energies.parts if domain.startswith(GPU_KINDS)]
         self._busy = union(extent(window) for window in seen.windows)
         ticked = seen.energies.node.ticked_s()
@@ -90,7 +94,10 @@ class Told:
     @cached_property
     def is_of_all(self) -> bool:
         """Its bytes are a whole system's: told from outside, of a job that has more ranks than this node."""
-        world = max((float(n) for m in self.marks if isinstance(n := m.detail.get("world"), int | float)), default=0.0)
+        world = max(
+            (float(n) for m in self.marks if isinstance(n := m.detail.get("world"), int | float)),
+            default=0.0,
+        )
         here = max((len(window.spans) for window in self.seen.windows), default=0)
         outside = any(m.by == OUTSIDE and m.detail.get("bytes") for m in self.marks)
         return outside and (len(self.seen.run.hosts) > 1 or world > here)
@@ -106,7 +113,11 @@ class Told:
         if len(self.ends_s) and ((self.ends_s >= begin_s) & (self.ends_s < end_s)).any():
             return True
         energies = self.seen.energies
-        places = [n for n, c in enumerate(energies.channels) if c.quantity == "utilisation" and c.domain.startswith(GPU_KINDS)]
+        places = [
+            n
+            for n, c in enumerate(energies.channels)
+            if c.quantity == "utilisation" and c.domain.startswith(GPU_KINDS)
+        ]
         shares = [gauges.spread(energies.series(n), begin_s, end_s).mean for n in places]
         known = [share for share in shares if share == share]
         return bool(known) and sum(known) / len(known) >= BUSY
@@ -115,9 +126,17 @@ class Told:
 def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
     """Every window, as a round or with the reason why it is none."""
     seen = told.seen
-    stalled = [absent("NO_STEPS")] * len(seen.windows) if seen.steps is None else seen.steps.stalls_s
+    stalled = (
+        [absent("NO_STEPS")] * len(seen.windows) if seen.steps is None else seen.steps.stalls_s
+    )
     alone = _alone(seen.windows)
-    torn = _torn([window for window, what in zip(seen.windows, seen.contents, strict=True) if what.of != "load"])
+    torn = _torn(
+        [
+            window
+            for window, what in zip(seen.windows, seen.contents, strict=True)
+            if what.of != "load"
+        ]
+    )
     rounds: list[Round] = []
     left: list[LeftOut] = []
     for place, (window, what) in enumerate(zip(seen.windows, seen.contents, strict=True)):
@@ -136,17 +155,33 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
         dip = seen.dips[place] if trains and mode != "load" else None
         rounds.append(
             Round(
-                told.id, window, mode, what.bytes, what.files, seconds, stall_s, quiet, trains, _ranks_s(window), stalled[place], dip,
-                what.how, what.unsure_s,
+                told.id,
+                window,
+                mode,
+                what.bytes,
+                what.files,
+                seconds,
+                stall_s,
+                quiet,
+                trains,
+                _ranks_s(window),
+                stalled[place],
+                dip,
+                what.how,
+                what.unsure_s,
             )
-        )  # fmt: skip
+        )
     return rounds, left
 
 
 def _torn(windows: Sequence[Window]) -> Window | None:
     """The last one, where the marks stop between its fsync and the commit that others have: it is not safe yet."""
     last = max(windows, key=lambda window: window.last_s, default=None)
-    if last is None or _has(last, "committed", "durable") or not any(_has(window, "committed") for window in windows):
+    if (
+        last is None
+        or _has(last, "committed", "durable")
+        or not any(_has(window, "committed") for window in windows)
+    ):
         return None
     return last
 
@@ -161,14 +196,23 @@ def _seconds(window: Window, what: Contents) -> tuple[str, float, str]:
         return "", nan, "FAILED"
     end_s = load_end_s(window) if what.of == "load" else window.durable_s
     if window.begin_s is None or end_s is None:
-        return "", nan, window.begin_why or (window.returned_why if what.of == "load" else what.why or window.durable_why)
+        return (
+            "",
+            nan,
+            window.begin_why
+            or (window.returned_why if what.of == "load" else what.why or window.durable_why),
+        )
     if not what.bytes > 0:
         return "", nan, "NO_BYTES"
     mode, seconds = "load" if what.of == "load" else "sync", end_s - window.begin_s
     returned_s = window.returned_s
     if mode == "sync" and returned_s is not None and end_s - returned_s > EARLY * seconds:
-        written_s = max((span.at_s["written"] for span in window.spans if "written" in span.at_s), default=end_s)
-        mode, seconds = ("async", end_s - returned_s) if written_s > returned_s else ("early", seconds)
+        written_s = max(
+            (span.at_s["written"] for span in window.spans if "written" in span.at_s), default=end_s
+        )
+        mode, seconds = (
+            ("async", end_s - returned_s) if written_s > returned_s else ("early", seconds)
+        )
     return mode, seconds, "" if seconds > 0 else "NO_TIME"
 
 
@@ -186,7 +230,10 @@ def _alone(windows: Sequence[Window]) -> list[bool]:
             found.append(True)
             continue
         first = bisect_left(begins, span[0])
-        found.append((first == 0 or reach[first - 1] <= span[0]) and (first + 1 >= len(begins) or begins[first + 1] >= span[1]))
+        found.append(
+            (first == 0 or reach[first - 1] <= span[0])
+            and (first + 1 >= len(begins) or begins[first + 1] >= span[1])
+        )
     return found
 
 
@@ -194,8 +241,16 @@ def _ranks_s(window: Window) -> tuple[float, ...]:
     """From each rank's begin to the last that it says of its own writing."""
     found = []
     for span in window.spans:
-        lasts = [span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s]
-        last_s = max(lasts) if lasts else span.durable_s if span.durable_s is not None else span.returned_s
+        lasts = [
+            span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s
+        ]
+        last_s = (
+            max(lasts)
+            if lasts
+            else span.durable_s
+            if span.durable_s is not None
+            else span.returned_s
+        )
         if span.begin_s is not None and last_s is not None:
             found.append(last_s - span.begin_s)
     return tuple(found)

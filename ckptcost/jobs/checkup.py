@@ -21,10 +21,23 @@ from ckptcost.runs.pace import Pace
 KINDS = ("gpu", "cpu", "dram", "storage", "node")
 """what users ask for; the first word of a domain belongs to one of them"""
 OF_DOMAIN = {
-    "gpu": "gpu", "module": "gpu", "cpu": "cpu", "core": "cpu", "uncore": "cpu", "psys": "node", "dram": "dram", "node": "node",
-    "drive": "storage", "disk": "storage", "process": "storage", "host": "storage", "cgroup": "storage", "mount": "storage",
-    "gds": "storage", "self": "self",
-}  # fmt: skip
+    "gpu": "gpu",
+    "module": "gpu",
+    "cpu": "cpu",
+    "core": "cpu",
+    "uncore": "cpu",
+    "psys": "node",
+    "dram": "dram",
+    "node": "node",
+    "drive": "storage",
+    "disk": "storage",
+    "process": "storage",
+    "host": "storage",
+    "cgroup": "storage",
+    "mount": "storage",
+    "gds": "storage",
+    "self": "self",
+}
 SECONDS = 2.0
 QUICK = Pace(rest_s=0.02, quick_s=0.01, quick_for_s=10.0, around_s=10.0)
 CROSS_READINGS = 5
@@ -75,7 +88,17 @@ class Checkup(NamedTuple):
 
 def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
     if not tools.meters:
-        return Checkup("", (), tools.absences, (), "no RAPL meter", {kind: [] for kind in KINDS}, 0.0, False, math.nan)
+        return Checkup(
+            "",
+            (),
+            tools.absences,
+            (),
+            "no RAPL meter",
+            {kind: [] for kind in KINDS},
+            0.0,
+            False,
+            math.nan,
+        )
     # before the recorder closes the meters
     cross, cross_why = _cross(tools)
     recorded = record(tools, seconds, pace=QUICK)
@@ -85,12 +108,17 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
     for meter in node.headers[-1].meters:
         seen = [node.series(channel) for channel in meter.channels]
         took_s = _own_time(seen[0], ended_s) if seen else math.nan
-        tried += [_tried(meter.name, c, one, recorded, took_s) for c, one in zip(meter.channels, seen, strict=True)]
+        tried += [
+            _tried(meter.name, c, one, recorded, took_s)
+            for c, one in zip(meter.channels, seen, strict=True)
+        ]
     energies = Energies(node)
     measured_by = means_of(energies)
     absences = [*tools.absences, *(_stuck(channel, seconds) for channel in still(energies))]
     own_cpu = recorded.stats.cpu_s / run.duration_s if run.duration_s > 0 else math.nan
-    return Checkup(node.host, tried, absences, cross, cross_why, measured_by, seconds, tools.simulated, own_cpu)
+    return Checkup(
+        node.host, tried, absences, cross, cross_why, measured_by, seconds, tools.simulated, own_cpu
+    )
 
 
 def lacking(seen: Checkup, needed: Sequence[str]) -> list[str]:
@@ -107,7 +135,11 @@ def lacking_of(energies: Energies, needed: Sequence[str]) -> list[str]:
 def known_kinds(needed: Sequence[str]) -> Sequence[str]:
     for kind in needed:
         if kind not in KINDS:
-            raise InputError(f"{kind!r} is nothing that is measured", where="--need", remedy=f"known: {', '.join(KINDS)}")
+            raise InputError(
+                f"{kind!r} is nothing that is measured",
+                where="--need",
+                remedy=f"known: {', '.join(KINDS)}",
+            )
     return needed
 
 
@@ -118,7 +150,12 @@ def still(energies: Energies) -> list[Channel]:
         channel = energies.sources[domain].channel
         value = energies.series(energies.channels.index(channel)).value
         value = value[np.isfinite(value)]
-        if channel.is_counter and channel.quantity == "energy_j" and len(value) > 1 and value.min() == value.max():
+        if (
+            channel.is_counter
+            and channel.quantity == "energy_j"
+            and len(value) > 1
+            and value.min() == value.max()
+        ):
             found.append(channel)
     return found
 
@@ -132,7 +169,9 @@ def _stuck(channel: Channel, seconds: float) -> Absence:
 def means_of(energies: Energies) -> dict[str, list[str]]:
     """By kind what measures it: joules, and bytes for storage."""
     means: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    silent = {energies.channels[place].domain for place in energies.silent} | {channel.domain for channel in still(energies)}
+    silent = {energies.channels[place].domain for place in energies.silent} | {
+        channel.domain for channel in still(energies)
+    }
     for domain in (*energies.parts, *energies.wholes):
         if domain in silent:
             continue
@@ -140,14 +179,21 @@ def means_of(energies: Energies) -> dict[str, list[str]]:
         if (kind := OF_DOMAIN.get(source.channel.kind_of_domain, "")) in means:
             means[kind].append(f"{domain} ({source.channel.source})")
     for place, channel in enumerate(energies.channels):
-        if channel.quantity == "written_bytes" and channel.role == "part" and np.isfinite(energies.series(place).value).any():
+        if (
+            channel.quantity == "written_bytes"
+            and channel.role == "part"
+            and np.isfinite(energies.series(place).value).any()
+        ):
             means["storage"].append(f"{channel.domain} ({channel.source})")
     return means
 
 
 def _own_time(seen: Series, ended_s: dict[float, float]) -> float:
     """What one meter added to its ticks, median: `ended_s` holds, by tick, when the meter asked before it was done."""
-    added = [max(took - ended_s.get(t, 0.0), 0.0) for t, took in zip(seen.t_s.tolist(), seen.took_s.tolist(), strict=True)]
+    added = [
+        max(took - ended_s.get(t, 0.0), 0.0)
+        for t, took in zip(seen.t_s.tolist(), seen.took_s.tolist(), strict=True)
+    ]
     ended_s.update(zip(seen.t_s.tolist(), seen.took_s.tolist(), strict=True))
     return float(np.median(added)) if added else math.nan
 
@@ -160,10 +206,16 @@ def _tried(meter: str, channel: Channel, seen: Series, recorded: Recorded, took_
     span_s = float(t_s[answered][-1] - t_s[answered][0]) if answered.sum() > 1 else 0.0
     rate, noise = _level(channel, seen, recorded) if answered.any() else (math.nan, math.nan)
     return Tried(
-        meter, channel, OF_DOMAIN.get(channel.kind_of_domain, ""), int(answered.sum()), len(value),
-        span_s / changes if changes >= 2 else math.nan, rate, noise,
+        meter,
+        channel,
+        OF_DOMAIN.get(channel.kind_of_domain, ""),
+        int(answered.sum()),
+        len(value),
+        span_s / changes if changes >= 2 else math.nan,
+        rate,
+        noise,
         took_s,
-    )  # fmt: skip
+    )
 
 
 def _level(channel: Channel, seen: Series, recorded: Recorded) -> tuple[float, float]:
@@ -173,9 +225,14 @@ def _level(channel: Channel, seen: Series, recorded: Recorded) -> tuple[float, f
         return spread.mean, _noise(spread.deviation, spread.mean)
     # what is not energy is counted as it happens
     tick_s = channel.tick_s if channel.quantity == "energy_j" else 0.0
-    counter = counters.unwrapped(seen, channel.wraps_at, tick_s=tick_s, resolution=channel.resolution)
+    counter = counters.unwrapped(
+        seen, channel.wraps_at, tick_s=tick_s, resolution=channel.resolution
+    )
     edges = np.linspace(begin_s, end_s, 6)
-    rates = [counter.energy(a, b).value / (b - a) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    rates = [
+        counter.energy(a, b).value / (b - a)
+        for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    ]
     known = [rate for rate in rates if rate == rate]
     whole = counter.energy(begin_s, end_s).value / (end_s - begin_s)
     return whole, _noise(float(np.std(known, ddof=1)), whole) if len(known) > 1 else math.nan
@@ -190,14 +247,18 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
     """Our own reader and pyRAPL on the same counters."""
     from ckptcost.meters import rapl
 
-    ours = next((meter for meter in tools.meters if meter.name == "rapl" and not meter.simulated), None)
+    ours = next(
+        (meter for meter in tools.meters if meter.name == "rapl" and not meter.simulated), None
+    )
     if ours is None:
         return [], "no RAPL meter"
     if ours.facts.get("backend") == "pyrapl":
         return [], "pyRAPL is the meter itself"
     seen = rapl.find(backend="pyrapl")
     if not seen.meters:
-        return [], "; ".join(dict.fromkeys(absence.reason for absence in seen.absences)) or "pyRAPL finds nothing"
+        return [], "; ".join(
+            dict.fromkeys(absence.reason for absence in seen.absences)
+        ) or "pyRAPL finds nothing"
     theirs = seen.meters[0]
     readings = []
     try:
@@ -209,4 +270,7 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         return [], error.reason
     finally:
         theirs.close()
-    return [Cross(d.domain, d.ours_j, d.theirs_j, d.apart_j) for d in rapl.crosscheck(ours, theirs, readings)], ""
+    return [
+        Cross(d.domain, d.ours_j, d.theirs_j, d.apart_j)
+        for d in rapl.crosscheck(ours, theirs, readings)
+    ], ""

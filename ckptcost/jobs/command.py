@@ -74,16 +74,30 @@ class Command:
         reset = [s for s in _OF_PYTHON if signal.getsignal(s) == signal.SIG_IGN]
         try:
             self.pid = os.posix_spawnp(
-                self.argv[0], self.argv, dict(environ), file_actions=actions, setsigmask=self._mask or (), setsigdef=reset
+                self.argv[0],
+                self.argv,
+                dict(environ),
+                file_actions=actions,
+                setsigmask=self._mask or (),
+                setsigdef=reset,
             )
         except FileNotFoundError:
             raise NoCommand("no such command", NOT_FOUND, where=self.argv[0]) from None
         except (OSError, ValueError) as error:
-            problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise NoCommand(f"cannot be run ({problem})", NOT_EXECUTABLE, where=self.argv[0]) from None
+            problem = (
+                error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            )
+            raise NoCommand(
+                f"cannot be run ({problem})", NOT_EXECUTABLE, where=self.argv[0]
+            ) from None
         return self.pid
 
-    def wait(self, look: Callable[[], None] | None = None, every_s: float = 0.5, resized: Callable[[], None] | None = None) -> Ended:
+    def wait(
+        self,
+        look: Callable[[], None] | None = None,
+        every_s: float = 0.5,
+        resized: Callable[[], None] | None = None,
+    ) -> Ended:
         """Until it ends, passing signals on; `look` is called now and then."""
         while self.ended is None:
             self._reap()
@@ -104,7 +118,9 @@ class Command:
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         if pid:
             by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            self.ended = Ended(128 + by if by else os.WEXITSTATUS(status), by, usage, self._clock.now_ns())
+            self.ended = Ended(
+                128 + by if by else os.WEXITSTATUS(status), by, usage, self._clock.now_ns()
+            )
 
     def stopped_by_user(self, for_s: float) -> bool:
         """Waits so long; True as soon as somebody wants us to end."""
@@ -112,7 +128,9 @@ class Command:
         ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
         while (left_s := (until_ns - self._clock.now_ns()) / S) > 0:
             seen = signal.sigtimedwait(ends, left_s)
-            if seen is not None and seen.si_signo in ends:  # 0 where the time ran out while we were stopped
+            if (
+                seen is not None and seen.si_signo in ends
+            ):  # 0 where the time ran out while we were stopped
                 return True
         return False
 

@@ -47,7 +47,11 @@ def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
     """A flag's single inputs hold for each variant; the entry that it names gives way to the variant's."""
     return flag._replace(
         sections={
-            section: {key: value for key, value in said.items() if section not in named or key != REFERENCES.get(section)}
+            section: {
+                key: value
+                for key, value in said.items()
+                if section not in named or key != REFERENCES.get(section)
+            }
             for section, said in flag.sections.items()
         }
     )
@@ -63,13 +67,23 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise InputError(
-                f"{brief(part or text)} is not path=value", where="--with", remedy='write e.g. --with "tier.id=nas-hdd, policy.mode=async"'
+                f"{brief(part or text)} is not path=value",
+                where="--with",
+                remedy='write e.g. --with "tier.id=nas-hdd, policy.mode=async"',
             )
-    named = [(ALIASES.get(part.partition("=")[0].strip(), part.partition("=")[0].strip()), part.partition("=")[2]) for part in parts]
+    named = [
+        (
+            ALIASES.get(part.partition("=")[0].strip(), part.partition("=")[0].strip()),
+            part.partition("=")[2],
+        )
+        for part in parts
+    ]
     if len({name for name, _ in named}) < len(named):
         raise InputError(f"{brief(text)} says one thing twice", where="--with")
     try:
-        layer = set_layer(catalog, [f"{name}={value}" for name, value in named])._replace(label="--with")
+        layer = set_layer(catalog, [f"{name}={value}" for name, value in named])._replace(
+            label="--with"
+        )
     except InputError as error:
         error.where = "--with"
         raise error.at() from None
@@ -77,22 +91,32 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     single: dict[str, dict[str, object]] = {}
     for section, values in layer.sections.items():
         for key, value in values.items():
-            (entries if REFERENCES.get(section) == key else single).setdefault(section, {})[key] = value
+            (entries if REFERENCES.get(section) == key else single).setdefault(section, {})[key] = (
+                value
+            )
     flags = [_without_entries(each, entries) for each in layers if each.is_flag]
     return [
-        *(each for each in layers if not each.is_flag), layer._replace(sections=entries), *flags, layer._replace(sections=single)
-    ]  # fmt: skip
+        *(each for each in layers if not each.is_flag),
+        layer._replace(sections=entries),
+        *flags,
+        layer._replace(sections=single),
+    ]
 
 
 def compare(catalog: Catalog, scenarios: Sequence[tuple[str, Sequence[Layer]]]) -> Compared:
     """Each named stack of layers as one column."""
     if len(scenarios) < 2:
         raise InputError(
-            "one scenario is nothing to compare", where="compare",
+            "one scenario is nothing to compare",
+            where="compare",
             remedy='name a second one, or a variant: --with "tier.id=nas-hdd"',
-        )  # fmt: skip
+        )
     if len(scenarios) > MOST:
-        raise InputError(f"{len(scenarios)} scenarios are more than {MOST}", where="compare", remedy="`ckptcost sweep` takes any number")
+        raise InputError(
+            f"{len(scenarios)} scenarios are more than {MOST}",
+            where="compare",
+            remedy="`ckptcost sweep` takes any number",
+        )
     cases = []
     for name, layers in scenarios:
         try:
@@ -108,7 +132,13 @@ def _same_figure(one: Figure, other: Figure) -> bool:
     """One uncertain figure in two scenarios: the same, or of the same sources and scaled (a power that is a share of two ratings)."""
     if (one.value, one.low, one.high) == (other.value, other.low, other.high):
         return True
-    if one.low is None or one.high is None or other.low is None or other.high is None or one.basis != other.basis:
+    if (
+        one.low is None
+        or one.high is None
+        or other.low is None
+        or other.high is None
+        or one.basis != other.basis
+    ):
         return False
     if not (one.value > 0 and other.value > 0):
         return False
@@ -131,13 +161,22 @@ def drawn_together(cases: Sequence[Case]) -> tuple[Outcome, ...]:
         figures = {i.field: i.figure for i in case.resolved.inputs}
         mine: dict[str, int] = {}
         for path in sorted(ranges.keys() - ties.keys()):
-            known = next((seed for figure, seed in seeds.get(path, []) if _same_figure(figure, figures[path])), None)
+            known = next(
+                (
+                    seed
+                    for figure, seed in seeds.get(path, [])
+                    if _same_figure(figure, figures[path])
+                ),
+                None,
+            )
             if known is None:
                 count, known = count + 1, count + 1
                 seeds.setdefault(path, []).append((figures[path], known))
             mine[path] = known
         world = as_planned(case.scenario, case.outcome)
-        for path in sorted(ranges):  # each input by itself, in an order of its own: that of its seed
+        for path in sorted(
+            ranges
+        ):  # each input by itself, in an order of its own: that of its seed
             world = drawn(world, {path: ranges[path]}, seed=mine[ties.get(path, path)])
         outcomes.append(evaluate(world) if ranges else case.outcome)
     return tuple(outcomes)

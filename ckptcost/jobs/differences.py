@@ -51,29 +51,48 @@ class Difference(NamedTuple):
 
 
 _OF_THE_BILL: dict[str, Quantity] = {
-    "gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e", "market_kgco2e": "market_kgco2e",
+    "gpu_hours": "gpu_s",
+    "kwh": "energy_j",
+    "usd": "cost_usd",
+    "kgco2e": "location_kgco2e",
+    "market_kgco2e": "market_kgco2e",
     "embodied_kgco2e": "embodied_kgco2e",
-}  # fmt: skip
+}
 
 
 def _of_run(name: str) -> Result:
     measure = MEASURES[name]
     quantity = _OF_THE_BILL.get(name)
-    return Result(name, measure.label, measure.unit, lambda _, o: measure.of(o), lambda o: o.run.unknown(quantity) if quantity else ())
+    return Result(
+        name,
+        measure.label,
+        measure.unit,
+        lambda _, o: measure.of(o),
+        lambda o: o.run.unknown(quantity) if quantity else (),
+    )
 
 
 def _of_save(name: str, label: str) -> Result:
     quantity = _OF_THE_BILL[name]
     return Result(
-        f"save_{name}", f"{label} of one save", MEASURES[name].unit, lambda _, o: o.one_save.total(quantity),
+        f"save_{name}",
+        f"{label} of one save",
+        MEASURES[name].unit,
+        lambda _, o: o.one_save.total(quantity),
         lambda o: o.one_save.unknown(quantity),
-    )  # fmt: skip
+    )
 
 
 def _per_useful(name: str, label: str) -> Result:
     """For scenarios of different work: a run's amount over its useful GPU-time."""
     run = _of_run(name)
-    return Result(f"{name}_per_useful", label, run.unit, lambda s, o: ratio(1000.0 * HOUR_S * run.of(s, o), useful_gpu_s(s)), run.lines)
+    return Result(
+        f"{name}_per_useful",
+        label,
+        run.unit,
+        lambda s, o: ratio(1000.0 * HOUR_S * run.of(s, o), useful_gpu_s(s)),
+        run.lines,
+    )
 
 
 def useful_gpu_s(s: Scenario) -> Number:
@@ -82,12 +101,32 @@ def useful_gpu_s(s: Scenario) -> Number:
 
 
 RESULTS: tuple[Result, ...] = (
-    *(_of_run(name) for name in ("goodput", "wall", "saves", "interval", "stall", "failures", "gpu_hours", "kwh", "usd", "kgco2e",
-                                 "market_kgco2e", "embodied_kgco2e")),
-    _of_save("gpu_hours", "GPU-hours"), _of_save("kwh", "energy"), _of_save("usd", "cost"), _of_save("kgco2e", "emissions"),
-    _per_useful("gpu_hours", "GPU-hours lost per 1,000 useful GPU-hours"), _per_useful("kwh", "energy per 1,000 useful GPU-hours"),
-    _per_useful("usd", "cost per 1,000 useful GPU-hours"), _per_useful("kgco2e", "emissions per 1,000 useful GPU-hours"),
-)  # fmt: skip
+    *(
+        _of_run(name)
+        for name in (
+            "goodput",
+            "wall",
+            "saves",
+            "interval",
+            "stall",
+            "failures",
+            "gpu_hours",
+            "kwh",
+            "usd",
+            "kgco2e",
+            "market_kgco2e",
+            "embodied_kgco2e",
+        )
+    ),
+    _of_save("gpu_hours", "GPU-hours"),
+    _of_save("kwh", "energy"),
+    _of_save("usd", "cost"),
+    _of_save("kgco2e", "emissions"),
+    _per_useful("gpu_hours", "GPU-hours lost per 1,000 useful GPU-hours"),
+    _per_useful("kwh", "energy per 1,000 useful GPU-hours"),
+    _per_useful("usd", "cost per 1,000 useful GPU-hours"),
+    _per_useful("kgco2e", "emissions per 1,000 useful GPU-hours"),
+)
 
 
 def difference(answer: Compared, at: int, result: Result) -> Difference:
@@ -95,23 +134,38 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
     first, other = answer.cases[0], answer.cases[at]
     one, two = (float(result.of(case.scenario, case.outcome)) for case in (first, other))
     left_out = [set(result.lines(case.outcome)) for case in (first, other)]
-    without, lacking = tuple(sorted(left_out[0] & left_out[1])), tuple(sorted(left_out[0] ^ left_out[1]))
+    without, lacking = (
+        tuple(sorted(left_out[0] & left_out[1])),
+        tuple(sorted(left_out[0] ^ left_out[1])),
+    )
     nothing = float("nan")
     if one != one or two != two or lacking:
         return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
     if np.isinf(one) or np.isinf(two):
-        return Difference(0.0 if one == two else two - one, nothing, nothing, nothing, nothing, without, ())
+        return Difference(
+            0.0 if one == two else two - one, nothing, nothing, nothing, nothing, without, ()
+        )
     with np.errstate(over="ignore", invalid="ignore"):
-        drawn_ = [np.asarray(result.of(answer.cases[i].scenario, answer.together[i]), dtype=float) for i in (0, at)]
+        drawn_ = [
+            np.asarray(result.of(answer.cases[i].scenario, answer.together[i]), dtype=float)
+            for i in (0, at)
+        ]
         rise = np.asarray(drawn_[1] - drawn_[0])
     low, high = p5_p95(rise, two - one)
     more = float(np.mean(rise > 0)) if rise.ndim else float(two > one)
-    return Difference(two - one, ratio(two - one, one) if one else nothing, low, high, more, without, ())
+    return Difference(
+        two - one, ratio(two - one, one) if one else nothing, low, high, more, without, ()
+    )
 
 
-def line_difference(first: Bill, other: Bill, line_id: str, quantity: Quantity) -> tuple[float, float, float]:
+def line_difference(
+    first: Bill, other: Bill, line_id: str, quantity: Quantity
+) -> tuple[float, float, float]:
     """(first, other, other minus first) of one line; a line that a bill does not have is 0, an unknown one NaN."""
-    one, two = (float(getattr(next((x for x in bill.lines if x.id == line_id), None), quantity, 0.0)) for bill in (first, other))
+    one, two = (
+        float(getattr(next((x for x in bill.lines if x.id == line_id), None), quantity, 0.0))
+        for bill in (first, other)
+    )
     return one, two, (0.0 if one == two else two - one)
 
 
@@ -135,10 +189,18 @@ def inputs_changed(first: Case, other: Case) -> list[Changed]:
     def figure(i: Input | None) -> object:
         return i and (i.figure.value, i.figure.low, i.figure.high)
 
-    return [Changed(path, one.get(path), two.get(path)) for path in sorted({*one, *two}) if figure(one.get(path)) != figure(two.get(path))]
+    return [
+        Changed(path, one.get(path), two.get(path))
+        for path in sorted({*one, *two})
+        if figure(one.get(path)) != figure(two.get(path))
+    ]
 
 
 def words_changed(first: Case, other: Case) -> list[tuple[str, object, object]]:
     """Choices that differ: (path, first, other)."""
     one, two = first.resolved.words, other.resolved.words
-    return [(path, one.get(path), two.get(path)) for path in sorted({*one, *two}) if one.get(path) != two.get(path)]
+    return [
+        (path, one.get(path), two.get(path))
+        for path in sorted({*one, *two})
+        if one.get(path) != two.get(path)
+    ]

@@ -18,7 +18,9 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.meters.writeback import drained
 from ckptcost.runs.run import Run
 
-NEVER = frozenset({"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE", "STOPPED", "NOT_DRAINED"})
+NEVER = frozenset(
+    {"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE", "STOPPED", "NOT_DRAINED"}
+)
 """of these an empty page cache of this host says nothing, or the kernel said that it was not empty of them"""
 
 
@@ -34,7 +36,9 @@ def saves_of(run: Run, energies: Energies) -> Saves:
     """Every save and load of a host: as the job says it, as it was seen from outside, and by write-back where neither knows when it was
     safe. `energies` needs the host's write-back and disks, no more."""
     host = energies.node.host
-    marks = joined(mark for mark in run.marks if len(run.hosts) == 1 or mark.detail.get("host") in (None, host))
+    marks = joined(
+        mark for mark in run.marks if len(run.hosts) == 1 or mark.detail.get("host") in (None, host)
+    )
     marks += drained_marks(energies, marks)
     windows = windows_of(marks)
     return Saves(marks, windows, contents_of(marks, windows))
@@ -46,12 +50,20 @@ def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
     lacking = [
         (window, what)
         for window, what in zip(windows, contents_of(marks, windows), strict=True)
-        if window.begin_s is not None and window.durable_s is None and what.of == "save" and not what.error and what.why not in NEVER
+        if window.begin_s is not None
+        and window.durable_s is None
+        and what.of == "save"
+        and not what.error
+        and what.why not in NEVER
     ]
     owed = _owed(energies) if lacking else None
     if owed is None:
         return []
-    return [mark for window, what in lacking for mark in _marks_of(window, what, owed, _written(energies))]
+    return [
+        mark
+        for window, what in lacking
+        for mark in _marks_of(window, what, owed, _written(energies))
+    ]
 
 
 def _owed(energies: Energies) -> Series | None:
@@ -67,13 +79,25 @@ def _owed(energies: Energies) -> Series | None:
 
 def _written(energies: Energies) -> Series | None:
     """What the only disk took; with several nobody knows whose pages went where."""
-    disks = [c for c in energies.channels if c.quantity == "written_bytes" and c.role == "part" and c.kind_of_domain in ("disk", "mount")]
+    disks = [
+        c
+        for c in energies.channels
+        if c.quantity == "written_bytes"
+        and c.role == "part"
+        and c.kind_of_domain in ("disk", "mount")
+    ]
     return energies.readings(disks[0].domain)["written_bytes"] if len(disks) == 1 else None
 
 
 def _marks_of(window: Window, what: Contents, owed: Series, written: Series | None) -> list[Mark]:
     over_s = max(
-        (at for span in window.spans for name, at in span.at_s.items() if name in ("written", "committed", "returned")), default=None
+        (
+            at
+            for span in window.spans
+            for name, at in span.at_s.items()
+            if name in ("written", "committed", "returned")
+        ),
+        default=None,
     )
     if over_s is None or window.begin_s is None or isnan(what.bytes):
         return []
@@ -81,4 +105,8 @@ def _marks_of(window: Window, what: Contents, owed: Series, written: Series | No
     if isnan(seen.at_s) or seen.enough is False:
         return []
     detail: dict[str, object] = {"how": "drained", "unsure_s": max(seen.at_s - seen.after_s, 0.0)}
-    return [Mark(seen.at_s, "durable", window.label, span.rank, "watch", detail) for span in window.spans if span.durable_s is None]
+    return [
+        Mark(seen.at_s, "durable", window.label, span.rank, "watch", detail)
+        for span in window.spans
+        if span.durable_s is None
+    ]

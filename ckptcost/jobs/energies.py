@@ -58,12 +58,22 @@ class Energies:
         self._series: dict[int, Series] = {}
         self._counters: dict[int, Counter] = {}
         self._drivers = drivers_of(node)
-        least_s = {key_of(c): meter.least_s for header in node.headers for meter in header.meters for c in meter.channels}
+        least_s = {
+            key_of(c): meter.least_s
+            for header in node.headers
+            for meter in header.meters
+            for c in meter.channels
+        }
         self._least_s = [least_s.get(key_of(channel), 0.0) for channel in self.channels]
         by_domain: dict[str, Source] = {}
         for place in (*self.chosen.parts, *self.silent, *self.chosen.wholes, *self._details()):
             channel = self.channels[place]
-            by_domain.setdefault(channel.domain, Source(channel.domain, place, channel, self._drivers.get(channel.kind_of_domain, "")))
+            by_domain.setdefault(
+                channel.domain,
+                Source(
+                    channel.domain, place, channel, self._drivers.get(channel.kind_of_domain, "")
+                ),
+            )
         self.sources = by_domain
 
     @cached_property
@@ -82,7 +92,11 @@ class Energies:
         return list(found.values())
 
     def _details(self) -> list[int]:
-        inside = [left.channel for left in self.chosen.left_out if left.why in ("DETAIL", "INSIDE", "COVERED", "OTHER_BOUNDARY")]
+        inside = [
+            left.channel
+            for left in self.chosen.left_out
+            if left.why in ("DETAIL", "INSIDE", "COVERED", "OTHER_BOUNDARY")
+        ]
         return sorted(inside, key=lambda place: not self.channels[place].is_counter)
 
     @property
@@ -116,11 +130,18 @@ class Energies:
         channel = self.channels[place]
         if not channel.is_counter:
             # a source that is asked no more often than it renews says itself when it does
-            tick_s = channel.tick_s if channel.tick_s and self._least_s[place] < channel.tick_s else None
+            tick_s = (
+                channel.tick_s if channel.tick_s and self._least_s[place] < channel.tick_s else None
+            )
             return gauges.energy(
-                self.series(place), begin_s, end_s, averaging_s=channel.averaging_s, looks=channel.looks, tick_s=tick_s,
+                self.series(place),
+                begin_s,
+                end_s,
+                averaging_s=channel.averaging_s,
+                looks=channel.looks,
+                tick_s=tick_s,
                 resolution=channel.resolution,
-            )  # fmt: skip
+            )
         return self._counter(place).energy(begin_s, end_s)
 
     def curve(self, domain: str, t_s: Floats) -> Floats:
@@ -155,28 +176,52 @@ class Energies:
 
     def _seen_s(self, channel: Channel) -> float | None:
         measured_s = self.node.period_s(channel)
-        polled_s = max((header.settings.get("quick_s", 0.0) for header in self.node.headers), default=0.0)
-        return measured_s if measured_s is not None and measured_s > SEEN * polled_s else channel.tick_s
+        polled_s = max(
+            (header.settings.get("quick_s", 0.0) for header in self.node.headers), default=0.0
+        )
+        return (
+            measured_s
+            if measured_s is not None and measured_s > SEEN * polled_s
+            else channel.tick_s
+        )
 
     def provenance(self, domain: str, begin_s: float, end_s: float) -> Provenance:
         source = self.sources[domain]
-        return provenance(source.channel, self.joules(domain, begin_s, end_s), source.driver, self.tick_s(domain))
+        return provenance(
+            source.channel, self.joules(domain, begin_s, end_s), source.driver, self.tick_s(domain)
+        )
 
     def doubts(self, domain: str) -> Doubts:
         """Of the channel itself, or else of the same device's watts."""
         channel = self.sources[domain].channel
         beside = [c for c in self.channels if c.domain == domain and c.quantity == "power_w"]
-        looks = channel.looks if channel.looks is not None else min((c.looks for c in beside if c.looks is not None), default=None)
-        accuracy = channel.accuracy if channel.accuracy is not None else max((c.accuracy for c in beside if c.accuracy), default=None)
+        looks = (
+            channel.looks
+            if channel.looks is not None
+            else min((c.looks for c in beside if c.looks is not None), default=None)
+        )
+        accuracy = (
+            channel.accuracy
+            if channel.accuracy is not None
+            else max((c.accuracy for c in beside if c.accuracy), default=None)
+        )
         return Doubts(looks, accuracy, channel.is_counter)
 
     def readings(self, domain: str) -> dict[Quantity, Series]:
         """Every quantity of a domain that is no energy: bytes, requests, queue."""
-        return {c.quantity: self.series(n) for n, c in enumerate(self.channels) if c.domain == domain}
+        return {
+            c.quantity: self.series(n) for n, c in enumerate(self.channels) if c.domain == domain
+        }
 
     def domains(self, kind: str, quantity: Quantity) -> list[str]:
         """The domains of a kind that have such a channel."""
-        return list(dict.fromkeys(c.domain for c in self.channels if c.kind_of_domain == kind and c.quantity == quantity))
+        return list(
+            dict.fromkeys(
+                c.domain
+                for c in self.channels
+                if c.kind_of_domain == kind and c.quantity == quantity
+            )
+        )
 
 
 def drivers_of(node: Node) -> dict[str, str]:

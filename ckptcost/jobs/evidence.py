@@ -110,7 +110,9 @@ class Evidence:
                 if one.next_ns is None and t_ns > one.last_ns:
                     one.next_ns = t_ns
 
-    def written(self, window: str, t_ns: int, paths: Sequence[Path], *, returned: bool, closed: bool) -> None:
+    def written(
+        self, window: str, t_ns: int, paths: Sequence[Path], *, returned: bool, closed: bool
+    ) -> None:
         """`returned`: say when training went on, where that can be told. `closed`: at `t_ns` the last file was."""
         size_bytes = _size_of(paths)
         with self._lock:
@@ -123,7 +125,9 @@ class Evidence:
         verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
         with self._lock:
-            self._late[window] = _Written(tuple(paths), t_ns, t_ns if closed else None, judged, time.monotonic_ns() + LATE_NS)
+            self._late[window] = _Written(
+                tuple(paths), t_ns, t_ns if closed else None, judged, time.monotonic_ns() + LATE_NS
+            )
 
     def committed(self, window: str, t_ns: int) -> None:
         """Renamed, or its last small file is there: part of the save where it followed at once, after a sync included."""
@@ -135,7 +139,9 @@ class Evidence:
         """What came after the last file was closed: a sync through another descriptor, a rename. Training went on after them."""
         with self._lock:
             now_ns = time.monotonic_ns()
-            due = {window: one for window, one in self._late.items() if last or now_ns >= one.until_ns}
+            due = {
+                window: one for window, one in self._late.items() if last or now_ns >= one.until_ns
+            }
             for window in due:
                 del self._late[window]
         for window, one in due.items():
@@ -147,7 +153,11 @@ class Evidence:
             self._open.discard(window)
 
     def _judge(self, window: str, one: _Written) -> None:
-        synced = self._fsyncs.mark(window, one.paths, None, one.closed_ns, one.next_ns) if one.paths else None
+        synced = (
+            self._fsyncs.mark(window, one.paths, None, one.closed_ns, one.next_ns)
+            if one.paths
+            else None
+        )
         if one.verdicts:
             self._say(window, one, synced)
 
@@ -159,14 +169,18 @@ class Evidence:
         if odd is not None:
             why = odd.why or odd.code
         elif one.commit_ns is not None and one.commit_ns - last_ns > AT_ONCE_NS:
-            why = "UNCLEAR"  # something of it came later, and nobody saw what the job did in between
+            why = (
+                "UNCLEAR"  # something of it came later, and nobody saw what the job did in between
+            )
         elif synced is not None and not synced.tids <= {verdict.trainer for verdict in verdicts}:
             why = "UNCLEAR"  # somebody else synced it
         elif one.closed_ns is None and not (synced is not None and synced.all):
             why = "UNCLEAR"  # the last write was seen, not the end of the save
         else:
             at_ns = max(last_ns, one.commit_ns or 0)
-            self._tell("returned", window, by="watch", t_ns=at_ns, how="main-thread", code=verdicts[0].code)
+            self._tell(
+                "returned", window, by="watch", t_ns=at_ns, how="main-thread", code=verdicts[0].code
+            )
             return
         self._tell("note", window, by="watch", t_ns=last_ns, returned_why=why)
 

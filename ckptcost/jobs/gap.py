@@ -19,16 +19,36 @@ from ckptcost.core.numeric import ratio
 from ckptcost.core.windows import Window
 from ckptcost.errors import InputError
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import OF_A_LOAD, OF_A_SAVE, MeasuredBill, bill_of_load, bill_of_save
+from ckptcost.jobs.measured_bill import (
+    OF_A_LOAD,
+    OF_A_SAVE,
+    MeasuredBill,
+    bill_of_load,
+    bill_of_save,
+)
 from ckptcost.jobs.measured_course import Spread, Taken, absent, mean_course, mean_of, taken_of
 from ckptcost.jobs.model import one_of
-from ckptcost.jobs.modelled_side import course_of, figures_of, modelled_bill, over_ranges, with_bytes
+from ckptcost.jobs.modelled_side import (
+    course_of,
+    figures_of,
+    modelled_bill,
+    over_ranges,
+    with_bytes,
+)
 from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
 from ckptcost.layers import Layer
 from ckptcost.scenario import Resolved
 
 FORCED = "run:"
-UNITS = {"bytes": "bytes", "files": "count", "time": "s", "stall": "s", "lag": "s", "rate": "bytes_per_s", "gpu_s": "GPU-s"}
+UNITS = {
+    "bytes": "bytes",
+    "files": "count",
+    "time": "s",
+    "stall": "s",
+    "lag": "s",
+    "rate": "bytes_per_s",
+    "gpu_s": "GPU-s",
+}
 """of what is compared besides joules"""
 _OF_THE_JOB = ("bytes", "files", "rate")
 """what one node of several does not tell"""
@@ -62,7 +82,11 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        return nan if self.why or not self.modelled.value else self.measured.value / self.modelled.value
+        return (
+            nan
+            if self.why or not self.modelled.value
+            else self.measured.value / self.modelled.value
+        )
 
 
 class Divided(NamedTuple):
@@ -112,7 +136,11 @@ class Gap(NamedTuple):
         """The parts of one save's own gap."""
         if one.course is None:
             return None
-        return parts_of(held.modelled, course_of(with_bytes(self.scenario, held.of, one.course.moved_bytes), held.of), one.course)
+        return parts_of(
+            held.modelled,
+            course_of(with_bytes(self.scenario, held.of, one.course.moved_bytes), held.of),
+            one.course,
+        )
 
 
 def run_named(text: str) -> Path | None:
@@ -138,9 +166,10 @@ def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
     whole = [(window, what) for window, what in pairs if not what.error]
     if not whole:
         raise InputError(
-            "holds no checkpoint that was finished" if failed else "holds no checkpoint", where=seen.kept or "the run",
+            "holds no checkpoint that was finished" if failed else "holds no checkpoint",
+            where=seen.kept or "the run",
             remedy="record a job that saves: `ckptcost run -- COMMAND`",
-        )  # fmt: skip
+        )
     s = on_machine(resolved.scenario, machine.job_gpus, machine)
     world = over_ranges(s, resolved)
     saves = _held(seen, s, world, machine, "save", [pair for pair in whole if pair[1].of != "load"])
@@ -148,14 +177,23 @@ def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
     return Gap(seen, resolved, s, machine, saves, loads, failed)
 
 
-def _held(seen: Measured, s: Scenario, world: Scenario, machine: Machine, of: str, pairs: Sequence[tuple[Window, Contents]]) -> Held | None:
+def _held(
+    seen: Measured,
+    s: Scenario,
+    world: Scenario,
+    machine: Machine,
+    of: str,
+    pairs: Sequence[tuple[Window, Contents]],
+) -> Held | None:
     """`world` is the scenario over its inputs' ranges."""
     if not pairs:
         return None
     modelled = course_of(s, of)
     taken = [taken_of(window, what, modelled, machine.is_part) for window, what in pairs]
     bills = [
-        bill_of_load(seen, window, s, machine.gpus) if of == "load" else bill_of_save(seen, window, what.bytes, s, machine.gpus)
+        bill_of_load(seen, window, s, machine.gpus)
+        if of == "load"
+        else bill_of_save(seen, window, what.bytes, s, machine.gpus)
         for window, what in pairs
     ]
     measured = mean_course(taken)
@@ -167,21 +205,44 @@ def _held(seen: Measured, s: Scenario, world: Scenario, machine: Machine, of: st
         if measured is not None and sized is not None:
             at_size = figures_of(sized, of, machine)
             parts = parts_of(modelled, course_of(sized, of), measured)
-            ranges = parts_of(course_of(world, of), course_of(with_bytes(world, of, measured.moved_bytes), of), measured)
+            ranges = parts_of(
+                course_of(world, of),
+                course_of(with_bytes(world, of, measured.moved_bytes), of),
+                measured,
+            )
     columns = _columns(taken, bills, machine, of)
-    rows = [_row(name, each, point[name], spread[name], at_size.get(name, nan), machine) for name, each in columns.items()]
+    rows = [
+        _row(name, each, point[name], spread[name], at_size.get(name, nan), machine)
+        for name, each in columns.items()
+    ]
     rows = [_of_durations(row, taken) if row.id == "rate" else row for row in rows]
-    divided = [_divided(name, columns[amount], columns[name], point[amount], point[name])
-               for name, amount in _DIVIDED.items() if name in columns]  # fmt: skip
+    divided = [
+        _divided(name, columns[amount], columns[name], point[amount], point[name])
+        for name, amount in _DIVIDED.items()
+        if name in columns
+    ]
     return Held(
-        of, taken, rows, divided, modelled, None if sized is None else course_of(sized, of), measured, parts, ranges,
-        _mean_bill([bill.bill for bill in bills]), modelled_bill(s, of, machine),
-    )  # fmt: skip
+        of,
+        taken,
+        rows,
+        divided,
+        modelled,
+        None if sized is None else course_of(sized, of),
+        measured,
+        parts,
+        ranges,
+        _mean_bill([bill.bill for bill in bills]),
+        modelled_bill(s, of, machine),
+    )
 
 
-def _columns(taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: Machine, of: str) -> dict[str, list[Spread]]:
+def _columns(
+    taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: Machine, of: str
+) -> dict[str, list[Spread]]:
     """What was measured of each save, by row."""
-    found: dict[str, list[Spread]] = {name: [getattr(one, name) for one in taken] for name in ("bytes", "files", "time", "stall")}
+    found: dict[str, list[Spread]] = {
+        name: [getattr(one, name) for one in taken] for name in ("bytes", "files", "time", "stall")
+    }
     if of == "save":
         found["lag"] = [one.lag for one in taken]
     found["rate"] = [_rate(one) for one in taken]
@@ -196,7 +257,10 @@ def _rate(one: Taken) -> Spread:
     """From the begin until it is safe, as MLPerf Storage counts it."""
     if not (one.bytes.known and one.time.known):
         return absent(one.time.why or one.bytes.why)
-    value, low, high = (float(ratio(one.bytes.value, time_s)) for time_s in (one.time.value, one.time.high, one.time.low))
+    value, low, high = (
+        float(ratio(one.bytes.value, time_s))
+        for time_s in (one.time.value, one.time.high, one.time.low)
+    )
     return Spread(value, low, high)
 
 
@@ -206,36 +270,73 @@ def _times(stall: Spread, gpus: float) -> Spread:
     return Spread(stall.value * gpus, stall.low * gpus, stall.high * gpus)
 
 
-def _row(name: str, each: Sequence[Spread], point: Number, spread: Number, at_size: Number, machine: Machine) -> Row:
+def _row(
+    name: str,
+    each: Sequence[Spread],
+    point: Number,
+    spread: Number,
+    at_size: Number,
+    machine: Machine,
+) -> Row:
     value, known = float(point), [one.value for one in each if one.known]
     modelled = absent("NOT_MODELLED") if isnan(value) else Spread(value, *p5_p95(spread, value))
     measured, total = mean_of(each), sum(known) if known else nan
-    return Row(name, UNITS.get(name, "J"), measured, modelled, float(at_size), len(known), total, _apart(name, measured, value, machine))
+    return Row(
+        name,
+        UNITS.get(name, "J"),
+        measured,
+        modelled,
+        float(at_size),
+        len(known),
+        total,
+        _apart(name, measured, value, machine),
+    )
 
 
 def _of_durations(rate: Row, taken: Sequence[Taken]) -> Row:
     """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones. Rates have no sum."""
-    known = [(one.bytes.value, one.time.value) for one in taken if one.bytes.known and one.time.known]
+    known = [
+        (one.bytes.value, one.time.value) for one in taken if one.bytes.known and one.time.known
+    ]
     if not known:
         return rate
     bytes_, seconds = (float(sum(column)) for column in zip(*known, strict=True))
-    return rate._replace(measured=rate.measured._replace(value=float(ratio(bytes_, seconds))), total=nan)
+    return rate._replace(
+        measured=rate.measured._replace(value=float(ratio(bytes_, seconds))), total=nan
+    )
 
 
 def _apart(name: str, measured: Spread, modelled: float, machine: Machine) -> str:
     """Why two known figures are not of the same thing."""
     if machine.is_part and name in _OF_THE_JOB:
         return "PART_OF_JOB"
-    return "WITHOUT_LOST_TIME" if name == "slowdown" and (measured.value != 0 or modelled != 0) else ""
+    return (
+        "WITHOUT_LOST_TIME" if name == "slowdown" and (measured.value != 0 or modelled != 0) else ""
+    )
 
 
-def _divided(line: str, amounts: Sequence[Spread], joules: Sequence[Spread], amount: Number, joules_modelled: Number) -> Divided:
+def _divided(
+    line: str,
+    amounts: Sequence[Spread],
+    joules: Sequence[Spread],
+    amount: Number,
+    joules_modelled: Number,
+) -> Divided:
     """Of the saves in which both are known."""
-    known = [(one.value, energy.value) for one, energy in zip(amounts, joules, strict=True) if one.known and energy.known]
+    known = [
+        (one.value, energy.value)
+        for one, energy in zip(amounts, joules, strict=True)
+        if one.known and energy.known
+    ]
     if not known:
         return Divided(line, nan, nan, nan, float(ratio(joules_modelled, amount)))
-    measured_amount, measured_j = (float(sum(column)) / len(known) for column in zip(*known, strict=True))
-    measured_each, modelled_each = float(ratio(measured_j, measured_amount)), float(ratio(joules_modelled, amount))
+    measured_amount, measured_j = (
+        float(sum(column)) / len(known) for column in zip(*known, strict=True)
+    )
+    measured_each, modelled_each = (
+        float(ratio(measured_j, measured_amount)),
+        float(ratio(joules_modelled, amount)),
+    )
     of_amount, of_each = product_parts(float(amount), modelled_each, measured_amount, measured_each)
     return Divided(line, float(of_amount), float(of_each), measured_each, modelled_each)
 
@@ -244,6 +345,12 @@ def _mean_bill(bills: Sequence[Bill]) -> Bill:
     """Each line's mean over the saves in which it is known."""
     lines = []
     for same in zip(*(bill.lines for bill in bills), strict=True):
-        known: Mapping[str, list[float]] = {q: [float(v) for line in same if (v := getattr(line, q)) == v] for q in QUANTITIES}
-        lines.append(same[0]._replace(**{q: sum(values) / len(values) if values else nan for q, values in known.items()}))
+        known: Mapping[str, list[float]] = {
+            q: [float(v) for line in same if (v := getattr(line, q)) == v] for q in QUANTITIES
+        }
+        lines.append(
+            same[0]._replace(
+                **{q: sum(values) / len(values) if values else nan for q, values in known.items()}
+            )
+        )
     return Bill(tuple(lines))

@@ -47,10 +47,16 @@ def gate_of(text: str, where: str) -> Gate:
     """A gate from "goodput>=0.95", "usd.p95<=10000" or "wall<60 days"."""
     found = _ASKED.match(text)
     if not found:
-        raise InputError(f"{brief(text)} is not name>=value", where=where, remedy="write e.g. goodput>=0.95 or usd<=10000")
+        raise InputError(
+            f"{brief(text)} is not name>=value",
+            where=where,
+            remedy="write e.g. goodput>=0.95 or usd<=10000",
+        )
     name, statistic, operator, said = found.groups()
     if name not in MEASURES:
-        raise InputError(f"no result named {brief(name)}", where=where, remedy="known: " + ", ".join(MEASURES))
+        raise InputError(
+            f"no result named {brief(name)}", where=where, remedy="known: " + ", ".join(MEASURES)
+        )
     if statistic and statistic not in STATISTICS:
         raise UnknownName("statistic", statistic, STATISTICS, where=where)
     measure = MEASURES[name]
@@ -64,7 +70,9 @@ def gate_of(text: str, where: str) -> Gate:
 def limit_of(measure: Measure, said: str) -> float:
     """A value of a measure in base units; plain numbers are kWh, GPU-hours, dollars and kgCO2e, a share may be 0.95 or 95 %."""
     try:
-        limit = parse(float(said) if _is_plain(said) and not UNITS[measure.unit][0] else said, measure.unit)
+        limit = parse(
+            float(said) if _is_plain(said) and not UNITS[measure.unit][0] else said, measure.unit
+        )
     except UnitError:
         if not _is_plain(said) or measure.unit not in _PLAIN:
             raise
@@ -72,7 +80,10 @@ def limit_of(measure: Measure, said: str) -> float:
     if limit < 0:
         raise InputError(f"{brief(said)} is negative", remedy=f"{measure.id} never is")
     if measure.id == "goodput" and not 0 < limit < 1:
-        raise InputError(f"{brief(said)} is no share of time that can be reached", remedy="goodput lies between 0 and 1, e.g. 0.95")
+        raise InputError(
+            f"{brief(said)} is no share of time that can be reached",
+            remedy="goodput lies between 0 and 1, e.g. 0.95",
+        )
     return limit
 
 
@@ -89,7 +100,9 @@ def no_percentiles(gates: Sequence[Gate], where: str = "") -> None:
     for gate in gates:
         if gate.statistic:
             raise InputError(
-                f"{gate.text!r} asks for a percentile of a single figure", where=where, remedy="`ckptcost simulate` has percentiles"
+                f"{gate.text!r} asks for a percentile of a single figure",
+                where=where,
+                remedy="`ckptcost simulate` has percentiles",
             )
 
 

@@ -9,9 +9,21 @@ from __future__ import annotations
 import signal
 
 PASSED_ON = frozenset(
-    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM,
-     signal.SIGPROF, signal.SIGURG, signal.SIGWINCH, signal.SIGPWR}
-)  # fmt: skip
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+        signal.SIGVTALRM,
+        signal.SIGPROF,
+        signal.SIGURG,
+        signal.SIGWINCH,
+        signal.SIGPWR,
+    }
+)
 WAITED_FOR = PASSED_ON | {signal.SIGCHLD}
 
 

@@ -35,7 +35,11 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
         return _replayed(spec.removeprefix(REPLAY))
     if "simulated" in words:
         if len(words) > 1:
-            raise InputError("a simulated machine does not mix with real meters", where="--meters", remedy="give one or the other")
+            raise InputError(
+                "a simulated machine does not mix with real meters",
+                where="--meters",
+                remedy="give one or the other",
+            )
         return _simulated(for_s)
     if not all(words):
         raise InputError("names no meter", where="--meters", remedy="`ckptcost doctor` lists them")
@@ -52,7 +56,9 @@ def _simulated(for_s: float) -> Instruments:
     plan = Plan()
     seen = simulated.find(plan, origin_ns=0)
     clock = VirtualClock(0)
-    return Instruments(seen.meters, seen.absences, clock, list(marks(plan, 0.0, for_s + plan.interval_s)))
+    return Instruments(
+        seen.meters, seen.absences, clock, list(marks(plan, 0.0, for_s + plan.interval_s))
+    )
 
 
 def _replayed(path: str) -> Instruments:
@@ -63,7 +69,13 @@ def _replayed(path: str) -> Instruments:
     run = load(path)
     node = run.nodes[0]
     tapes = [
-        Tape(meter.name, meter.channels, [node.series(channel) for channel in meter.channels], meter.least_s, dict(meter.facts))
+        Tape(
+            meter.name,
+            meter.channels,
+            [node.series(channel) for channel in meter.channels],
+            meter.least_s,
+            dict(meter.facts),
+        )
         for meter in node.headers[-1].meters
     ]
     if not tapes:

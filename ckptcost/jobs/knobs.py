@@ -39,22 +39,36 @@ class Knob(NamedTuple):
 
 def write_today(s: Scenario, plan: Plan) -> float:
     """What the tier itself writes, before the nodes' links narrow it."""
-    return float(timing.write_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED)))
+    return float(
+        timing.write_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED))
+    )
 
 
 def read_today(s: Scenario, plan: Plan) -> float:
-    rate = float(timing.read_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED)))
+    rate = float(
+        timing.read_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED))
+    )
     return rate if rate == rate else write_today(s, plan)
 
 
 def _writing(tier: Tier, rate: float) -> Tier:
     return replace(
-        tier, write_bytes_per_s=rate, node_write_bytes_per_s=UNLIMITED, gpu_write_bytes_per_s=UNLIMITED, write_per_s=UNLIMITED
-    )  # fmt: skip
+        tier,
+        write_bytes_per_s=rate,
+        node_write_bytes_per_s=UNLIMITED,
+        gpu_write_bytes_per_s=UNLIMITED,
+        write_per_s=UNLIMITED,
+    )
 
 
 def _reading(tier: Tier, rate: float) -> Tier:
-    return replace(tier, read_bytes_per_s=rate, node_read_bytes_per_s=UNLIMITED, gpu_read_bytes_per_s=UNLIMITED, read_per_s=UNLIMITED)
+    return replace(
+        tier,
+        read_bytes_per_s=rate,
+        node_read_bytes_per_s=UNLIMITED,
+        gpu_read_bytes_per_s=UNLIMITED,
+        read_per_s=UNLIMITED,
+    )
 
 
 def _planned(s: Scenario) -> tuple[Scenario, Plan]:
@@ -73,13 +87,24 @@ def _put_read(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
 def _put_both(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
     write, read = write_today(s, plan), read_today(s, plan)
     # in today's proportion; one without a limit keeps none
-    return _planned(replace(s, tier=_writing(_reading(s.tier, read if read == UNLIMITED else value * read / write), value)))
+    return _planned(
+        replace(
+            s,
+            tier=_writing(
+                _reading(s.tier, read if read == UNLIMITED else value * read / write), value
+            ),
+        )
+    )
 
 
 def _put_stall(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
     saved = plan.saved
     # a synchronous save writes while training waits: its storage is busy shorter or longer with it
-    write_s = saved.write_s * value / saved.stall_s if s.policy.mode == "sync" and saved.stall_s > 0 else saved.write_s
+    write_s = (
+        saved.write_s * value / saved.stall_s
+        if s.policy.mode == "sync" and saved.stall_s > 0
+        else saved.write_s
+    )
     return s, plan._replace(saved=saved._replace(stall_s=value, write_s=write_s))
 
 
@@ -93,7 +118,14 @@ def _put_mtbf(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
         return _planned(replace(s, failures=replace(f, failures_per_s=1.0 / value)))
     often = today / value
     return _planned(
-        replace(s, failures=replace(f, failures_per_node_s=f.failures_per_node_s * often, failures_per_s=f.failures_per_s * often))
+        replace(
+            s,
+            failures=replace(
+                f,
+                failures_per_node_s=f.failures_per_node_s * often,
+                failures_per_s=f.failures_per_s * often,
+            ),
+        )
     )
 
 
@@ -121,7 +153,8 @@ def back_in(plan: Plan, time_s: float, today_s: float) -> Plan:
     # nothing to keep in proportion: a fixed time in which GPUs wait
     second = plan.second_recovery
     return plan._replace(
-        recovery=plan.recovery._replace(detect_s=time_s), second_recovery=None if second is None else second._replace(detect_s=time_s)
+        recovery=plan.recovery._replace(detect_s=time_s),
+        second_recovery=None if second is None else second._replace(detect_s=time_s),
     )
 
 
@@ -132,13 +165,66 @@ def _put_recovery(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan
 KNOBS: dict[str, Knob] = {
     k.id: k
     for k in (
-        Knob("write", "write rate", "bytes_per_s", 1e24, 1.0, write_today, _put_write, "an infinitely fast write"),
-        Knob("read", "read rate", "bytes_per_s", 1e24, 1.0, read_today, _put_read, "an infinitely fast read"),
-        Knob("bandwidth", "storage bandwidth", "bytes_per_s", 1e24, 1.0, write_today, _put_both, "infinitely fast storage"),
-        Knob("stall", "stall per save", "s", 1e-9, 1e12, lambda s, plan: float(plan.saved.stall_s), _put_stall,
-             "a save that holds nothing up"),
-        Knob("mtbf", "time between failures", "s", 1e18, 1e-3, mtbf_today, _put_mtbf, "a job that never fails"),
-        Knob("recovery", "time to get back", "s", 1e-9, 1e12, recovery_today, _put_recovery, "getting back at once"),
+        Knob(
+            "write",
+            "write rate",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            write_today,
+            _put_write,
+            "an infinitely fast write",
+        ),
+        Knob(
+            "read",
+            "read rate",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            read_today,
+            _put_read,
+            "an infinitely fast read",
+        ),
+        Knob(
+            "bandwidth",
+            "storage bandwidth",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            write_today,
+            _put_both,
+            "infinitely fast storage",
+        ),
+        Knob(
+            "stall",
+            "stall per save",
+            "s",
+            1e-9,
+            1e12,
+            lambda s, plan: float(plan.saved.stall_s),
+            _put_stall,
+            "a save that holds nothing up",
+        ),
+        Knob(
+            "mtbf",
+            "time between failures",
+            "s",
+            1e18,
+            1e-3,
+            mtbf_today,
+            _put_mtbf,
+            "a job that never fails",
+        ),
+        Knob(
+            "recovery",
+            "time to get back",
+            "s",
+            1e-9,
+            1e12,
+            recovery_today,
+            _put_recovery,
+            "getting back at once",
+        ),
     )
-}  # fmt: skip
+}
 RANGES = ("interval", "saves-per-day")

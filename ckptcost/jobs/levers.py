@@ -55,7 +55,16 @@ def levers_of(resolved: Resolved, ties: Mapping[str, str]) -> list[Lever]:
         mine = copies.get(i.field, [])
         fields = (i.field, *(copy.field for copy in mine))
         levers.append(
-            Lever(i.path, fields, i.unit, i.figure.value, low, high, i.figure.basis or "assumed", tuple(copy.path for copy in mine))
+            Lever(
+                i.path,
+                fields,
+                i.unit,
+                i.figure.value,
+                low,
+                high,
+                i.figure.basis or "assumed",
+                tuple(copy.path for copy in mine),
+            )
         )
     return levers
 
@@ -63,7 +72,11 @@ def levers_of(resolved: Resolved, ties: Mapping[str, str]) -> list[Lever]:
 def copies_of(resolved: Resolved) -> dict[str, str]:
     """Ties among all inputs: `ties_of` looks at those with a range, so each one without gets one."""
     lent = [
-        i if i.figure.low is not None else i._replace(figure=replace(i.figure, low=i.figure.value * 0.5, high=i.figure.value * 2.0))
+        i
+        if i.figure.low is not None
+        else i._replace(
+            figure=replace(i.figure, low=i.figure.value * 0.5, high=i.figure.value * 2.0)
+        )
         for i in resolved.inputs
     ]
     return ties_of(resolved._replace(inputs=tuple(lent)))
@@ -71,7 +84,15 @@ def copies_of(resolved: Resolved) -> dict[str, str]:
 
 def chosen_interval(case: Case) -> Lever:
     """The chosen interval: at its optimum the result it is best for does not notice a small change."""
-    return Lever(INTERVAL, ("policy.every",), "s", float(case.outcome.interval_s), math.nan, math.nan, "chosen")
+    return Lever(
+        INTERVAL,
+        ("policy.every",),
+        "s",
+        float(case.outcome.interval_s),
+        math.nan,
+        math.nan,
+        "chosen",
+    )
 
 
 def moved_to(world: Scenario, lever: Lever, value: Number) -> Scenario:

@@ -20,7 +20,15 @@ from ckptcost.core.reconcile import Energy, taken
 from ckptcost.core.windows import Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.live_figures import Counters, Freshness, HostCounters, Joules, LastSave, Role, Saves
+from ckptcost.jobs.live_figures import (
+    Counters,
+    Freshness,
+    HostCounters,
+    Joules,
+    LastSave,
+    Role,
+    Saves,
+)
 from ckptcost.jobs.live_lines import Lines
 from ckptcost.jobs.recording import ASKED, MARGIN_S
 from ckptcost.runs.clocks import boot_id
@@ -78,15 +86,21 @@ class LiveCounters:
             self._hosts = (lines.count, self._evaluated(lines.now.run()) if lines.newest else [])
         now_ns, monotonic_ns, boot = time.time_ns(), time.monotonic_ns(), boot_id()
         fresh = {
-            host: Freshness(newest.wall_ns / 1e9, newest.age_s(now_ns, monotonic_ns, boot), lines.ended.get(host, False))
+            host: Freshness(
+                newest.wall_ns / 1e9,
+                newest.age_s(now_ns, monotonic_ns, boot),
+                lines.ended.get(host, False),
+            )
             for host, newest in lines.newest.items()
         }
         hosts = [
             each if fresh[each.host].recording is not False else _stopped(each)
             for each in self._hosts[1]
-        ]  # fmt: skip
+        ]
         headers = list(lines.headers.values())
-        return Counters(lines.run, any(header.simulated for header in headers), hosts, headers, fresh, lines.bad)
+        return Counters(
+            lines.run, any(header.simulated for header in headers), hosts, headers, fresh, lines.bad
+        )
 
     def _evaluated(self, run: Run) -> list[HostCounters]:
         asked_s = self._asked_of(run)
@@ -99,33 +113,48 @@ class LiveCounters:
             begin_s, since_s, end_s = span
             energies = Energies(node)
             domains = [
-                _joules(energies, domain, since_s, end_s)._replace(lately_w=_lately_w(energies, domain, since_s, end_s))
+                _joules(energies, domain, since_s, end_s)._replace(
+                    lately_w=_lately_w(energies, domain, since_s, end_s)
+                )
                 for domain in (*energies.parts, *energies.wholes)
             ]
             saves = self._saves(run, energies, begin_s, end_s, math.inf)
             cpu_s = _own_cpu_s(run, node.host)
             if seen is not None:
                 told = {(each.domain, each.role) for each in domains}
-                domains = [each.plus(seen.domains.get((each.domain, each.role))) for each in domains]
+                domains = [
+                    each.plus(seen.domains.get((each.domain, each.role))) for each in domains
+                ]
                 domains += [each for key, each in seen.domains.items() if key not in told]
                 saves = saves.after(seen.saves)
                 cpu_s = seen.own_cpu_s if math.isnan(cpu_s) else cpu_s
             header = next((h for h in reversed(node.headers) if h.meters), node.headers[-1])
-            found.append(HostCounters(node.host, header, end_s - begin_s, domains, saves, _gpus(energies), cpu_s))
+            found.append(
+                HostCounters(
+                    node.host, header, end_s - begin_s, domains, saves, _gpus(energies), cpu_s
+                )
+            )
         return found
 
     def _asked_of(self, run: Run) -> list[float]:
-        return self._asked_s + [mark.t_s for mark in run.marks if mark.by == ASKED and mark.t_s >= self._from_s]
+        return self._asked_s + [
+            mark.t_s for mark in run.marks if mark.by == ASKED and mark.t_s >= self._from_s
+        ]
 
-    def _saves(self, run: Run, energies: Energies, begin_s: float, end_s: float, until_s: float) -> Saves:
+    def _saves(
+        self, run: Run, energies: Energies, begin_s: float, end_s: float, until_s: float
+    ) -> Saves:
         """Those of this generation that begin before an instant, as `jobs.measured` chooses them."""
         told = saves_of(run, energies)
         chosen = [
             (window, what)
             for window, what in zip(told.windows, told.contents, strict=True)
-            if what.of == "save" and window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)
-            and self._from_s <= first_s(window) < until_s and not (window.begin_s is None and window.label in self._left)
-        ]  # fmt: skip
+            if what.of == "save"
+            and window.last_s >= begin_s
+            and (window.begin_s is None or window.begin_s <= end_s)
+            and self._from_s <= first_s(window) < until_s
+            and not (window.begin_s is None and window.label in self._left)
+        ]
         return _summed(run, chosen, _gpus(energies))
 
     def _turn(self) -> None:
@@ -136,19 +165,29 @@ class LiveCounters:
         ticked = [spans for node in young.nodes if len(spans := node.ticked_s())]
         if not ticked:
             return
-        since_s, until_s = max(float(spans[0, 0]) for spans in ticked), min(float(spans[-1, 1]) for spans in ticked)
+        since_s, until_s = (
+            max(float(spans[0, 0]) for spans in ticked),
+            min(float(spans[-1, 1]) for spans in ticked),
+        )
         since_s, until_s = since_s + BEFORE_S, until_s - AFTER_S
         if until_s <= since_s:
             return
         old = lines.now.run()
-        windows = [w for node in old.nodes if len(node.ticked_s()) for w in saves_of(old, Energies(node)).windows]
+        windows = [
+            w
+            for node in old.nodes
+            if len(node.ticked_s())
+            for w in saves_of(old, Energies(node)).windows
+        ]
         at_s = _between(windows, since_s, until_s, _SPOKEN_S)
         if at_s is None and lines.now.fullness >= _OVERFULL:
             at_s = _between(windows, since_s, until_s, 0.0) or (since_s + until_s) / 2
         if at_s is None:
             return
         self._settle(old, young, at_s)
-        self._left |= {window.label for window in windows if first_s(window) < at_s and window.end_s is None}
+        self._left |= {
+            window.label for window in windows if first_s(window) < at_s and window.end_s is None
+        }
         self._from_s = at_s
         lines.turn()
 
@@ -165,21 +204,31 @@ class LiveCounters:
             begin_s, since_s, end_s = span
             energies = Energies(node)
             domains = {} if seen is None else dict(seen.domains)
-            for each, sign, from_s in ((energies, 1.0, since_s), (younger.get(node.host), -1.0, at_s)):
+            for each, sign, from_s in (
+                (energies, 1.0, since_s),
+                (younger.get(node.host), -1.0, at_s),
+            ):
                 if each is None:
                     continue
                 for domain in (*each.parts, *each.wholes):
                     found = _joules(each, domain, from_s, max(end_s, from_s))
-                    kept = domains.get((domain, found.role), found._replace(joules=math.nan, covered_s=0.0, of_s=0.0))
+                    kept = domains.get(
+                        (domain, found.role),
+                        found._replace(joules=math.nan, covered_s=0.0, of_s=0.0),
+                    )
                     domains[domain, found.role] = kept.plus(found, sign)
-            saves = self._saves(old, energies, begin_s, end_s, at_s).after(Saves() if seen is None else seen.saves)
+            saves = self._saves(old, energies, begin_s, end_s, at_s).after(
+                Saves() if seen is None else seen.saves
+            )
             cpu_s = _own_cpu_s(old, node.host)
             cpu_s = seen.own_cpu_s if math.isnan(cpu_s) and seen is not None else cpu_s
             self._settled[node.host] = _Settled(begin_s, at_s, domains, saves, cpu_s)
         self._asked_s = [asked for asked in asked_s if asked < at_s]
 
 
-def _span(node: Node, asked_s: Sequence[float], seen: _Settled | None) -> tuple[float, float, float] | None:
+def _span(
+    node: Node, asked_s: Sequence[float], seen: _Settled | None
+) -> tuple[float, float, float] | None:
     """What is told of a host: from when, from when by this generation, and until when; as `jobs.measure.reviewed` has it."""
     ticked = node.ticked_s()
     if not len(ticked):
@@ -198,7 +247,9 @@ def _joules(energies: Energies, domain: str, begin_s: float, end_s: float) -> Jo
     role: Role = "part" if domain in energies.parts else "whole"
     length_s = end_s - begin_s
     covered_s = length_s * energy.coverage if energy.known else 0.0
-    return Joules(domain, role, energies.sources[domain].channel.basis, energy.value, covered_s, length_s)
+    return Joules(
+        domain, role, energies.sources[domain].channel.basis, energy.value, covered_s, length_s
+    )
 
 
 def _lately_w(energies: Energies, domain: str, begin_s: float, end_s: float) -> float:
@@ -208,27 +259,50 @@ def _lately_w(energies: Energies, domain: str, begin_s: float, end_s: float) -> 
 
 
 def _gpus(energies: Energies) -> float:
-    return float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))})) or math.nan
+    return (
+        float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
+        or math.nan
+    )
 
 
 def _own_cpu_s(run: Run, host: str) -> float:
-    costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost" and event.host == host]
-    return next((float(cpu_s) for cpu_s in reversed(costs) if isinstance(cpu_s, int | float)), math.nan)
+    costs = [
+        event.detail.get("cpu_s")
+        for event in run.events
+        if event.name == "cost" and event.host == host
+    ]
+    return next(
+        (float(cpu_s) for cpu_s in reversed(costs) if isinstance(cpu_s, int | float)), math.nan
+    )
 
 
 def _summed(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> Saves:
     stalls = [window.stall_s for window, _ in saves if window.stall_s is not None]
     sizes = [what.bytes for _, what in saves if not math.isnan(what.bytes)]
-    lost = [opportunity(window, gpus).stalled_gpu_s for window, _ in saves if window.stall_s is not None]
-    over = [(window, what, at_s) for window, what in saves if (at_s := _over_s(window, what)) is not None]
+    lost = [
+        opportunity(window, gpus).stalled_gpu_s for window, _ in saves if window.stall_s is not None
+    ]
+    over = [
+        (window, what, at_s)
+        for window, what in saves
+        if (at_s := _over_s(window, what)) is not None
+    ]
     last = None
     if over:
         window, what, at_s = max(over, key=lambda each: first_s(each[0]))
         last = LastSave(run.wall_s(at_s), window.stall_s, window.length_s, what.bytes)
     return Saves(
-        len(saves), len(over), sum(window.durable_s is not None and not what.error for window, what in saves),
-        sum(bool(what.error) for _, what in saves), len(stalls), len(sizes), sum(stalls), sum(lost), sum(sizes), last,
-    )  # fmt: skip
+        len(saves),
+        len(over),
+        sum(window.durable_s is not None and not what.error for window, what in saves),
+        sum(bool(what.error) for _, what in saves),
+        len(stalls),
+        len(sizes),
+        sum(stalls),
+        sum(lost),
+        sum(sizes),
+        last,
+    )
 
 
 def _over_s(window: Window, what: Contents) -> float | None:
@@ -241,10 +315,20 @@ def _stopped(host: HostCounters) -> HostCounters:
     return host._replace(domains=[each._replace(lately_w=math.nan) for each in host.domains])
 
 
-def _between(windows: Iterable[Window], from_s: float, to_s: float, spoken_s: float) -> float | None:
+def _between(
+    windows: Iterable[Window], from_s: float, to_s: float, spoken_s: float
+) -> float | None:
     """The latest instant of a stretch at which no save is under way, or none that is spoken of any more."""
-    busy = [(first_s(w) - 1.0, w.last_s + spoken_s if w.end_s is None else w.end_s + min(_CLOSED_S, spoken_s)) for w in windows]
-    edges = sorted({from_s, to_s, *(edge for span in busy for edge in span if from_s < edge < to_s)})
+    busy = [
+        (
+            first_s(w) - 1.0,
+            w.last_s + spoken_s if w.end_s is None else w.end_s + min(_CLOSED_S, spoken_s),
+        )
+        for w in windows
+    ]
+    edges = sorted(
+        {from_s, to_s, *(edge for span in busy for edge in span if from_s < edge < to_s)}
+    )
     for since_s, until_s in reversed(list(pairwise(edges))):
         at_s = (since_s + until_s) / 2
         if not any(begin_s < at_s < end_s for begin_s, end_s in busy):

@@ -35,8 +35,16 @@ class Joules(NamedTuple):
         if other is None:
             return self
         covered_s = self.covered_s + sign * other.covered_s
-        joules = sum(times * each.joules for times, each in ((1.0, self), (sign, other)) if each.covered_s != 0)
-        return self._replace(joules=joules if covered_s else math.nan, covered_s=covered_s, of_s=self.of_s + sign * other.of_s)
+        joules = sum(
+            times * each.joules
+            for times, each in ((1.0, self), (sign, other))
+            if each.covered_s != 0
+        )
+        return self._replace(
+            joules=joules if covered_s else math.nan,
+            covered_s=covered_s,
+            of_s=self.of_s + sign * other.of_s,
+        )
 
 
 class LastSave(NamedTuple):
@@ -67,10 +75,17 @@ class Saves(NamedTuple):
 
     def after(self, before: Saves) -> Saves:
         return Saves(
-            self.started + before.started, self.finished + before.finished, self.safe + before.safe, self.failed + before.failed,
-            self.stalls + before.stalls, self.sizes + before.sizes, self.stall_s + before.stall_s, self.gpu_s + before.gpu_s,
-            self.bytes + before.bytes, self.last or before.last,
-        )  # fmt: skip
+            self.started + before.started,
+            self.finished + before.finished,
+            self.safe + before.safe,
+            self.failed + before.failed,
+            self.stalls + before.stalls,
+            self.sizes + before.sizes,
+            self.stall_s + before.stall_s,
+            self.gpu_s + before.gpu_s,
+            self.bytes + before.bytes,
+            self.last or before.last,
+        )
 
 
 class HostCounters(NamedTuple):

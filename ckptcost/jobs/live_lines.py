@@ -52,7 +52,9 @@ class Generation:
         if before is not None:
             # the same clocks and the same measured periods, or an instant would lie elsewhere and an edge be judged otherwise
             self._loading.pairs = before._loading.pairs.copy()
-            self._loading.periods = {host: dict(periods) for host, periods in before._loading.periods.items()}
+            self._loading.periods = {
+                host: dict(periods) for host, periods in before._loading.periods.items()
+            }
 
     def add(self, name: str, header: Header) -> None:
         self._parts[name] = self._loading.part(name, header)

@@ -17,7 +17,11 @@ from ckptcost.runs.run import Run
 
 
 def measure(
-    meters: str, wanted: Wanted, for_s: float | None, directory: Path | None = None, tell: Callable[[Recorder], None] | None = None
+    meters: str,
+    wanted: Wanted,
+    for_s: float | None,
+    directory: Path | None = None,
+    tell: Callable[[Recorder], None] | None = None,
 ) -> Measured:
     """Look for meters, record, evaluate. Without a length a replayed run is taken whole."""
     if meters.startswith(REPLAY):
@@ -25,12 +29,16 @@ def measure(
     tools = instruments(meters, wanted, for_s or 0.0)
     idle, why = (None, "") if tools.simulated else _baseline(host_name())
     recorded = record(tools, for_s or 0.0, directory, tell=tell)
-    seen = evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats)
+    seen = evaluate(
+        recorded.run, recorded.begin_s, recorded.end_s, idle, tools.absences, recorded.stats
+    )
     asked = {"process"} if wanted.pid is not None else set[str]()
     asked |= {"redfish"} if wanted.redfish_url else set()
     asked |= {word.strip() for word in meters.split(",")}
     missing = [absence for absence in tools.absences if absence.what.split()[0] in asked]
-    return seen._replace(kept="" if directory is None else recorded.run.id, missing=missing, idle_why=why)
+    return seen._replace(
+        kept="" if directory is None else recorded.run.id, missing=missing, idle_why=why
+    )
 
 
 def _baseline(host: str) -> tuple[Idle | None, str]:
@@ -48,7 +56,9 @@ def _again(path: str, for_s: float | None) -> Measured:
     return seen
 
 
-def reviewed(path: str | Path, for_s: float | None = None, host: str = "", run_id: str = "") -> Measured:
+def reviewed(
+    path: str | Path, for_s: float | None = None, host: str = "", run_id: str = ""
+) -> Measured:
     """A run that was recorded, as what it is: of this machine or another, ended or killed."""
     from ckptcost.runs import reader
 
@@ -70,6 +80,6 @@ def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str
     if not begin_s < end_s:  # killed as soon as it was begun
         raise MeterUnavailable(f"{name}: holds no readings of what was asked for")
     idle, why = (None, "") if run.simulated else _baseline(node.host)
-    return evaluate(run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host)._replace(
-        kept=run.id, idle_why=why
-    )
+    return evaluate(
+        run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host
+    )._replace(kept=run.id, idle_why=why)

@@ -8,7 +8,16 @@ from itertools import compress
 from typing import NamedTuple
 
 from ckptcost.core import depth
-from ckptcost.core.attribution import Cost, Opportunity, Place, attributed, mean_w, opportunity, own_cost, spent
+from ckptcost.core.attribution import (
+    Cost,
+    Opportunity,
+    Place,
+    attributed,
+    mean_w,
+    opportunity,
+    own_cost,
+    spent,
+)
 from ckptcost.core.contents import Contents
 from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
@@ -84,13 +93,20 @@ class Measured(NamedTuple):
         if not mine:
             none = unknown("NO_PARTS")
             return Totals(none, none, none)
-        return Totals(total(c.absolute for c in mine), total(c.excess for c in mine), total(c.stall for c in mine))
+        return Totals(
+            total(c.absolute for c in mine),
+            total(c.excess for c in mine),
+            total(c.stall for c in mine),
+        )
 
     def spent(self, begin_s: float, end_s: float) -> Energy:
         """Joules of all parts from one instant to another."""
         if not self.energies.parts:
             return unknown("NO_PARTS")
-        return total(spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts)
+        return total(
+            spent(self.energies.joules, domain, [(begin_s, end_s)])
+            for domain in self.energies.parts
+        )
 
     def mean_w(self, energy: Energy) -> float:
         """Of one domain, over the covered part of the whole time."""
@@ -103,7 +119,10 @@ class Measured(NamedTuple):
 
     def phase_w(self, begin_s: float, end_s: float) -> float:
         """The same of a phase."""
-        each = [spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in self.energies.parts]
+        each = [
+            spent(self.energies.joules, domain, [(begin_s, end_s)])
+            for domain in self.energies.parts
+        ]
         return sum(mean_w(energy, end_s - begin_s).value for energy in each) if each else math.nan
 
     @property
@@ -111,8 +130,12 @@ class Measured(NamedTuple):
         """Of the saves whose stall and joules are known."""
         known = [
             (window.stall_s, self.of_window(window.name).absolute.value, chance.stalled_gpu_s)
-            for window, what, chance in zip(self.windows, self.contents, self.opportunities, strict=True)
-            if what.of == "save" and window.stall_s is not None and self.of_window(window.name).absolute.known
+            for window, what, chance in zip(
+                self.windows, self.contents, self.opportunities, strict=True
+            )
+            if what.of == "save"
+            and window.stall_s is not None
+            and self.of_window(window.name).absolute.known
         ]
         if not known:
             return None
@@ -123,7 +146,9 @@ class Measured(NamedTuple):
     def events(self) -> list[RunEvent]:
         """What happened to this node's meters; what is said of the job is none of it."""
         mine = (event for event in self.run.events if event.host == self.energies.node.host)
-        return [event for event in mine if event.name != "cost" and event.domain != job_facts.DOMAIN]
+        return [
+            event for event in mine if event.name != "cost" and event.domain != job_facts.DOMAIN
+        ]
 
     @property
     def own_share(self) -> float:
@@ -145,9 +170,14 @@ class MeanSave(NamedTuple):
 
 
 def evaluate(
-    run: Run, begin_s: float, end_s: float, idle: Idle | None = None, absences: Sequence[Absence] = (), stats: Stats | None = None,
+    run: Run,
+    begin_s: float,
+    end_s: float,
+    idle: Idle | None = None,
+    absences: Sequence[Absence] = (),
+    stats: Stats | None = None,
     host: str = "",
-) -> Measured:  # fmt: skip
+) -> Measured:
     """From readings and marks to joules."""
     node = run.node(host)
     energies = Energies(node)
@@ -156,31 +186,74 @@ def evaluate(
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
     told = saves_of(run, energies)
-    inside = [w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s) for w in told.windows]
+    inside = [
+        w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s) for w in told.windows
+    ]
     windows, contents = list(compress(told.windows, inside)), list(compress(told.contents, inside))
     at_s = run.wall_s(begin_s)
-    places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
+    places = {
+        domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()
+    }
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-    costs = attributed(windows, names, energies.joules, since_s, None if idle is None else idle.domains, places, energies.curve)
-    gpus = float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))})) or math.nan
+    costs = attributed(
+        windows,
+        names,
+        energies.joules,
+        since_s,
+        None if idle is None else idle.domains,
+        places,
+        energies.curve,
+    )
+    gpus = (
+        float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
+        or math.nan
+    )
     own_cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
     return Measured(
-        run, begin_s, end_s, energies, spans,
+        run,
+        begin_s,
+        end_s,
+        energies,
+        spans,
         reconciled(parts, spans[wholes[0]] if wholes else None, boundaries),
-        windows, contents, costs, [opportunity(window, gpus) for window in windows], _stored(energies, windows, begin_s, end_s),
-        own, own_cpu_s, idle, tuple(absences), stats, dips=dips_of(energies, energies.joules, windows, since_s),
+        windows,
+        contents,
+        costs,
+        [opportunity(window, gpus) for window in windows],
+        _stored(energies, windows, begin_s, end_s),
+        own,
+        own_cpu_s,
+        idle,
+        tuple(absences),
+        stats,
+        dips=dips_of(energies, energies.joules, windows, since_s),
         steps=steps_seen(told.marks, windows, node),
-    )  # fmt: skip
+    )
 
 
-def _stored(energies: Energies, windows: Sequence[Window], begin_s: float, end_s: float) -> list[Stored]:
+def _stored(
+    energies: Energies, windows: Sequence[Window], begin_s: float, end_s: float
+) -> list[Stored]:
     """Every disk in the whole time and in every window; partitions and mapped devices lie inside others and are left out."""
-    disks = [d for kind in ("disk", "mount") for d in energies.domains(kind, "written_bytes") if _adds_up(energies, d)]
-    spans = [("", begin_s, end_s)] + [(w.name, w.begin_s, w.end_s) for w in windows if w.begin_s is not None and w.end_s is not None]
+    disks = [
+        d
+        for kind in ("disk", "mount")
+        for d in energies.domains(kind, "written_bytes")
+        if _adds_up(energies, d)
+    ]
+    spans = [("", begin_s, end_s)] + [
+        (w.name, w.begin_s, w.end_s)
+        for w in windows
+        if w.begin_s is not None and w.end_s is not None
+    ]
     counted = [(disk, depth.counted(energies.readings(disk))) for disk in disks]
-    return [Stored(name, disk, depth.over(seen, since_s, until_s)) for disk, seen in counted for name, since_s, until_s in spans]
+    return [
+        Stored(name, disk, depth.over(seen, since_s, until_s))
+        for disk, seen in counted
+        for name, since_s, until_s in spans
+    ]
 
 
 def _adds_up(energies: Energies, domain: str) -> bool:
@@ -188,16 +261,27 @@ def _adds_up(energies: Energies, domain: str) -> bool:
 
 
 def _own(
-    run: Run, energies: Energies, spans: Mapping[str, Energy], begin_s: float, end_s: float, stats: Stats | None
+    run: Run,
+    energies: Energies,
+    spans: Mapping[str, Energy],
+    begin_s: float,
+    end_s: float,
+    stats: Stats | None,
 ) -> tuple[float, Energy]:
     """The recorder's own processor time, and what a core's share of the package makes of it."""
     cpu_s = stats.cpu_s if stats is not None else math.nan
     if math.isnan(cpu_s):
-        costs = [event.detail.get("cpu_s") for event in run.events if event.name == "cost" and event.host == energies.node.host]
+        costs = [
+            event.detail.get("cpu_s")
+            for event in run.events
+            if event.name == "cost" and event.host == energies.node.host
+        ]
         cpu_s = next((float(c) for c in reversed(costs) if isinstance(c, int | float)), math.nan)
     packages = [spans[domain] for domain in energies.parts if domain.startswith("cpu:")]
     length_s = end_s - begin_s
     package_w = sum(mean_w(energy, length_s).value for energy in packages) if packages else math.nan
     cores = energies.node.headers[-1].settings.get("cores", 0.0)
-    share = length_s / run.duration_s if run.duration_s > 0 else math.nan  # of the recording, which is a little longer
+    share = (
+        length_s / run.duration_s if run.duration_s > 0 else math.nan
+    )  # of the recording, which is a little longer
     return cpu_s, own_cost(cpu_s * share, package_w, cores)

@@ -45,7 +45,9 @@ def load_end_s(window: Window) -> float | None:
     return max(ends) if len(ends) == len(window.spans) else None
 
 
-def bill_of_save(m: Measured, window: Window, bytes_: float, s: Scenario, gpus: float) -> MeasuredBill:
+def bill_of_save(
+    m: Measured, window: Window, bytes_: float, s: Scenario, gpus: float
+) -> MeasuredBill:
     """One save; `gpus` that stood still with it, NaN where nobody knows how many."""
     waiting = _stall(m, window)
     gpu_s = nan if window.stall_s is None else gpus * window.stall_s
@@ -70,10 +72,14 @@ def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> Measu
     if window.begin_s is None or end_s is None:
         energy, gpu_s = unknown(window.begin_why or window.returned_why), nan
     else:
-        seen = shares_of(m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in counted_in(m)})
+        seen = shares_of(
+            m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in counted_in(m)}
+        )
         energy, gpu_s = total([seen.gpus, seen.hosts]), gpus * (end_s - window.begin_s)
     energy = at_facility(energy, s)
-    return MeasuredBill(Bill((line_of(s, "loading", "failure", energy, gpu_s),)), {"loading": energy})
+    return MeasuredBill(
+        Bill((line_of(s, "loading", "failure", energy, gpu_s),)), {"loading": energy}
+    )
 
 
 class Shares(NamedTuple):
@@ -93,7 +99,9 @@ def counted_in(m: Measured) -> list[str]:
 def _stall(m: Measured, window: Window) -> Shares:
     """Joules while training stood still."""
     costs = _costs(m, window)
-    return shares_of(m, {domain: costs[domain].stall for domain in counted_in(m) if domain in costs})
+    return shares_of(
+        m, {domain: costs[domain].stall for domain in counted_in(m) if domain in costs}
+    )
 
 
 def _costs(m: Measured, window: Window) -> dict[str, Cost]:
@@ -113,7 +121,9 @@ def shares_of(m: Measured, seen: Mapping[str, Energy]) -> Shares:
 
 def _whole(energy: Energy) -> Energy:
     """Joules of the whole time, or none: those of a part of it would look like a saving."""
-    return energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS", *energy.flags)
+    return (
+        energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS", *energy.flags)
+    )
 
 
 def _drained(m: Measured, window: Window) -> Energy:
@@ -128,7 +138,11 @@ def _drained(m: Measured, window: Window) -> Energy:
 
 def storage_meters(m: Measured, boundary: Boundary) -> tuple[list[str], str]:
     """The meters that see the storage as the scenario's figure does; and a code where there is none."""
-    storage = {d: source.channel.boundary for d, source in m.energies.sources.items() if d.split(":", 1)[0] not in _NODES_OWN}
+    storage = {
+        d: source.channel.boundary
+        for d, source in m.energies.sources.items()
+        if d.split(":", 1)[0] not in _NODES_OWN
+    }
     mine = [domain for domain, at in storage.items() if at == boundary]
     return mine, "" if mine else "OTHER_BOUNDARY" if storage else "NO_STORAGE_METER"
 
@@ -142,7 +156,10 @@ def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
         return unknown(window.begin_why or window.durable_why)
     span = (window.begin_s, window.end_s)
     idle = {} if m.idle is None else m.idle.domains
-    return total(excess(_whole(spent(m.energies.joules, d, [span])), span[1] - span[0], idle.get(d)) for d in mine)
+    return total(
+        excess(_whole(spent(m.energies.joules, d, [span])), span[1] - span[0], idle.get(d))
+        for d in mine
+    )
 
 
 def at_facility(energy: Energy, s: Scenario) -> Energy:
@@ -152,7 +169,9 @@ def at_facility(energy: Energy, s: Scenario) -> Energy:
 
 def _asked_usd(s: Scenario, bytes_: float) -> float:
     """The scenario's price of requests, for the bytes that were measured."""
-    if is_local(s.tier) or (isnan(float(s.tier.usd_per_request)) and isnan(float(s.tier.usd_per_byte_s))):
+    if is_local(s.tier) or (
+        isnan(float(s.tier.usd_per_request)) and isnan(float(s.tier.usd_per_byte_s))
+    ):
         return 0.0
     return float(ratio(bytes_, s.tier.request_bytes) * s.tier.usd_per_request)
 
@@ -161,13 +180,23 @@ def line_of(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) 
     """Quantities first, prices last, as in `core.bill`."""
     of_storage = name in ("storage_write", "network", "requests")
     tariff = 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
-    usd = money.electricity_usd(energy.value, storage_usd_per_j(s, s.tier) if of_storage else tariff)
+    usd = money.electricity_usd(
+        energy.value, storage_usd_per_j(s, s.tier) if of_storage else tariff
+    )
     if name in ("gpu_wait", "slowdown", "loading"):
         usd = usd + money.gpu_usd(gpu_s, s.cluster.usd_per_gpu_s)
-    boundary: Boundary = "cluster" if name == "network" else s.tier.boundary if of_storage else "node"
+    boundary: Boundary = (
+        "cluster" if name == "network" else s.tier.boundary if of_storage else "node"
+    )
     return Line(
-        name, cause, "marginal", boundary, energy.value, gpu_s, usd,
+        name,
+        cause,
+        "marginal",
+        boundary,
+        energy.value,
+        gpu_s,
+        usd,
         carbon.operational_kgco2e(energy.value, s.site.kgco2e_per_j),
         carbon.operational_kgco2e(energy.value, s.site.market_kgco2e_per_j),
         carbon.embodied_kgco2e(gpu_s, s.cluster.embodied_kgco2e_per_gpu_s),
-    )  # fmt: skip
+    )

@@ -39,7 +39,11 @@ def mean_of(each: Iterable[Spread]) -> Spread:
     known = [one for one in each if one.known]
     if not known:
         return absent(next((one.why for one in each), ""))
-    return Spread(sum(one.value for one in known) / len(known), min(one.low for one in known), max(one.high for one in known))
+    return Spread(
+        sum(one.value for one in known) / len(known),
+        min(one.low for one in known),
+        max(one.high for one in known),
+    )
 
 
 class Taken(NamedTuple):
@@ -68,7 +72,11 @@ def taken_of(window: Window, what: Contents, modelled: Course, is_part: bool) ->
     lag = exactly(window.drain_s, window.durable_why or window.returned_why)
     if what.of == "load":
         stall, lag = time, absent("")
-    why = time.why or bytes_.why or ("PART_OF_JOB" if is_part else "" if bytes_.value > 0 else "NO_BYTES")
+    why = (
+        time.why
+        or bytes_.why
+        or ("PART_OF_JOB" if is_part else "" if bytes_.value > 0 else "NO_BYTES")
+    )
     course, lent = (None, ()) if why else _course(window, what, time.value, modelled)
     return Taken(window, bytes_, files, time, stall, lag, course, why, lent, _unsynced_s(window))
 
@@ -82,14 +90,26 @@ def _time(window: Window, what: Contents) -> Spread:
     if window.begin_s is None or window.durable_s is None:
         return absent(window.begin_why or what.why or window.durable_why)
     time_s = window.durable_s - window.begin_s
-    return Spread(time_s, time_s if isnan(what.unsure_s) else max(time_s - what.unsure_s, 0.0), time_s)
+    return Spread(
+        time_s, time_s if isnan(what.unsure_s) else max(time_s - what.unsure_s, 0.0), time_s
+    )
 
 
-def _course(window: Window, what: Contents, time_s: float, modelled: Course) -> tuple[Course, tuple[str, ...]]:
+def _course(
+    window: Window, what: Contents, time_s: float, modelled: Course
+) -> tuple[Course, tuple[str, ...]]:
     """Fixed is what comes after the last byte (commit), beside is what comes before the first (snapshot)."""
     fixed_s, beside_s = _length_s(window, "commit", time_s), _length_s(window, "snapshot", time_s)
-    if beside_s is None and what.of == "save" and window.stall_s is not None and window.stall_s < time_s and not window.storage:
-        beside_s = window.stall_s  # training went on before the save was safe: the copy was over by then
+    if (
+        beside_s is None
+        and what.of == "save"
+        and window.stall_s is not None
+        and window.stall_s < time_s
+        and not window.storage
+    ):
+        beside_s = (
+            window.stall_s
+        )  # training went on before the save was safe: the copy was over by then
     straggler = _straggler(window)
     lent = {"FIXED": fixed_s is None, "BESIDE": beside_s is None, "STRAGGLER": straggler is None}
     fixed_s = float(modelled.fixed_s) if fixed_s is None else fixed_s
@@ -98,7 +118,9 @@ def _course(window: Window, what: Contents, time_s: float, modelled: Course) -> 
         if lent[name] and fixed_s + beside_s >= time_s:
             beside_s, fixed_s = (0.0, fixed_s) if name == "BESIDE" else (beside_s, 0.0)
     straggler = float(modelled.straggler) if straggler is None else straggler
-    return measured_course(time_s, what.bytes, fixed_s, beside_s, straggler), tuple(name for name, is_lent in lent.items() if is_lent)
+    return measured_course(time_s, what.bytes, fixed_s, beside_s, straggler), tuple(
+        name for name, is_lent in lent.items() if is_lent
+    )
 
 
 def _length_s(window: Window, phase: str, time_s: float) -> float | None:
@@ -111,7 +133,10 @@ def _length_s(window: Window, phase: str, time_s: float) -> float | None:
 
 def _straggler(window: Window) -> float | None:
     """How much longer than the mean rank the slowest one wrote; None of one rank, which may be one of many."""
-    lasts = [max((span.at_s[name] for name in ("written", "synced") if name in span.at_s), default=nan) for span in window.spans]
+    lasts = [
+        max((span.at_s[name] for name in ("written", "synced") if name in span.at_s), default=nan)
+        for span in window.spans
+    ]
     if len(lasts) < 2 or window.begin_s is None or any(isnan(last) for last in lasts):
         return None
     lengths_s = [last - window.begin_s for last in lasts]
@@ -130,6 +155,11 @@ def mean_course(taken: Sequence[Taken]) -> Course | None:
     known = [(one.time.value, one.course) for one in taken if one.course is not None]
     if not known:
         return None
-    columns = zip(*((time_s, c.moved_bytes, c.fixed_s, c.beside_s, c.straggler) for time_s, c in known), strict=True)
-    time_s, bytes_, fixed_s, beside_s, straggler = (float(sum(column)) / len(known) for column in columns)
+    columns = zip(
+        *((time_s, c.moved_bytes, c.fixed_s, c.beside_s, c.straggler) for time_s, c in known),
+        strict=True,
+    )
+    time_s, bytes_, fixed_s, beside_s, straggler = (
+        float(sum(column)) / len(known) for column in columns
+    )
     return measured_course(time_s, bytes_, fixed_s, beside_s, straggler)

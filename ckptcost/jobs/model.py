@@ -57,10 +57,16 @@ def case_of(resolved: Resolved, ranges: bool = True, intervals: bool = True) -> 
     outcome = evaluate(s)
     computable(resolved, outcome)
     spread = spread_of(resolved, outcome) if ranges else outcome
-    best = {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES} if intervals else {}
+    best = (
+        {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
+        if intervals
+        else {}
+    )
     classic = classic_of(s, outcome) if intervals else NOT_LOOKED_FOR
     held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
-    return Case(str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic, best, held)
+    return Case(
+        str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic, best, held
+    )
 
 
 NOT_LOOKED_FOR = Classic(*(UNKNOWN,) * len(Classic._fields))
@@ -70,7 +76,11 @@ def spread_of(resolved: Resolved, outcome: Outcome) -> Outcome:
     """The outcome over draws from the inputs' ranges; the outcome itself where none has a range."""
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
-    return evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved))) if ranges else outcome
+    return (
+        evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved)))
+        if ranges
+        else outcome
+    )
 
 
 def at_saves(s: Scenario, saves: float) -> Scenario:
@@ -101,15 +111,27 @@ def computable(resolved: Resolved, outcome: Outcome) -> None:
     if not outcome.interval_s > 0:
         needs = ", ".join(unknown_inputs(resolved.scenario, policy.objective)) or "the save time"
         remedy = f"a figure it needs is unknown ({needs})"
-        raise InputError(f"the best interval for {policy.objective} cannot be computed", key="policy.optimal", remedy=remedy)
+        raise InputError(
+            f"the best interval for {policy.objective} cannot be computed",
+            key="policy.optimal",
+            remedy=remedy,
+        )
 
 
 def model(
-    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), saves: Sequence[float] = (), against: str | None = None
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tiers: Sequence[str] = (),
+    saves: Sequence[float] = (),
+    against: str | None = None,
 ) -> Answer:
     """Every tier at every number of saves; without either, the scenario as it stands."""
     if saves:
-        one_cadence({"saves"}, [layer for layer in layers if "saves" not in layer.sections.get("policy", {})], "--saves")
+        one_cadence(
+            {"saves"},
+            [layer for layer in layers if "saves" not in layer.sections.get("policy", {})],
+            "--saves",
+        )
     asked = compared(layers)
     counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
@@ -119,7 +141,12 @@ def model(
     )
     reference = None
     if against is not None:
-        reference = case_of(resolve(catalog, with_tier(catalog, layers, against, saves[0] if saves else None, counted_by)))
+        reference = case_of(
+            resolve(
+                catalog,
+                with_tier(catalog, layers, against, saves[0] if saves else None, counted_by),
+            )
+        )
     return Answer(cases, reference)
 
 
@@ -138,7 +165,13 @@ def compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], L
     return tiers, saves, counted_by
 
 
-def with_tier(catalog: Catalog, layers: Sequence[Layer], tier: str | None, saves: float | None, counted_by: Layer | None) -> list[Layer]:
+def with_tier(
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tier: str | None,
+    saves: float | None,
+    counted_by: Layer | None,
+) -> list[Layer]:
     """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
     chosen = []
     if tier is not None:
@@ -154,12 +187,18 @@ def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -
     """The scenario on one tier, at one cadence: the tier that is named, else the first of those it compares."""
     tiers, saves, counted_by = compared(layers)
     chosen = tier if tier is not None else tiers[0] if tiers else None
-    return resolve(catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by))
+    return resolve(
+        catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by)
+    )
 
 
 def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
     """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
-    return [*(layer for layer in layers if not layer.is_flag), *chosen, *(layer for layer in layers if layer.is_flag)]
+    return [
+        *(layer for layer in layers if not layer.is_flag),
+        *chosen,
+        *(layer for layer in layers if layer.is_flag),
+    ]
 
 
 def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
@@ -169,7 +208,11 @@ def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
     return [
         verdict
         for case in cases
-        for verdict in judged(gates, lambda gate, case=case: gate.measure.of(case.outcome), case_name(case) if several else "")  # type: ignore[misc]
+        for verdict in judged(
+            gates,
+            lambda gate, case=case: gate.measure.of(case.outcome),  # type: ignore[misc]
+            case_name(case) if several else "",
+        )
     ]
 
 

@@ -24,7 +24,11 @@ def over_ranges(s: Scenario, resolved: Resolved) -> Scenario:
 
 def course_of(s: Scenario, of: str) -> Course:
     """What the modelled time of a save or load is made of."""
-    return modelled_load(s.checkpoint, s.tier, s.cluster) if of == "load" else modelled_save(s.checkpoint, s.tier, s.cluster, s.policy)
+    return (
+        modelled_load(s.checkpoint, s.tier, s.cluster)
+        if of == "load"
+        else modelled_save(s.checkpoint, s.tier, s.cluster, s.policy)
+    )
 
 
 def with_bytes(s: Scenario, of: str, bytes_: Number) -> Scenario:
@@ -36,11 +40,16 @@ def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
     """What the node that was read has of one save's bill, or of one load's; of the first tier alone, for a recorded save goes to one."""
     nothing = Spent(*(0.0 for _ in Spent._fields))
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
-    spent = nothing._replace(stall_s=saved.stall_s, slowed_s=s.policy.slowdown_fraction * saved.lag_s, saves=1.0)
+    spent = nothing._replace(
+        stall_s=saved.stall_s, slowed_s=s.policy.slowdown_fraction * saved.lag_s, saves=1.0
+    )
     if of == "load":
         spent = nothing._replace(load_s=course_of(s, of).time_s)
     share = saved._replace(written_bytes=saved.written_bytes * (machine.here / machine.job_gpus))
-    lines = {line.id: line for line in bill_of(on_machine(s, machine.here, machine), spent, share, None).lines}
+    lines = {
+        line.id: line
+        for line in bill_of(on_machine(s, machine.here, machine), spent, share, None).lines
+    }
     return Bill(tuple(lines[name] for name in (OF_A_LOAD if of == "load" else OF_A_SAVE)))
 
 
@@ -50,7 +59,12 @@ def figures_of(s: Scenario, of: str, machine: Machine) -> dict[str, Number]:
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
     held_up_s = course.time_s if of == "load" else saved.stall_s
     found: dict[str, Number] = {
-        "bytes": course.moved_bytes, "files": s.checkpoint.files, "time": course.time_s, "stall": held_up_s, "lag": saved.lag_s,
-        "rate": ratio(course.moved_bytes, course.time_s), "gpu_s": machine.here * held_up_s,
-    }  # fmt: skip
+        "bytes": course.moved_bytes,
+        "files": s.checkpoint.files,
+        "time": course.time_s,
+        "stall": held_up_s,
+        "lag": saved.lag_s,
+        "rate": ratio(course.moved_bytes, course.time_s),
+        "gpu_s": machine.here * held_up_s,
+    }
     return found | {line.id: line.energy_j for line in modelled_bill(s, of, machine).lines}

@@ -30,12 +30,17 @@ def what_is_missing(resolved: Resolved, objective: str) -> InputError:
     """The complaint that a result is not known, with the key that would supply it and why nobody has."""
     missing = unknown_inputs(resolved.scenario, objective)
     if not missing:
-        return InputError(f"the {_FOR[objective]} of this run cannot be computed", remedy="an input it needs is unknown")
+        return InputError(
+            f"the {_FOR[objective]} of this run cannot be computed",
+            remedy="an input it needs is unknown",
+        )
     first = missing[0]
     reason = resolved.unknown.get(first, "nobody gives it")
     also = f" Also unknown: {', '.join(missing[1:])}" if len(missing) > 1 else ""
     return InputError(
-        f"the {_FOR[objective]} of this run is not known: {reason}", key=first, remedy=f"give it with --set {first}=...{also}"
+        f"the {_FOR[objective]} of this run is not known: {reason}",
+        key=first,
+        remedy=f"give it with --set {first}=...{also}",
     )
 
 

@@ -60,23 +60,40 @@ class Observer:
     """`start`, then `follow` a process; `close` ends it whatever happened, and leaves a complete run."""
 
     def __init__(
-        self, tools: Instruments | Callable[[], Instruments], look: Look, directory: Path | None = None, *,
-        said: Callable[[Save], None] | None = None, environ: Mapping[str, str] = os.environ, tee: Callable[[Sink], Sink] | None = None,
+        self,
+        tools: Instruments | Callable[[], Instruments],
+        look: Look,
+        directory: Path | None = None,
+        *,
+        said: Callable[[Save], None] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        tee: Callable[[Sink], Sink] | None = None,
         task: Task | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`tee`: somebody who wants to be told every line besides the files, such as a screen. `task`: one of several that record one
         run into one folder; `tools` is then called by the one of them that reads the node's meters."""
         # alone it is a run of its own, though its job has others: a script that starts again after a failure has had two
         self.run_id = environ.get(RUN_ID, "") or new_run_id() if task is None else task.run
-        self.folder, self._look = folder_for(directory, self.run_id, "" if task is None else task.name), look
+        self.folder, self._look = (
+            folder_for(directory, self.run_id, "" if task is None else task.name),
+            look,
+        )
         self._clock, self._task = RealClock(), task
         self._records: Recorder | Station
         if callable(tools):
             assert task is not None
-            self._records = Station(self.folder, self.run_id, lambda: tools().meters, rank=task.rank, local=task.local or 0)
+            self._records = Station(
+                self.folder,
+                self.run_id,
+                lambda: tools().meters,
+                rank=task.rank,
+                local=task.local or 0,
+            )
         else:
             files = FileSink(self.folder)
-            self._records = Recorder(tools.meters, files if tee is None else tee(files), tools.clock, run_id=self.run_id)
+            self._records = Recorder(
+                tools.meters, files if tee is None else tee(files), tools.clock, run_id=self.run_id
+            )
         self.progress = Progress(self._records.mark, said)
         self._settling = Settling(self.tell)
         self._listener: Listener | None = None
@@ -86,16 +103,34 @@ class Observer:
         self._begun_ns, self._environ = 0, environ
 
     def tell(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None:
         """Everything gets its instant here, so that the recorder and the lines for people agree."""
-        self.progress(name, window, by=by, rank=rank, t_ns=self._clock.now_ns() if t_ns is None else t_ns, **detail)
+        self.progress(
+            name,
+            window,
+            by=by,
+            rank=rank,
+            t_ns=self._clock.now_ns() if t_ns is None else t_ns,
+            **detail,
+        )
         if by == "watch" and self._evidence is not None and t_ns is not None:
             if name == "begin":
                 self._evidence.begin(window, t_ns)
             elif name == "committed":
                 self._evidence.committed(window, t_ns)
-        if by == "watch" and self._evidence is not None and (name == "end" or "durable_why" in detail):
+        if (
+            by == "watch"
+            and self._evidence is not None
+            and (name == "end" or "durable_why" in detail)
+        ):
             self._evidence.forget(window)
 
     def _expect(self, within_s: float) -> None:
@@ -107,14 +142,28 @@ class Observer:
             self._evidence.sign()
 
     def _settle(
-        self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int, rank: int | None = None, closed: bool = True
+        self,
+        window: str,
+        paths: Sequence[Path | str],
+        since_ns: int,
+        written_ns: int,
+        rank: int | None = None,
+        closed: bool = True,
     ) -> None:
         """Files are written: what is known of who wrote them, and then when they are safe."""
         if self._evidence is not None and rank is None:
-            self._evidence.written(window, written_ns, [Path(path) for path in paths], returned=not self.progress.hooked, closed=closed)
+            self._evidence.written(
+                window,
+                written_ns,
+                [Path(path) for path in paths],
+                returned=not self.progress.hooked,
+                closed=closed,
+            )
         self._settling.follow(window, paths, since_ns, written_ns, rank, closed)
 
-    def _settle_burst(self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int) -> None:
+    def _settle_burst(
+        self, window: str, paths: Sequence[Path | str], since_ns: int, written_ns: int
+    ) -> None:
         """Of a burst the last write is known, not the close."""
         self._settle(window, paths, since_ns, written_ns, closed=False)
 
@@ -122,7 +171,9 @@ class Observer:
         """The recorder and the folders' watchers run; what a job's environment needs for its hooks to speak to us."""
         self._records.start()
         rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
-        settings = Settings(rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),))
+        settings = Settings(
+            rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),)
+        )
         for directory in filter(self._watches, self._look.watch):
             watcher = Watcher(
                 directory,
@@ -140,7 +191,10 @@ class Observer:
         try:
             self._listener = Listener(self.tell, settle=self._settle)
             return dict(self._listener.environ())
-        except (CkptcostError, OSError) as error:  # a machine without a place for a socket: everything else goes on
+        except (
+            CkptcostError,
+            OSError,
+        ) as error:  # a machine without a place for a socket: everything else goes on
             self.problems.append(f"hooks cannot speak to this recorder: {error}")
             return {}
 
@@ -179,7 +233,9 @@ class Observer:
         self._evidence = Evidence(pid, self.tell)
         self._evidence.rest()
         if not self._look.watch:
-            bursts = Bursts(least_bytes=round(self._look.least_bytes), gap_s=BURST_GAPS * self._look.gap_s)
+            bursts = Bursts(
+                least_bytes=round(self._look.least_bytes), gap_s=BURST_GAPS * self._look.gap_s
+            )
             burster = Burster(pid, self.tell, self._expect, self._settle_burst, bursts=bursts)
             if burster.absence is not None:
                 self.problems.append(absent(burster.absence))
@@ -192,7 +248,13 @@ class Observer:
             self._evidence.late()
             self._evidence.rest()
 
-    def over(self, at_ns: int, wait: Callable[[float], bool], waiting: Callable[[int], None] | None = None, **detail: Any) -> None:
+    def over(
+        self,
+        at_ns: int,
+        wait: Callable[[float], bool],
+        waiting: Callable[[int], None] | None = None,
+        **detail: Any,
+    ) -> None:
         """The job has ended: files' last words, then what the page cache still owes, unless `wait(seconds)` says to leave it."""
         self._records.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
         for finder in self._finders:
@@ -206,7 +268,9 @@ class Observer:
         if self._evidence is not None:
             self._evidence.late(last=True)
         self._settling.stop(0.0)
-        self._records.mark(EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns)
+        self._records.mark(
+            EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns
+        )
         if self.reads:
             self._records.expect(MARGIN_S)
             wait(MARGIN_S)

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
-from ckptcost.core.nested import Joint, Nested, first_order_levels, joint_interval_s, level_waste, nested, nested_base_s
+from ckptcost.core.nested import (
+    Joint,
+    Nested,
+    first_order_levels,
+    joint_interval_s,
+    level_waste,
+    nested,
+    nested_base_s,
+)
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
 from ckptcost.errors import InputError, UnknownName
@@ -86,7 +94,12 @@ class Optimum(NamedTuple):
 
 
 def optimize(
-    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str] = (), mode: str = "", objective: str = "", gates: Sequence[Gate] = ()
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tiers: Sequence[str] = (),
+    mode: str = "",
+    objective: str = "",
+    gates: Sequence[Gate] = (),
 ) -> Optimum:
     """The best of every tier and mode; without tiers those that the scenario compares, or its own."""
     for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
@@ -95,33 +108,69 @@ def optimize(
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
     if not timed:  # what is looked for need not be given
-        layers = [*layers, read_layer(catalog, {"policy": {"optimal": objective or "time"}}, "--objective", "--objective")]
+        layers = [
+            *layers,
+            read_layer(
+                catalog, {"policy": {"optimal": objective or "time"}}, "--objective", "--objective"
+            ),
+        ]
     options = tuple(
-        option_of(resolve(catalog, [*with_tier(catalog, layers, tier, None, None), *_mode_layer(catalog, each)]))
-        for tier, each in product(dict.fromkeys(tiers or compared(layers)[0]) or (None,), MODES.get(mode, (None,)))
+        option_of(
+            resolve(
+                catalog,
+                [*with_tier(catalog, layers, tier, None, None), *_mode_layer(catalog, each)],
+            )
+        )
+        for tier, each in product(
+            dict.fromkeys(tiers or compared(layers)[0]) or (None,), MODES.get(mode, (None,))
+        )
     )
     objective = objective or options[0].scenario.policy.objective
     option = _recommended(options, objective)
     recommended = point_of(option, objective, option.best[objective])
     points = [point_of(option, each, option.best[each]) for each in option.known]
-    classic = classic_of(option.scenario, option.at(option.best["time" if "time" in option.known else objective]))
-    for name, interval_s in (("young", classic.young_interval_s), ("daly", classic.daly_interval_s)):
+    classic = classic_of(
+        option.scenario, option.at(option.best["time" if "time" in option.known else objective])
+    )
+    for name, interval_s in (
+        ("young", classic.young_interval_s),
+        ("daly", classic.daly_interval_s),
+    ):
         if 0 < float(interval_s) < math.inf:
             points.append(point_of(option, name, float(interval_s)))
     today = option_of(one_of(catalog, layers)) if timed else option
     if timed and 0 < float(interval_of(today.scenario, today.plan)) < math.inf:
-        points.append(point_of(option, "now", float(interval_of(today.scenario, today.plan)), today))
+        points.append(
+            point_of(option, "now", float(interval_of(today.scenario, today.plan)), today)
+        )
     return Optimum(
-        objective, option, options, recommended, today, tuple(points),
+        objective,
+        option,
+        options,
+        recommended,
+        today,
+        tuple(points),
         {each: _plateau(option, each) for each in option.known},
         classic,
         point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
         _curve(option, objective),
-        _levels(option, objective, timed and name_of(today) == name_of(option)) if option.plan.second is not None else None,
+        _levels(option, objective, timed and name_of(today) == name_of(option))
+        if option.plan.second is not None
+        else None,
         pareto(options),
-        tuple(caution for caution in cautions_of(option.scenario, recommended.outcome) if bool(caution.holds)),
-        tuple(judged(gates, lambda gate: float(gate.measure.of(recommended.outcome)), name_of(option) if len(options) > 1 else "")),
-    )  # fmt: skip
+        tuple(
+            caution
+            for caution in cautions_of(option.scenario, recommended.outcome)
+            if bool(caution.holds)
+        ),
+        tuple(
+            judged(
+                gates,
+                lambda gate: float(gate.measure.of(recommended.outcome)),
+                name_of(option) if len(options) > 1 else "",
+            )
+        ),
+    )
 
 
 def name_of(option: Option) -> str:
@@ -143,21 +192,35 @@ def _recommended(options: Sequence[Option], objective: str) -> Option:
             where="--objective",
             remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
         )
-    return min(able, key=lambda option: float(cost_at(option.scenario, option.plan, objective, option.best[objective])))
+    return min(
+        able,
+        key=lambda option: float(
+            cost_at(option.scenario, option.plan, objective, option.best[objective])
+        ),
+    )
 
 
 def point_of(option: Option, name: str, interval_s: float, on: Option | None = None) -> Point:
     """One interval, on another tier or in another mode where told so, against every objective's own best."""
     outcome = (on or option).at(interval_s)
     least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
-    return Point(name, interval_s, outcome, {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known})
+    return Point(
+        name,
+        interval_s,
+        outcome,
+        {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known},
+    )
 
 
 def _plateau(option: Option, objective: str) -> Plateau:
     """Within the run; where saves that come too soon are left out, no shorter than the drain allows."""
     s, plan = option.scenario, option.plan
     p = s.policy
-    least_s = busiest_s(plan, p) / p.in_flight - plan.saved.stall_s - p.slowdown_fraction * plan.saved.lag_s
+    least_s = (
+        busiest_s(plan, p) / p.in_flight
+        - plan.saved.stall_s
+        - p.slowdown_fraction * plan.saved.lag_s
+    )
     with np.errstate(over="ignore"):
         return plateau_s(
             lambda interval_s: cost_at(s, plan, objective, interval_s),
@@ -171,11 +234,17 @@ def _curve(option: Option, objective: str) -> Curve:
     best_s = option.best[objective]
     most_s = max(best_s, min(best_s * CURVE_REACH, float(option.scenario.work_s)))
     below = np.geomspace(best_s / CURVE_REACH, best_s, CURVE_POINTS + 1)
-    above = np.geomspace(best_s, most_s, CURVE_POINTS + 1) if most_s > best_s else np.array([best_s])
+    above = (
+        np.geomspace(best_s, most_s, CURVE_POINTS + 1) if most_s > best_s else np.array([best_s])
+    )
     interval_s = np.concatenate([below[:-1], [best_s], above[1:]])
     outcome = option.at(interval_s)
     least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
-    return Curve(interval_s, outcome, {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known})
+    return Curve(
+        interval_s,
+        outcome,
+        {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known},
+    )
 
 
 def _levels(option: Option, objective: str, is_now: bool) -> Levels:
@@ -185,26 +254,59 @@ def _levels(option: Option, objective: str, is_now: bool) -> Levels:
     if second is None or plan.second_recovery is None:
         raise InputError("there is no second tier", key="second_tier")
     drags = (p.slowdown_fraction * plan.saved.lag_s, p.slowdown_fraction * second.lag_s)
-    stalls = (float(plan.saved.stall_s + drags[0]), float(second.stall_s if p.mode == "sync" else drags[1]))
+    stalls = (
+        float(plan.saved.stall_s + drags[0]),
+        float(second.stall_s if p.mode == "sync" else drags[1]),
+    )
     rates = (float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s))
     ways = (plan.recovery, plan.second_recovery)
     lost = tuple(float(way.down_s + way.exposed_s) for way in ways)
-    least = (max(0.0, float(plan.saved.lag_s / p.in_flight - stalls[0])), float(second.write_s) if p.mode == "async" else 0.0)
+    least = (
+        max(0.0, float(plan.saved.lag_s / p.in_flight - stalls[0])),
+        float(second.write_s) if p.mode == "async" else 0.0,
+    )
     rule_s = first_order_levels(stalls, rates, least)
     multiples = nested(rule_s).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else rule_s[0]
-    rule = Nested(max(base_s, *(floor / many for floor, many in zip(least, multiples, strict=True))), multiples)
+    rule = Nested(
+        max(base_s, *(floor / many for floor, many in zip(least, multiples, strict=True))),
+        multiples,
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         joint = joint_interval_s(s, plan, objective)
-    tries = [("joint", joint.interval_s, joint.second_every), ("given", option.best[objective], float(p.second_every))]
-    tries += [("rule", rule.base_s, rule.multiples[-1])] if 0 < rule.base_s < math.inf and multiples[-1] < math.inf else []
+    tries = [
+        ("joint", joint.interval_s, joint.second_every),
+        ("given", option.best[objective], float(p.second_every)),
+    ]
+    tries += (
+        [("rule", rule.base_s, rule.multiples[-1])]
+        if 0 < rule.base_s < math.inf and multiples[-1] < math.inf
+        else []
+    )
     tries += [("now", float(interval_of(s, plan)), float(p.second_every))] if is_now else []
     points = []
     for name, interval_s, every in tries:
         changed = replace(s, policy=replace(p, second_every=every))
-        outcome = option._replace(resolved=option.resolved._replace(scenario=changed)).at(interval_s)
-        points.append(Point(name, interval_s, outcome, {objective: float(regret(cost_of(outcome, objective), joint.cost))}, every))
+        outcome = option._replace(resolved=option.resolved._replace(scenario=changed)).at(
+            interval_s
+        )
+        points.append(
+            Point(
+                name,
+                interval_s,
+                outcome,
+                {objective: float(regret(cost_of(outcome, objective), joint.cost))},
+                every,
+            )
+        )
     return Levels(
-        joint, rates[1] > 0, stalls, rates,
-        tuple(float(level_waste(*each)) for each in zip(stalls, rates, lost, strict=True)), least, rule_s, rule, tuple(points),
-    )  # fmt: skip
+        joint,
+        rates[1] > 0,
+        stalls,
+        rates,
+        tuple(float(level_waste(*each)) for each in zip(stalls, rates, lost, strict=True)),
+        least,
+        rule_s,
+        rule,
+        tuple(points),
+    )

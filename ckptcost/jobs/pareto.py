@@ -83,9 +83,14 @@ def option_of(resolved: Resolved) -> Option:
             key="failures.rate",
             remedy='give one, e.g. --set failures.rate="3.8 /1000 node-days"',
         )
-    best = {objective: interval_s if 0 < interval_s < math.inf else math.nan for objective, interval_s in found.items()}
+    best = {
+        objective: interval_s if 0 < interval_s < math.inf else math.nan
+        for objective, interval_s in found.items()
+    }
     lacking = {objective: tuple(unknown_inputs(s, objective)) for objective in OBJECTIVES}
-    return Option(str(resolved.words.get("tier.id", "tier")), s.policy.mode, resolved, plan, best, lacking)
+    return Option(
+        str(resolved.words.get("tier.id", "tier")), s.policy.mode, resolved, plan, best, lacking
+    )
 
 
 def pareto(options: Sequence[Option]) -> Front:
@@ -95,7 +100,9 @@ def pareto(options: Sequence[Option]) -> Front:
         objectives = tuple(o for o in OBJECTIVES if all(o in option.known for option in options))
     judged = [option for option in options if set(objectives) <= set(option.known)]
     tried = [_tried(option, objectives) for option in judged]
-    costs = [np.stack([_rounded(cost_of(each.outcome, o)) for o in objectives], axis=1) for each in tried]
+    costs = [
+        np.stack([_rounded(cost_of(each.outcome, o)) for o in objectives], axis=1) for each in tried
+    ]
     kept = front(np.concatenate(costs), ["low"] * len(objectives))
     parts = np.split(kept, np.cumsum([len(each.interval_s) for each in tried])[:-1])
     return Front(
@@ -115,10 +122,17 @@ def _tried(option: Option, objectives: Sequence[str]) -> Candidates:
     around = np.geomspace(low_s / _WIDER, high_s * _WIDER, _AROUND)
     exact = _distinct(np.array(list(best.values())))
     grid = _distinct(np.concatenate([inside, around[around <= most_s]]))
-    grid = grid[(np.abs(grid[:, None] / exact[None, :] - 1.0) > _SAME).all(axis=1)]  # an optimum once, not beside itself
+    grid = grid[
+        (np.abs(grid[:, None] / exact[None, :] - 1.0) > _SAME).all(axis=1)
+    ]  # an optimum once, not beside itself
     interval_s = np.sort(np.concatenate([grid, exact]))
-    marks = tuple(tuple(o for o, at in best.items() if abs(at - each) <= _SAME * at) for each in interval_s.tolist())
-    return Candidates(option, interval_s, option.at(interval_s), marks, np.zeros(len(interval_s), dtype=bool))
+    marks = tuple(
+        tuple(o for o, at in best.items() if abs(at - each) <= _SAME * at)
+        for each in interval_s.tolist()
+    )
+    return Candidates(
+        option, interval_s, option.at(interval_s), marks, np.zeros(len(interval_s), dtype=bool)
+    )
 
 
 def _distinct(intervals_s: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -72,7 +72,9 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
     two_tiers_at_most(s)
     if unknown_inputs(s, "usd"):
         raise what_is_missing(resolved, "usd")
-    outcome = Trials(resolved, gate_of("goodput>=0.5", ""), keep_interval).today_at_best(None).outcome
+    outcome = (
+        Trials(resolved, gate_of("goodput>=0.5", ""), keep_interval).today_at_best(None).outcome
+    )
     lost_usd = sum(
         float(line.cost_usd if line.id in OF_THE_JOB else known(line.cost_usd, 0.0))
         for line in outcome.run.of()
@@ -80,7 +82,13 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
     )
     held = float(outcome.spent.held_bytes)
     return Side(
-        str(resolved.words.get("tier.id", "tier")), resolved, outcome, lost_usd, price_of(s.tier, held), held, float(s.tier.capacity_bytes)
+        str(resolved.words.get("tier.id", "tier")),
+        resolved,
+        outcome,
+        lost_usd,
+        price_of(s.tier, held),
+        held,
+        float(s.tier.capacity_bytes),
     )
 
 
@@ -98,21 +106,37 @@ def breakeven(slow: Side, fast: Side, capital_usd: float | None = None) -> Break
     slow_wall_s, fast_wall_s = float(slow.outcome.wall_s), float(fast.outcome.wall_s)
     for side in (slow, fast):
         if not side.goodput > 0:
-            raise InputError(f"the run never ends on {side.tier_id}", where="solve price", remedy="no price evens that out")
+            raise InputError(
+                f"the run never ends on {side.tier_id}",
+                where="solve price",
+                remedy="no price evens that out",
+            )
     cluster = fast.resolved.scenario.cluster
 
     def worth(price_usd_per_s: float) -> float:
-        return float(worth_usd_per_s(slow.lost_usd, slow_wall_s, price_usd_per_s, fast.lost_usd, fast_wall_s))
+        return float(
+            worth_usd_per_s(slow.lost_usd, slow_wall_s, price_usd_per_s, fast.lost_usd, fast_wall_s)
+        )
 
     slow_price, fast_price = slow.price_usd_per_s, fast.price_usd_per_s
     even = worth(slow_price)
     premium = worth(0.0) if even != even else even - slow_price
     payback = None
     if capital_usd is not None:
-        prices = "both" if fast_price == fast_price and even == even else "slow" if even == even else "none"
+        prices = (
+            "both"
+            if fast_price == fast_price and even == even
+            else "slow"
+            if even == even
+            else "none"
+        )
         saved = even - fast_price if prices == "both" else premium
         time_s = float(payback_s(capital_usd, saved))
         payback = Payback(capital_usd, saved, prices, time_s, time_s * float(cluster.gpus))
-    formula = float(breakeven_usd_per_s(cluster.gpus, cluster.usd_per_gpu_s, known(slow_price, 0.0), slow.goodput, fast.goodput))
+    formula = float(
+        breakeven_usd_per_s(
+            cluster.gpus, cluster.usd_per_gpu_s, known(slow_price, 0.0), slow.goodput, fast.goodput
+        )
+    )
     below = None if even != even or fast_price != fast_price else fast_price <= even
     return Breakeven(slow, fast, even, premium, formula, below, payback)

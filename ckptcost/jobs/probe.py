@@ -55,7 +55,11 @@ class Asked(NamedTuple):
     @property
     def sizes(self) -> list[int]:
         """One a round: sizes by turns, so that a drift of the storage falls on both."""
-        each = [self.size_bytes, max(round(self.size_bytes * SMALL), 1)] if self.small else [self.size_bytes]
+        each = (
+            [self.size_bytes, max(round(self.size_bytes * SMALL), 1)]
+            if self.small
+            else [self.size_bytes]
+        )
         return each * self.rounds
 
 
@@ -91,17 +95,32 @@ class Told(NamedTuple):
 
 
 def probe(
-    asked: Asked, meters: str, wanted: Wanted, directory: Path | None = None, tell: Callable[[Told], None] | None = None
-) -> Probed:  # fmt: skip
+    asked: Asked,
+    meters: str,
+    wanted: Wanted,
+    directory: Path | None = None,
+    tell: Callable[[Told], None] | None = None,
+) -> Probed:
     """Everything that was written is gone afterwards, whatever happens. `asked.settings.control` stops it from another thread, as Ctrl-C
     does: KeyboardInterrupt where no pass is through, else what there is."""
     if meters.startswith(REPLAY):
-        raise InputError("a replay writes nothing", where="--meters", remedy="`ckptcost report RUN` shows a probe again")
+        raise InputError(
+            "a replay writes nothing",
+            where="--meters",
+            remedy="`ckptcost report RUN` shows a probe again",
+        )
     if "simulated" in meters.split(","):
         return _simulated(asked, meters, wanted, directory)
     saver = saver_of(asked.saver)
-    shapes = {size_bytes: shape_of(size_bytes, ranks=asked.ranks, files=asked.files) for size_bytes in asked.sizes}
-    tools = instruments(meters, replace(wanted, directory=asked.directory if asked.directory.is_dir() else None), 0.0)
+    shapes = {
+        size_bytes: shape_of(size_bytes, ranks=asked.ranks, files=asked.files)
+        for size_bytes in asked.sizes
+    }
+    tools = instruments(
+        meters,
+        replace(wanted, directory=asked.directory if asked.directory.is_dir() else None),
+        0.0,
+    )
     if not tools.meters:
         raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
     with Place(asked.directory, max(asked.sizes)) as place:
@@ -116,7 +135,13 @@ def probe(
             _rest(asked, MARGIN_S + asked.pause_s)
             _warm_up(saver, place, asked, shapes[asked.size_bytes])
             recorder.mark(EDGE, by=ASKED)
-            recorder.mark(EDGE, by="wrap", command=f"probe {asked.saver}", saver=asked.saver, ranks=asked.ranks)
+            recorder.mark(
+                EDGE,
+                by="wrap",
+                command=f"probe {asked.saver}",
+                saver=asked.saver,
+                ranks=asked.ranks,
+            )
             _rounds(saver, place, asked, shapes, recorder, ios, tell)
         except KeyboardInterrupt:
             interrupted = True
@@ -127,10 +152,14 @@ def probe(
             recorder.expect(MARGIN_S)
             time.sleep(MARGIN_S)
             recorder.stop()
-        notes = tuple(dict.fromkeys([*place.notes, *(note for _, _, io in ios for note in io.notes)]))
+        notes = tuple(
+            dict.fromkeys([*place.notes, *(note for _, _, io in ios for note in io.notes)])
+        )
     measured = reviewed(folder)
     windows = {window.name: window for window in measured.windows}
-    rounds = tuple(Round(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios)
+    rounds = tuple(
+        Round(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios
+    )
     return Probed(asked, rounds, measured, folder, notes, interrupted)
 
 
@@ -154,18 +183,24 @@ def _rounds(
             if tell is not None:
                 tell(Told(number, of, len(ios), passes, ios[-1][2] if ios else None))
             label = _label(of, number)
-            detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | ({"of": "load"} if of == "load" else {})
+            detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | (
+                {"of": "load"} if of == "load" else {}
+            )
             _begin(asked, of, number, size_bytes)
             called_ns = recorder.clock.now_ns()
             recorder.mark(EDGE, by="wrap", t_ns=called_ns)  # single readings are kept from here on
             try:
-                io = (saver.save if of == "save" else saver.load)(place, shape, asked.settings, number)
+                io = (saver.save if of == "save" else saver.load)(
+                    place, shape, asked.settings, number
+                )
             except BaseException as error:
                 recorder.mark("begin", label, t_ns=called_ns, **detail)
                 recorder.mark("end", label, error=type(error).__name__)
                 raise
             ios.append((number, of, io))
-            recorder.mark("begin", label, t_ns=io.begin_ns, **detail)  # the engine's own: what it prepared before is not the save's
+            recorder.mark(
+                "begin", label, t_ns=io.begin_ns, **detail
+            )  # the engine's own: what it prepared before is not the save's
             _marks(recorder, label, io)
             if of == "save" and asked.settings.verify:
                 _begin(asked, "verify", number, size_bytes)
@@ -199,8 +234,18 @@ def _marks(recorder: Recorder, label: str, io: Io) -> None:
     for name, t_ns in io.marks:
         recorder.mark(name, label, t_ns=t_ns)
     recorder.mark("returned", label, t_ns=io.returned_ns)
-    recorder.mark("durable", label, t_ns=io.returned_ns if io.durable_ns is None else io.durable_ns, how="fsync", bytes=io.bytes)
-    recorder.mark("end", label, t_ns=io.returned_ns if io.durable_ns is None else max(io.durable_ns, io.returned_ns))
+    recorder.mark(
+        "durable",
+        label,
+        t_ns=io.returned_ns if io.durable_ns is None else io.durable_ns,
+        how="fsync",
+        bytes=io.bytes,
+    )
+    recorder.mark(
+        "end",
+        label,
+        t_ns=io.returned_ns if io.durable_ns is None else max(io.durable_ns, io.returned_ns),
+    )
 
 
 def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
@@ -209,29 +254,51 @@ def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None
     from ckptcost.meters.simulated_plan import Plan, marks
 
     if meters != "simulated":
-        raise InputError("a simulated machine does not mix with real meters", where="--meters", remedy="give one or the other")
+        raise InputError(
+            "a simulated machine does not mix with real meters",
+            where="--meters",
+            remedy="give one or the other",
+        )
     given = Plan()
     scale = asked.size_bytes / given.checkpoint_bytes
     plan = replace(
-        given, checkpoint_bytes=float(asked.size_bytes), shares=(1.0, SMALL) if asked.small else (1.0,), saves=len(asked.sizes),
-        snapshot_s=given.snapshot_s * scale, write_s=given.write_s * scale, fsync_s=given.fsync_s * scale,
-        interval_s=max(given.interval_s, (given.snapshot_s + given.write_s + given.fsync_s) * scale * 2.0),
-    )  # fmt: skip
+        given,
+        checkpoint_bytes=float(asked.size_bytes),
+        shares=(1.0, SMALL) if asked.small else (1.0,),
+        saves=len(asked.sizes),
+        snapshot_s=given.snapshot_s * scale,
+        write_s=given.write_s * scale,
+        fsync_s=given.fsync_s * scale,
+        interval_s=max(
+            given.interval_s, (given.snapshot_s + given.write_s + given.fsync_s) * scale * 2.0
+        ),
+    )
     clock = VirtualClock(0)
     length_s = plan.first_s + len(asked.sizes) * plan.interval_s
     run_id = new_run_id()
     folder = folder_for(directory, run_id)
-    recorder = Recorder(simulated.find(plan, origin_ns=0).meters, FileSink(folder), clock, run_id=run_id)
+    recorder = Recorder(
+        simulated.find(plan, origin_ns=0).meters, FileSink(folder), clock, run_id=run_id
+    )
     recorder.begin()
     for mark in marks(plan, 0.0, length_s):
         recorder.run_until(round(mark.t_s * S))
-        recorder.mark(mark.name, mark.window, by=mark.by, rank=mark.rank, t_ns=round(mark.t_s * S), **mark.detail)
+        recorder.mark(
+            mark.name,
+            mark.window,
+            by=mark.by,
+            rank=mark.rank,
+            t_ns=round(mark.t_s * S),
+            **mark.detail,
+        )
         recorder.step()
     recorder.run_until(round((length_s + MARGIN_S) * S))
     recorder.stop()
     measured = reviewed(folder)
     rounds = tuple(
         Round(n, "save", what.bytes, 1.0, None, window)
-        for n, (window, what) in enumerate(zip(measured.windows, measured.contents, strict=True), start=1)
+        for n, (window, what) in enumerate(
+            zip(measured.windows, measured.contents, strict=True), start=1
+        )
     )
     return Probed(asked, rounds, measured, folder, (), False)

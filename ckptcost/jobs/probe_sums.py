@@ -46,13 +46,21 @@ def seconds_of(one: Round) -> float:
 
 def joules_of(p: Probed, one: Round) -> Energy:
     """Of all metered parts, from begin until safe."""
-    return unknown("NOT_MARKED") if one.window is None else p.measured.of_window(one.window.name).absolute
+    return (
+        unknown("NOT_MARKED")
+        if one.window is None
+        else p.measured.of_window(one.window.name).absolute
+    )
 
 
 def sums(p: Probed) -> list[Sum]:
     """Saves before loads, as large as asked for before the small ones."""
-    kinds = dict.fromkeys((one.of, one.size_bytes) for of in ("save", "load") for one in p.rounds if one.of == of)
-    return [_sum(p, [one for one in p.rounds if (one.of, one.size_bytes) == kind]) for kind in kinds]
+    kinds = dict.fromkeys(
+        (one.of, one.size_bytes) for of in ("save", "load") for one in p.rounds if one.of == of
+    )
+    return [
+        _sum(p, [one for one in p.rounds if (one.of, one.size_bytes) == kind]) for kind in kinds
+    ]
 
 
 def _sum(p: Probed, mine: Sequence[Round]) -> Sum:
@@ -62,13 +70,19 @@ def _sum(p: Probed, mine: Sequence[Round]) -> Sum:
     mean_s = fmean(seconds) if known else nan
     returned = [(one.io.returned_ns - one.io.begin_ns) * 1e-9 for one in mine if one.io is not None]
     return Sum(
-        of, size_bytes, len(mine), mine[0].files,
+        of,
+        size_bytes,
+        len(mine),
+        mine[0].files,
         size_bytes * len(seconds) / sum(seconds) if known else nan,
-        size_bytes / max(seconds) if known else nan, size_bytes / min(seconds) if known else nan,
-        mean_s, stdev(seconds) / mean_s if len(seconds) > 1 else nan,
-        fmean(returned) if returned else nan, _device_over_file(p, mine),
+        size_bytes / max(seconds) if known else nan,
+        size_bytes / min(seconds) if known else nan,
+        mean_s,
+        stdev(seconds) / mean_s if len(seconds) > 1 else nan,
+        fmean(returned) if returned else nan,
+        _device_over_file(p, mine),
         times(total(joules_of(p, one) for one in mine), GB / (size_bytes * len(mine))),
-    )  # fmt: skip
+    )
 
 
 def _device_over_file(p: Probed, mine: Sequence[Round]) -> float:
@@ -79,12 +93,16 @@ def _device_over_file(p: Probed, mine: Sequence[Round]) -> float:
     taken = [stored.queue for stored in p.measured.stored if stored.window in names]
     if len(disks) != 1 or len(taken) != len(mine):
         return nan
-    moved = sum(queue.written_bytes if mine[0].of == "save" else queue.read_bytes for queue in taken)
+    moved = sum(
+        queue.written_bytes if mine[0].of == "save" else queue.read_bytes for queue in taken
+    )
     return moved / sum(one.size_bytes for one in mine)
 
 
 def fixed(p: Probed, of: str = "save") -> TimeFit:
     """Rate and fixed time of a save, from all sizes."""
     mine = [(one.size_bytes, seconds_of(one)) for one in p.rounds if one.of == of]
-    known = [(size_bytes, seconds) for size_bytes, seconds in mine if seconds == seconds and seconds > 0]
+    known = [
+        (size_bytes, seconds) for size_bytes, seconds in mine if seconds == seconds and seconds > 0
+    ]
     return fit_times([size_bytes for size_bytes, _ in known], [seconds for _, seconds in known])

@@ -56,7 +56,14 @@ class Progress:
         self.bytes = 0.0
 
     def __call__(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None:
         guessed = detail.get("how") == "io"
         with self._lock:
@@ -70,13 +77,25 @@ class Progress:
         if done is not None and self._said is not None:
             self._said(done)
 
-    def _follow(self, name: str, window: str, by: str, of_rank: int | None, t_ns: int | None, detail: dict[str, object]) -> Save | None:
+    def _follow(
+        self,
+        name: str,
+        window: str,
+        by: str,
+        of_rank: int | None,
+        t_ns: int | None,
+        detail: dict[str, object],
+    ) -> Save | None:
         rank = of_rank or 0
         if t_ns is None or not window:
             return None
         with self._lock:
             # a job that speaks for itself is told once, under its own labels
-            if name == "begin" and detail.get("of") != "load" and not (by == "watch" and self.hooked):
+            if (
+                name == "begin"
+                and detail.get("of") != "load"
+                and not (by == "watch" and self.hooked)
+            ):
                 if rank in self._told.get(window, ()):
                     self._told.pop(window)  # the same name once more
                 if window not in self._told:
@@ -97,12 +116,16 @@ class Progress:
             elif name == "durable":
                 one.durable_ns = t_ns
             over = (
-                name == "end" or (name == "durable" and (by == "watch" or one.returned_ns)) or (name == "note" and "durable_why" in detail)
+                name == "end"
+                or (name == "durable" and (by == "watch" or one.returned_ns))
+                or (name == "note" and "durable_why" in detail)
             )
             if not over:
                 return None
             one.ranks.discard(rank)
-            if one.ranks and not (by == "watch" and of_rank is None):  # who watches a folder speaks for all ranks
+            if one.ranks and not (
+                by == "watch" and of_rank is None
+            ):  # who watches a folder speaks for all ranks
                 return None
             del self._open[window]
             self._told[window] = one.seen

@@ -49,10 +49,19 @@ def record(
 ) -> Recorded:
     """Ask all meters for so long. An interrupt ends it early and what there is counts."""
     if not tools.meters:
-        reasons = "; ".join(dict.fromkeys(absence.reason for absence in tools.absences)) or "no meter was asked for"
-        raise MeterUnavailable(f"nothing can be measured here: {reasons}", "`ckptcost doctor` says what would help")
+        reasons = (
+            "; ".join(dict.fromkeys(absence.reason for absence in tools.absences))
+            or "no meter was asked for"
+        )
+        raise MeterUnavailable(
+            f"nothing can be measured here: {reasons}", "`ckptcost doctor` says what would help"
+        )
     if directory is None and for_s > MOST_KEPT_S:
-        raise InputError("what is not written is kept in memory", where="--for", remedy="give --record DIR, or at most an hour")
+        raise InputError(
+            "what is not written is kept in memory",
+            where="--for",
+            remedy="give --record DIR, or at most an hour",
+        )
     if directory is not None:
         folder_for(directory)
     memory = MemorySink(most_values=MOST_VALUES)
@@ -76,7 +85,9 @@ def folder_for(directory: Path | None, run_id: str = "", job: str = "") -> Path:
     if directory is None:
         return store.shared_folder(job, run_id) if job else store.new_folder(run=run_id)
     try:
-        taken = directory.is_dir() and any(not (job and _is_of(file, run_id)) for file in directory.glob("*.jsonl"))
+        taken = directory.is_dir() and any(
+            not (job and _is_of(file, run_id)) for file in directory.glob("*.jsonl")
+        )
     except OSError as error:
         raise OutputError(f"{directory}: cannot be used ({error.strerror or error})") from None
     if taken:
@@ -95,7 +106,9 @@ def _is_of(file: Path, run_id: str) -> bool:
 def _is_slow(meter: Meter) -> bool:
     """A meter of joules or watts that answers once a second or less often needs time on either side."""
     period_s = max(meter.least_s, getattr(meter, "pace_s", 0.0))
-    return period_s >= 1.0 and any(channel.quantity in ("power_w", "energy_j") for channel in meter.channels)
+    return period_s >= 1.0 and any(
+        channel.quantity in ("power_w", "energy_j") for channel in meter.channels
+    )
 
 
 def _loaded(directory: Path, recorder: Recorder) -> Run:
@@ -104,7 +117,9 @@ def _loaded(directory: Path, recorder: Recorder) -> Run:
     return reader.load(directory, recorder.header.run)
 
 
-def _wait(recorder: Recorder, for_s: float, margin_s: float, tell: Callable[[Recorder], None] | None) -> tuple[int, int]:
+def _wait(
+    recorder: Recorder, for_s: float, margin_s: float, tell: Callable[[Recorder], None] | None
+) -> tuple[int, int]:
     clock = RealClock()
     recorder.start()
     begin_ns = clock.now_ns() + round(margin_s * S)
@@ -126,7 +141,9 @@ def _wait(recorder: Recorder, for_s: float, margin_s: float, tell: Callable[[Rec
     return begin_ns, max(begin_ns, end_ns)
 
 
-def _sleep_until(clock: RealClock, until_ns: int, recorder: Recorder, tell: Callable[[Recorder], None] | None) -> None:
+def _sleep_until(
+    clock: RealClock, until_ns: int, recorder: Recorder, tell: Callable[[Recorder], None] | None
+) -> None:
     while (left_s := (until_ns - clock.now_ns()) / S) > 0:
         time.sleep(min(left_s, 0.25))
         if tell is not None:

@@ -38,18 +38,32 @@ def machine_of(seen: Measured, resolved: Resolved) -> Machine:
     """The metered GPUs times the run's hosts, unless the marks or --set cluster.gpus say more."""
     hosts = float(max(len(seen.run.hosts), 1))
     metered = gpus_metered(seen)
-    said = next((i.figure.value for i in resolved.inputs if i.path == "cluster.gpus" and i.origin.startswith("--")), nan)
-    ranks = max((float(n) for mark in seen.run.marks if isinstance(n := mark.detail.get("world"), int)), default=nan)
+    said = next(
+        (
+            i.figure.value
+            for i in resolved.inputs
+            if i.path == "cluster.gpus" and i.origin.startswith("--")
+        ),
+        nan,
+    )
+    ranks = max(
+        (float(n) for mark in seen.run.marks if isinstance(n := mark.detail.get("world"), int)),
+        default=nan,
+    )
     if not isnan(said):
         if said < metered * hosts:
             raise InputError(
-                f"says {said:g} GPUs, and the run has {metered * hosts:g}", where="--set", key="cluster.gpus",
+                f"says {said:g} GPUs, and the run has {metered * hosts:g}",
+                where="--set",
+                key="cluster.gpus",
                 remedy="leave it out: the scenario is put onto the run's own machine",
-            )  # fmt: skip
+            )
         each = said / hosts if isnan(metered) else metered
         return Machine(each, said, each, "SAID")
     if not isnan(metered):
-        return Machine(metered, max(metered * hosts, 0.0 if isnan(ranks) else ranks), metered, "METERED")
+        return Machine(
+            metered, max(metered * hosts, 0.0 if isnan(ranks) else ranks), metered, "METERED"
+        )
     per_node = float(resolved.scenario.cluster.gpus_per_node)
     if not isnan(ranks):
         return Machine(nan, ranks, ranks / hosts, "RANKS")

@@ -31,9 +31,10 @@ DRAWS, DRAWS_REPLANNED = 4096, 1024
 anew in every draw costs a search in each"""
 MEASURED = "measured"
 _NEEDS = {
-    "kwh": ("cluster.gpu_train", "cluster.host_train"), "usd": ("cluster.gpu_price",),
+    "kwh": ("cluster.gpu_train", "cluster.host_train"),
+    "usd": ("cluster.gpu_price",),
     "kgco2e": ("site.grid_location", "cluster.gpu_train", "cluster.host_train"),
-}  # fmt: skip
+}
 _STEP_AT_0 = {"s": 1e-3, "bytes": 1e6, "": 1e-6}
 """first step away from an input of 0 that has no range, by its unit; the rest are rates and prices, in which results are all but
 straight: 1e-9 of their base unit"""
@@ -126,15 +127,38 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False) -> Sensitivit
     every = levers_of(case.resolved, copies_of(case.resolved))
     if not replan:
         every.append(chosen_interval(case))
-    swings = tuple(sorted((_swing(world, lever, result, value) for lever in ranged), key=lambda each: _falling(each.swing)))
+    swings = tuple(
+        sorted(
+            (_swing(world, lever, result, value) for lever in ranged),
+            key=lambda each: _falling(each.swing),
+        )
+    )
     # what does not move the result explains nothing of its spread; a share of it would be noise
-    moving = [lever for lever in ranged if any(each.lever is lever and not each.swing <= NOISE * abs(value) for each in swings)]
+    moving = [
+        lever
+        for lever in ranged
+        if any(each.lever is lever and not each.swing <= NOISE * abs(value) for each in swings)
+    ]
     shares, together, never = _shares(world, moving, ranges, ties, result, value, draws)
     return Sensitivity(
-        case, measure, replan, value, low, high, swings,
-        tuple(sorted((_response(world, lever, result) for lever in every), key=lambda each: _falling(abs(each.elasticity)))),
-        tuple(sorted(shares, key=lambda each: _falling(each.share))), together, never, draws,
-    )  # fmt: skip
+        case,
+        measure,
+        replan,
+        value,
+        low,
+        high,
+        swings,
+        tuple(
+            sorted(
+                (_response(world, lever, result) for lever in every),
+                key=lambda each: _falling(abs(each.elasticity)),
+            )
+        ),
+        tuple(sorted(shares, key=lambda each: _falling(each.share))),
+        together,
+        never,
+        draws,
+    )
 
 
 def _falling(size: float) -> tuple[bool, float]:
@@ -145,24 +169,35 @@ def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> Non
     """A result that can be moved at all."""
     if replan and case.scenario.policy.cadence != "optimal":
         raise InputError(
-            "there is no optimum to choose again: the scenario says how often to save", where="--replan",
+            "there is no optimum to choose again: the scenario says how often to save",
+            where="--replan",
             remedy='leave it out, or add --set policy.optimal="time"',
-        )  # fmt: skip
+        )
     if value != value:
         missing = [path for path in _NEEDS.get(measure.id, ()) if path in case.resolved.unknown]
         raise InputError(
             f"the {measure.label} cannot be computed, because {' and '.join(missing) or 'a figure it needs'} is not known",
-            where="--of", key=measure.id, remedy=f"give it, e.g. --set {missing[0]}=..." if missing else "`ckptcost model` names it",
-        )  # fmt: skip
+            where="--of",
+            key=measure.id,
+            remedy=f"give it, e.g. --set {missing[0]}=..."
+            if missing
+            else "`ckptcost model` names it",
+        )
     if math.isinf(value) or float(case.outcome.goodput) == 0:
         raise InputError(
-            "the run would never finish, and no small change of an input mends that", where="--of", key=measure.id,
+            "the run would never finish, and no small change of an input mends that",
+            where="--of",
+            key=measure.id,
             remedy="save more often, or on a faster tier",
-        )  # fmt: skip
+        )
 
 
-def _swing(world: Scenario, lever: Lever, result: Callable[[Scenario], Number], value: float) -> Swing:
-    at_low, at_high = (float(result(moved_to(world, lever, end))) for end in (lever.low, lever.high))
+def _swing(
+    world: Scenario, lever: Lever, result: Callable[[Scenario], Number], value: float
+) -> Swing:
+    at_low, at_high = (
+        float(result(moved_to(world, lever, end))) for end in (lever.low, lever.high)
+    )
     return Swing(lever, at_low, at_high, max(at_low, value, at_high) - min(at_low, value, at_high))
 
 
@@ -185,7 +220,9 @@ def _response(world: Scenario, lever: Lever, result: Callable[[Scenario], Number
     return Response(lever, central, below, above, math.nan, note)
 
 
-def _by_nodes(world: Scenario, lever: Lever, moved: Callable[[float], float], unknown: Response) -> Response:
+def _by_nodes(
+    world: Scenario, lever: Lever, moved: Callable[[float], float], unknown: Response
+) -> Response:
     """Nodes are whole: from about one per cent of them fewer to as many more, where each step is one whole node."""
     c = world.cluster
     nodes = float(nodes_of(c))
@@ -201,9 +238,14 @@ def _by_nodes(world: Scenario, lever: Lever, moved: Callable[[float], float], un
 
 
 def _shares(
-    world: Scenario, ranged: list[Lever], ranges: dict[str, tuple[float, float, float]], ties: dict[str, str],
-    result: Callable[[Scenario], Number], value: float, draws: int,
-) -> tuple[list[Share], float, float]:  # fmt: skip
+    world: Scenario,
+    ranged: list[Lever],
+    ranges: dict[str, tuple[float, float, float]],
+    ties: dict[str, str],
+    result: Callable[[Scenario], Number],
+    value: float,
+    draws: int,
+) -> tuple[list[Share], float, float]:
     """What each range explains, and the range of the result when it is gone."""
     if not ranged:
         return [], 0.0, 0.0
@@ -211,10 +253,16 @@ def _shares(
     results = np.broadcast_to(np.asarray(result(many), dtype=float), (draws,))
     never = float(np.mean(~np.isfinite(results)))
     values = np.array([at(many, lever.fields[0]) for lever in ranged])
-    each, together = variance_shares(values, results) if never == 0 else (np.full(len(ranged), math.nan), math.nan)
+    each, together = (
+        variance_shares(values, results)
+        if never == 0
+        else (np.full(len(ranged), math.nan), math.nan)
+    )
     found = []
     for lever, share in zip(ranged, each, strict=True):
         # a range of no width keeps every other input's draws as they are
         known = ranges | dict.fromkeys(lever.fields, (lever.value, lever.value, lever.value))
-        found.append(Share(lever, float(share), *p5_p95(result(drawn(world, known, ties, draws)), value)))
+        found.append(
+            Share(lever, float(share), *p5_p95(result(drawn(world, known, ties, draws)), value))
+        )
     return found, together, never

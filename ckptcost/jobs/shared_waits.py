@@ -41,11 +41,19 @@ def shared(stretches: Sequence[Stretch | None]) -> list[list[Piece]]:
 
 def waited(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
     """What the pieces took at the facility, each divided by the windows that are open in it."""
-    seen = {domain: in_turn([(_part(m, domain, piece), piece.length_s) for piece in pieces]) for domain in counted_in(m)}
+    seen = {
+        domain: in_turn([(_part(m, domain, piece), piece.length_s) for piece in pieces])
+        for domain in counted_in(m)
+    }
     both = shares_of(m, seen)
-    parts = total(energy for domain, energy in seen.items() if domain.split(":", 1)[0] in ("cpu", "dram"))
+    parts = total(
+        energy for domain, energy in seen.items() if domain.split(":", 1)[0] in ("cpu", "dram")
+    )
     return Waited(
-        at_facility(both.gpus, s), at_facility(both.hosts, s), at_facility(parts, s), sum(p.length_s / len(p.open) for p in pieces)
+        at_facility(both.gpus, s),
+        at_facility(both.hosts, s),
+        at_facility(parts, s),
+        sum(p.length_s / len(p.open) for p in pieces),
     )
 
 
@@ -54,7 +62,11 @@ def stored(m: Measured, domains: Sequence[str], pieces: Sequence[Piece], s: Scen
     idle = {} if m.idle is None else m.idle.domains
     above = [
         times(
-            excess(spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]), piece.length_s, idle.get(domain)),
+            excess(
+                spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]),
+                piece.length_s,
+                idle.get(domain),
+            ),
             1.0 / len(piece.open),
         )
         for domain in domains
@@ -64,4 +76,6 @@ def stored(m: Measured, domains: Sequence[str], pieces: Sequence[Piece], s: Scen
 
 
 def _part(m: Measured, domain: str, piece: Piece) -> Energy:
-    return times(spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]), 1.0 / len(piece.open))
+    return times(
+        spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]), 1.0 / len(piece.open)
+    )

@@ -45,7 +45,9 @@ class Simulation(NamedTuple):
         return summary_of(self.values[name])
 
 
-def simulate(resolved: Resolved, asked: Asked, note: Callable[[int], None] | None = None) -> Simulation:
+def simulate(
+    resolved: Resolved, asked: Asked, note: Callable[[int], None] | None = None
+) -> Simulation:
     """Walk through all runs. `note` hears how many are done and may raise to stop."""
     _check(asked)
     prepared = prepared_for(resolved, asked)
@@ -57,24 +59,46 @@ def simulate(resolved: Resolved, asked: Asked, note: Callable[[int], None] | Non
                 out[name] = np.empty((*values.shape[:-1], total))
             out[name][..., start : start + values.shape[-1]] = values
     exact = (
-        asked.process == "exponential" and asked.mean_s is None and asked.inputs == "fixed" and not asked.kinds and asked.limit_s == NEVER
+        asked.process == "exponential"
+        and asked.mean_s is None
+        and asked.inputs == "fixed"
+        and not asked.kinds
+        and asked.limit_s == NEVER
     )
     exact = exact and prepared.scenario.third_tier is None
     by_kind, finished = out.pop("by_kind"), out.pop("finished")
     names = tuple(kind.name for kind in prepared.kinds)
-    return Simulation(resolved, asked, prepared.outcome, exact, names, out, by_kind, finished, _long_run(prepared))
+    return Simulation(
+        resolved, asked, prepared.outcome, exact, names, out, by_kind, finished, _long_run(prepared)
+    )
 
 
 def _long_run(prepared: Prepared) -> float | None:
     """The long-run goodput of a renewal law, where the series speaks of the same runs."""
     asked, plan = prepared.asked, prepared.outcome.plan
-    renews = asked.process in ("exponential", "weibull") and asked.inputs == "fixed" and not asked.kinds and asked.limit_s == NEVER
+    renews = (
+        asked.process in ("exponential", "weibull")
+        and asked.inputs == "fixed"
+        and not asked.kinds
+        and asked.limit_s == NEVER
+    )
     if not renews or plan.second is not None or not prepared.rate_per_s > 0:
         return None
     s = prepared.scenario
     r = job_of(s, plan, s.policy.every, prepared.kinds).rhythm
-    kept_s, drag_s, stall_s, blocked_s, lag_s = (float(x) for x in (r.kept_s, r.drag_s, r.stall_s, r.blocked_s, plan.saved.lag_s))
-    return long_run_goodput(kept_s, drag_s, stall_s, blocked_s, lag_s, plan.recovery, 1.0 / prepared.rate_per_s, asked.shape)
+    kept_s, drag_s, stall_s, blocked_s, lag_s = (
+        float(x) for x in (r.kept_s, r.drag_s, r.stall_s, r.blocked_s, plan.saved.lag_s)
+    )
+    return long_run_goodput(
+        kept_s,
+        drag_s,
+        stall_s,
+        blocked_s,
+        lag_s,
+        plan.recovery,
+        1.0 / prepared.rate_per_s,
+        asked.shape,
+    )
 
 
 def _check(asked: Asked) -> None:
@@ -87,7 +111,11 @@ def _check(asked: Asked) -> None:
     if asked.inputs not in SHAPES:
         raise UnknownName("way to draw inputs", asked.inputs, SHAPES, where="--inputs")
     if not 0.1 <= asked.shape <= 20:
-        raise InputError(f"a Weibull shape of {asked.shape:g}", where="--failures", remedy="0.1 to 20; below 1 is infant mortality")
+        raise InputError(
+            f"a Weibull shape of {asked.shape:g}",
+            where="--failures",
+            remedy="0.1 to 20; below 1 is infant mortality",
+        )
     if not asked.limit_s > 0:
         raise InputError("must be more than 0 s", where="--limit")
 
@@ -96,7 +124,9 @@ def time_line(resolved: Resolved, asked: Asked, run: int) -> tuple[list[Step], t
     """One run, step by step, exactly as it is among the others; and the names of the kinds."""
     _check(asked)
     if not 0 <= run < asked.runs:
-        raise InputError(f"there is no run {run}", where="--timeline", remedy=f"0 to {asked.runs - 1}")
+        raise InputError(
+            f"there is no run {run}", where="--timeline", remedy=f"0 to {asked.runs - 1}"
+        )
     prepared = prepared_for(resolved, asked)
     steps: list[Step] = []
     walked(prepared, run, run + 1, None, steps)
@@ -111,6 +141,12 @@ def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[Verdict]:
         if name not in simulation.values:
             return float(MEASURES[name].of(simulation.outcome))
         summary = simulation.summary(name)
-        return {"": summary.mean, "mean": summary.mean, "p5": summary.p5, "p50": summary.p50, "p95": summary.p95}[gate.statistic]
+        return {
+            "": summary.mean,
+            "mean": summary.mean,
+            "p5": summary.p5,
+            "p50": summary.p50,
+            "p95": summary.p95,
+        }[gate.statistic]
 
     return judged(gates, value)

@@ -35,7 +35,9 @@ def lines_of(found: Simulation) -> list[SimulatedLine] | None:
     for start, stop in spans_of(prepared):
         walk, s, plan, job = walked(prepared, start, stop, None)
         for line in bills_of(s, plan, spent_of(s, plan, job, walk)).lines:
-            each = told.setdefault(line.id, SimulatedLine(line, {q: np.empty(runs) for q in QUANTITIES}))
+            each = told.setdefault(
+                line.id, SimulatedLine(line, {q: np.empty(runs) for q in QUANTITIES})
+            )
             for quantity in QUANTITIES:
                 each.values[quantity][start:stop] = getattr(line, quantity)
     return list(told.values())

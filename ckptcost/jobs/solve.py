@@ -72,9 +72,20 @@ def solve(resolved: Resolved, what: str, gate: Gate, keep_interval: bool = False
     elif trials.met(today_at_best if knob else today):
         status = "already"
     return Solution(
-        what, knob, gate, resolved, trials.objective, keep_interval, status, today, today_at_best, found,
-        tuple(circumstances(trials, knob)), first_order(trials, knob), trials.plan,
-    )  # fmt: skip
+        what,
+        knob,
+        gate,
+        resolved,
+        trials.objective,
+        keep_interval,
+        status,
+        today,
+        today_at_best,
+        found,
+        tuple(circumstances(trials, knob)),
+        first_order(trials, knob),
+        trials.plan,
+    )
 
 
 def check(what: str, gate: Gate, keep_interval: bool) -> None:
@@ -83,21 +94,36 @@ def check(what: str, gate: Gate, keep_interval: bool) -> None:
         raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"])
     no_percentiles([gate], "--for")
     if gate.measure.id not in OBJECTIVES:
-        raise InputError(f"{gate.measure.id} is no target to solve for", where="--for", remedy="known: " + ", ".join(OBJECTIVES))
+        raise InputError(
+            f"{gate.measure.id} is no target to solve for",
+            where="--for",
+            remedy="known: " + ", ".join(OBJECTIVES),
+        )
     if gate.operator.startswith(">") != (gate.measure.better == "high"):
         better = ">=" if gate.measure.better == "high" else "<="
-        raise InputError(f"{gate.text!r} is met by a worse run", where="--for", remedy=f"write {gate.measure.id}{better}...")
+        raise InputError(
+            f"{gate.text!r} is met by a worse run",
+            where="--for",
+            remedy=f"write {gate.measure.id}{better}...",
+        )
     if keep_interval and what in RANGES:
         raise InputError("the interval is what is asked for", where="--keep-interval")
 
 
 def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     """The same question for shorter ways back, down to none: a target often rests on that without saying so."""
-    if (knob is not None and knob.id in ("mtbf", "recovery", "read")) or not trials.plan.failures_per_s > 0:
+    if (
+        knob is not None and knob.id in ("mtbf", "recovery", "read")
+    ) or not trials.plan.failures_per_s > 0:
         return []
     today_s = recovery_today(trials.s, trials.plan)
-    times_s = [0.0, *((share * today_s for share in (0.1, 0.25, 0.5, 1.0)) if today_s > 0 else (60.0, 300.0))]
-    if trials.plan.saved.lag_s > 0 and (knob is None or knob.id == "stall"):  # a faster write acts through the lag
+    times_s = [
+        0.0,
+        *((share * today_s for share in (0.1, 0.25, 0.5, 1.0)) if today_s > 0 else (60.0, 300.0)),
+    ]
+    if trials.plan.saved.lag_s > 0 and (
+        knob is None or knob.id == "stall"
+    ):  # a faster write acts through the lag
         times_s.insert(0, NOTHING_ELSE)
     found = []
     for time_s in times_s:
@@ -107,7 +133,9 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
                 return recovery_scaled(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
             return back_in(plan, time_s, today_s)
 
-        found.append(Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change)))
+        found.append(
+            Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change))
+        )
     return found
 
 

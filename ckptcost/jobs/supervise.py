@@ -50,9 +50,17 @@ class Supervisor:
     """`start`, then it goes on by itself; `stop` from any thread."""
 
     def __init__(
-        self, what: What, tools: Instruments, look: Look, directory: Path | None = None, *, tee: Callable[[Sink], Sink] | None = None,
-        said: Callable[[Save], None] | None = None, environ: Mapping[str, str] = os.environ, patience_s: float = PATIENCE_S,
-    ) -> None:  # fmt: skip
+        self,
+        what: What,
+        tools: Instruments,
+        look: Look,
+        directory: Path | None = None,
+        *,
+        tee: Callable[[Sink], Sink] | None = None,
+        said: Callable[[Save], None] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         """Raises NoCommand, or InputError for a process that is not there, before anything is begun."""
         self._what, self._environ, self._patience_s = what, environ, patience_s
         if what.argv:
@@ -108,12 +116,20 @@ class Supervisor:
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._output.open("wb") as output:
                 return subprocess.Popen(
-                    list(self._what.argv), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=dict(environ),
+                    list(self._what.argv),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environ),
                     start_new_session=True,
-                )  # fmt: skip
+                )
         except (OSError, ValueError) as error:
-            problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise NoCommand(f"cannot be run ({problem})", NOT_EXECUTABLE, where=self._what.argv[0]) from None
+            problem = (
+                error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            )
+            raise NoCommand(
+                f"cannot be run ({problem})", NOT_EXECUTABLE, where=self._what.argv[0]
+            ) from None
 
     # the thread
 
@@ -136,7 +152,11 @@ class Supervisor:
             if (
                 self._job is not None
                 and self._reaped()
-                and not (told_s and self._group_lives() and time.monotonic() - told_s < 2 * self._patience_s)
+                and not (
+                    told_s
+                    and self._group_lives()
+                    and time.monotonic() - told_s < 2 * self._patience_s
+                )
             ):
                 self.why = self.why or f"the command ended with {self.exit_status}"
                 return time.monotonic_ns()
@@ -238,7 +258,9 @@ class Supervisor:
     def left(self) -> str:
         """What of the command goes on although it was told to end, in a sentence."""
         if self._stop.is_set() and self._job is not None and not self._reaped():
-            return f"the command was told to end and has not yet: its process group is {self._job.pid}"
+            return (
+                f"the command was told to end and has not yet: its process group is {self._job.pid}"
+            )
         return ""
 
     def hurry(self) -> None:
@@ -249,7 +271,11 @@ class Supervisor:
     @property
     def patience_left_s(self) -> float:
         """Until a command that was told to end is killed; NaN while none was told."""
-        return nan if not self._told_s else max(self._patience_s - (time.monotonic() - self._told_s), 0.0)
+        return (
+            nan
+            if not self._told_s
+            else max(self._patience_s - (time.monotonic() - self._told_s), 0.0)
+        )
 
     def skip(self) -> None:
         """The job is over: do not wait for what is still in the page cache."""

@@ -38,23 +38,33 @@ class Sweep(NamedTuple):
     pieces: Iterator[Piece]
 
 
-def sweep(catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK) -> Sweep:
+def sweep(
+    catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK
+) -> Sweep:
     """The grid of all axes, in the order given, the last running fastest. Without a tier, the scenario's own comparison is the first axis.
 
     The numeric axes after the last named one are computed as arrays, so that is the quick order to give them in.
     """
-    if not any(over.section == "tier" and over.key == "id" for over in overs) and (tiers := compared(layers)[0]):
+    if not any(over.section == "tier" and over.key == "id" for over in overs) and (
+        tiers := compared(layers)[0]
+    ):
         overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
     if total > MOST_ROWS:
-        raise InputError(f"{total:,} rows are more than {MOST_ROWS:,}", where="--over", remedy="take fewer or shorter axes")
+        raise InputError(
+            f"{total:,} rows are more than {MOST_ROWS:,}",
+            where="--over",
+            remedy="take fewer or shorter axes",
+        )
     distinct(overs, layers)
     named = [over for over in overs if not over.numeric]
     numeric = [over for over in overs if over.numeric]
     # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
     prepared: dict[tuple[Any, ...], Resolved] = {}
     for words in product(*(over.values for over in named)):
-        prepared[words] = resolve(catalog, under_flags(layers, _over_layer(catalog, named, words, numeric)))
+        prepared[words] = resolve(
+            catalog, under_flags(layers, _over_layer(catalog, named, words, numeric))
+        )
         two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
     return Sweep(tuple(overs), _pieces(overs, prepared, rows))
@@ -71,25 +81,38 @@ def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:
     computable(resolved._replace(scenario=scenario), evaluate(scenario))
 
 
-def _pieces(overs: Sequence[Over], prepared: dict[tuple[Any, ...], Resolved], rows: int) -> Iterator[Piece]:
+def _pieces(
+    overs: Sequence[Over], prepared: dict[tuple[Any, ...], Resolved], rows: int
+) -> Iterator[Piece]:
     first_array = max((i + 1 for i, over in enumerate(overs) if not over.numeric), default=0)
     outer, inner = overs[:first_array], overs[first_array:]
     axes = [Axis(field_of(over), np.array(over.values, dtype=float)) for over in inner]
     for values in product(*(over.values for over in outer)):
-        resolved = prepared[tuple(value for over, value in zip(outer, values, strict=True) if not over.numeric)]
+        resolved = prepared[
+            tuple(value for over, value in zip(outer, values, strict=True) if not over.numeric)
+        ]
         scenario = resolved.scenario
         for over, value in zip(outer, values, strict=True):
             scenario = replace_at(scenario, field_of(over), value) if over.numeric else scenario
         fixed = {over.name: value for over, value in zip(outer, values, strict=True)}
         for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
-            moving = {over.name: chunk.axes[axis.path] for over, axis in zip(inner, axes, strict=True)}
+            moving = {
+                over.name: chunk.axes[axis.path] for over, axis in zip(inner, axes, strict=True)
+            }
             yield Piece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
-def _over_layer(catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:
+def _over_layer(
+    catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]
+) -> Layer:
     """One combination of the axes that are resolved, and the first value of those that become arrays."""
     raw: dict[str, Any] = {}
-    for over, word in [*zip(named, words, strict=True), *((over, over.values[0]) for over in numeric)]:
-        raw.setdefault(over.section, {})[over.key] = word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
+    for over, word in [
+        *zip(named, words, strict=True),
+        *((over, over.values[0]) for over in numeric),
+    ]:
+        raw.setdefault(over.section, {})[over.key] = (
+            word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
+        )
     return read_layer(catalog, raw, "--over", "--over")

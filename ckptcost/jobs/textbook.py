@@ -23,10 +23,19 @@ def goodput_asked(trials: Trials) -> float:
 def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
     """The value needed, or both ends of a range of intervals; empty where first order does not apply or finds none."""
     s, plan = trials.s, trials.plan
-    if trials.kept_s is not None or trials.objective != "time" or plan.second is not None or not plan.failures_per_s > 0:
+    if (
+        trials.kept_s is not None
+        or trials.objective != "time"
+        or plan.second is not None
+        or not plan.failures_per_s > 0
+    ):
         return ()
     goodput = goodput_asked(trials)
-    back_s, lag_s, mtbf_s = recovery_s(plan.recovery), float(plan.saved.lag_s), 1.0 / float(plan.failures_per_s)
+    back_s, lag_s, mtbf_s = (
+        recovery_s(plan.recovery),
+        float(plan.saved.lag_s),
+        1.0 / float(plan.failures_per_s),
+    )
     drag_s = float(s.policy.slowdown_fraction * lag_s)
     stall_s = float(plan.saved.stall_s) + drag_s
     if knob is None:
@@ -40,7 +49,11 @@ def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
         case "recovery":
             return (lost_s - lag_s,) if lost_s > lag_s else ()
         case "mtbf":
-            return (float(roots.first_order_mtbf_s(goodput, stall_s, back_s + lag_s)),) if goodput < 1 else ()
+            return (
+                (float(roots.first_order_mtbf_s(goodput, stall_s, back_s + lag_s)),)
+                if goodput < 1
+                else ()
+            )
         case "write":
             fixed_s = float(s.tier.setup_s + ratio(s.checkpoint.files, s.tier.files_per_s))
             moving_s = (allowed_s if s.policy.mode == "sync" else lost_s - back_s) - fixed_s

@@ -67,34 +67,68 @@ class ThreeTiers(NamedTuple):
     tried: tuple[Tried, ...]
 
 
-def tried(resolved: Resolved, interval_s: float, second_every: float, third_every: float, runs: int, seed: int) -> Tried:
+def tried(
+    resolved: Resolved,
+    interval_s: float,
+    second_every: float,
+    third_every: float,
+    runs: int,
+    seed: int,
+) -> Tried:
     """One combination of interval, every n-th and every m-th of those."""
     s = resolved.scenario
-    policy = replace(s.policy, cadence="interval", every=interval_s, second_every=second_every, third_every=third_every)
+    policy = replace(
+        s.policy,
+        cadence="interval",
+        every=interval_s,
+        second_every=second_every,
+        third_every=third_every,
+    )
     found = simulate(resolved._replace(scenario=replace(s, policy=policy)), Asked(runs, seed))
     return Tried(interval_s, second_every, third_every, found)
 
 
 def difference(one: Tried, other: Tried, objective: str) -> tuple[float, float]:
     """(mean relative excess of `one` over `other`, its standard error), run by run with the same random numbers."""
-    excess = one.cost(objective) / np.mean(other.cost(objective)) - other.cost(objective) / np.mean(other.cost(objective))
-    return float(np.mean(excess)), float(np.std(excess, ddof=1) / math.sqrt(len(excess))) if len(excess) > 1 else math.nan
+    excess = one.cost(objective) / np.mean(other.cost(objective)) - other.cost(objective) / np.mean(
+        other.cost(objective)
+    )
+    return float(np.mean(excess)), float(np.std(excess, ddof=1) / math.sqrt(len(excess))) if len(
+        excess
+    ) > 1 else math.nan
 
 
 def three_tiers(
-    resolved: Resolved, objective: str, timed: bool, runs: int = RUNS, seed: int = 1, note: Callable[[int], None] | None = None
+    resolved: Resolved,
+    objective: str,
+    timed: bool,
+    runs: int = RUNS,
+    seed: int = 1,
+    note: Callable[[int], None] | None = None,
 ) -> ThreeTiers:
     """Start at the rule, then take the best of the neighbours until none is better; `note` hears a percentage."""
     if runs < 2:
-        raise InputError("three tiers have no closed form", where="--check", remedy="they need at least 2 simulated runs")
+        raise InputError(
+            "three tiers have no closed form",
+            where="--check",
+            remedy="they need at least 2 simulated runs",
+        )
     levels, base_s, multiples = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):
         names = ("first", "second", "third")
-        idle = next((name for name, level in zip(names, levels, strict=True) if not level.mtbf_s < math.inf), "last")
+        idle = next(
+            (
+                name
+                for name, level in zip(names, levels, strict=True)
+                if not level.mtbf_s < math.inf
+            ),
+            "last",
+        )
         raise InputError(
-            f"no failure needs the {idle} tier, so it has no best interval", key="failures",
+            f"no failure needs the {idle} tier, so it has no best interval",
+            key="failures",
             remedy="set failures.node_loss_fraction and failures.second_loss_fraction, or leave that tier out",
-        )  # fmt: skip
+        )
     seen: dict[tuple[float, float, float], Tried] = {}
 
     def at(interval_s: float, n: float, m: float) -> Tried:
@@ -108,7 +142,9 @@ def three_tiers(
     rule = best = at(base_s, multiples[1], multiples[2] / multiples[1])
     for factor in (1.6, 1.25, 1.1):
         while True:
-            around = [at(*key) for key in _neighbours(best, factor, float(resolved.scenario.work_s))]
+            around = [
+                at(*key) for key in _neighbours(best, factor, float(resolved.scenario.work_s))
+            ]
             better = min(around, key=lambda each: float(np.mean(each.cost(objective))))
             if not float(np.mean(better.cost(objective))) < float(np.mean(best.cost(objective))):
                 break
@@ -118,19 +154,26 @@ def three_tiers(
     if timed:
         interval_s = float(evaluate(replace(resolved.scenario, third_tier=None)).interval_s)
         now = at(interval_s, float(p.second_every), float(p.third_every))
-    return ThreeTiers(resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen)))
+    return ThreeTiers(
+        resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen))
+    )
 
 
 def _neighbours(here: Tried, factor: float, work_s: float) -> list[tuple[float, float, float]]:
     n, m = here.second_every, here.third_every
     keys = [(here.interval_s * factor, n, m), (here.interval_s / factor, n, m)]
-    keys += [(here.interval_s, other, m) for other in _steps(n, factor)] + [(here.interval_s, n, other) for other in _steps(m, factor)]
+    keys += [(here.interval_s, other, m) for other in _steps(n, factor)] + [
+        (here.interval_s, n, other) for other in _steps(m, factor)
+    ]
     return [key for key in keys if key[0] <= work_s]
 
 
 def _steps(value: float, factor: float) -> Sequence[float]:
     """Whole numbers a factor away, at least one."""
-    return [max(1.0, min(math.floor(value / factor), value - 1.0)), max(math.ceil(value * factor), value + 1.0)]
+    return [
+        max(1.0, min(math.floor(value / factor), value - 1.0)),
+        max(math.ceil(value * factor), value + 1.0),
+    ]
 
 
 def _rule(resolved: Resolved) -> tuple[tuple[Level, ...], float, tuple[float, ...]]:
@@ -142,20 +185,28 @@ def _rule(resolved: Resolved) -> tuple[tuple[Level, ...], float, tuple[float, ..
         raise InputError("there are no three tiers", key="third_tier")
     saves = (plan.saved, plan.second, third)
     drags = [s.policy.slowdown_fraction * save.lag_s for save in saves]
-    waits = [plan.saved.stall_s, *(save.stall_s if s.policy.mode == "sync" else 0.0 for save in saves[1:])]
+    waits = [
+        plan.saved.stall_s,
+        *(save.stall_s if s.policy.mode == "sync" else 0.0 for save in saves[1:]),
+    ]
     stalls = [float(wait + drag) for wait, drag in zip(waits, drags, strict=True)]
     rates = [0.0, 0.0, 0.0]
     for kind in kinds_of(s, plan):
         rates[kind.level] += float(plan.failures_per_s * kind.share)
     recovery = plan.recovery
     fixed_s = float(recovery.down_s + recovery.exposed_s - recovery.load_s)
-    lost = [fixed_s + float(load_s(s.checkpoint, tier, s.cluster)) for tier in (s.tier, s.second_tier, s.third_tier)]
+    lost = [
+        fixed_s + float(load_s(s.checkpoint, tier, s.cluster))
+        for tier in (s.tier, s.second_tier, s.third_tier)
+    ]
     least = [0.0, *(float(save.write_s) if s.policy.mode == "async" else 0.0 for save in saves[1:])]
     alone = first_order_levels(stalls, rates, least)
     multiples = nested(alone).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
     levels = tuple(
         Level(stall, float(mtbf_s(rate)), alone_s, many, float(level_waste(stall, rate, back_s)))
-        for stall, rate, alone_s, many, back_s in zip(stalls, rates, alone, multiples, lost, strict=True)
+        for stall, rate, alone_s, many, back_s in zip(
+            stalls, rates, alone, multiples, lost, strict=True
+        )
     )
     return levels, base_s, multiples

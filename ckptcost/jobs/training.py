@@ -35,21 +35,32 @@ def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> 
     ends_s = ends_of(told, node.origin_ns - (node.tables[0][1] if node.tables else 0))
     parts = split(ends_s, windows)
     usual = pace(parts.quiet_s)
-    return Steps(ends_s, parts, usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s))
+    return Steps(
+        ends_s, parts, usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s)
+    )
 
 
-def dips_of(energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float) -> list[Dip | None]:
+def dips_of(
+    energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
+) -> list[Dip | None]:
     """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU, or no stall to confirm."""
     gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
     if not gpus:
         return [None] * len(windows)
     mean = of_joules(joules, gpus)
     channels = [energies.sources[domain].channel for domain in gpus]
-    resolved_s = max(max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0) for channel in channels)
+    resolved_s = max(
+        max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0)
+        for channel in channels
+    )
     busy = union(extent(window) for window in windows)
     found: list[Dip | None] = []
     for window in windows:
-        if window.begin_s is None or window.returned_s is None or window.returned_s <= window.begin_s:
+        if (
+            window.begin_s is None
+            or window.returned_s is None
+            or window.returned_s <= window.begin_s
+        ):
             found.append(None)
             continue
         quiet = quiet_before(busy, window.begin_s, since_s)

@@ -17,7 +17,14 @@ from ckptcost.jobs.knobs import Knob
 from ckptcost.jobs.needs import unknown_inputs, what_is_missing
 from ckptcost.scenario import Resolved
 
-OBJECTIVES = {"goodput": "time", "wall": "time", "gpu_hours": "time", "kwh": "energy", "usd": "usd", "kgco2e": "carbon"}
+OBJECTIVES = {
+    "goodput": "time",
+    "wall": "time",
+    "gpu_hours": "time",
+    "kwh": "energy",
+    "usd": "usd",
+    "kgco2e": "carbon",
+}
 """measures a target may name, and what the interval is best for"""
 LEAST_INTERVAL_S = 1e-6
 
@@ -68,7 +75,11 @@ class Trials:
     def gap(self, reached: Reached) -> float:
         """How far the target is exceeded, relative to it; negative where it is missed, NaN where the run does not end."""
         limit = self.gate.limit
-        gap = reached.measured - limit if self.gate.measure.better == "high" else limit - reached.measured
+        gap = (
+            reached.measured - limit
+            if self.gate.measure.better == "high"
+            else limit - reached.measured
+        )
         gap = gap / limit if limit else gap
         return min(gap, -5e-324) if gap == gap and not self.gate.holds(reached.measured) else gap
 
@@ -81,7 +92,11 @@ class Trials:
         Emissions of electricity are least where its energy is: what the making of the hardware emitted is in no target.
         """
         with np.errstate(over="ignore"):
-            best_s = float(core.best_interval_s(s, plan, "energy" if self.objective == "carbon" else self.objective))
+            best_s = float(
+                core.best_interval_s(
+                    s, plan, "energy" if self.objective == "carbon" else self.objective
+                )
+            )
         if best_s != best_s:  # a trial so far off that the run never ends
             best_s = self.asked_s
         return max(min(best_s, float(s.work_s)), LEAST_INTERVAL_S)
@@ -92,18 +107,24 @@ class Trials:
         return Reached(value, outcome, float(self.gate.measure.of(outcome)))
 
     def as_it_stands(self, knob: Knob | None) -> Reached:
-        return self.reached(self.s, self.plan, knob.today(self.s, self.plan) if knob else self.asked_s, self.asked_s)
+        return self.reached(
+            self.s, self.plan, knob.today(self.s, self.plan) if knob else self.asked_s, self.asked_s
+        )
 
     def today_at_best(self, knob: Knob | None) -> Reached:
         """Nothing changed but the interval."""
         kept_s = self.best_s(self.s, self.plan) if self.kept_s is None else self.kept_s
-        return self.reached(self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s)
+        return self.reached(
+            self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s
+        )
 
     def at(self, knob: Knob, value: float, change: Change = unchanged) -> Reached:
         """The knob at a value."""
         s, plan = knob.put(self.s, self.plan, value)
         plan = change(plan)
-        return self.reached(s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s)
+        return self.reached(
+            s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s
+        )
 
     def turned(self, knob: Knob, change: Change = unchanged) -> Found:
         """The knob turned from its best end until the target is just met."""
@@ -125,9 +146,13 @@ class Trials:
         if not self.met(best):
             return Found(best, None)
         floor_s = best_s * 1e-9
-        if s.policy.when_busy == "skip":  # shorter than a drain allows, saves are left out: such an interval is never really made
+        if (
+            s.policy.when_busy == "skip"
+        ):  # shorter than a drain allows, saves are left out: such an interval is never really made
             drag_s = s.policy.slowdown_fraction * plan.saved.lag_s
-            busy_s = core.busiest_s(plan, s.policy) / s.policy.in_flight - plan.saved.stall_s - drag_s
+            busy_s = (
+                core.busiest_s(plan, s.policy) / s.policy.in_flight - plan.saved.stall_s - drag_s
+            )
             floor_s = min(max(floor_s, float(busy_s)), best_s)
         shortest = boundary(lambda v: self.gap(at(v)), best_s, floor_s)
         longest = boundary(lambda v: self.gap(at(v)), best_s, max(float(s.work_s), best_s))

@@ -12,7 +12,16 @@ from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.core import streams
 from ckptcost.core.domain import Scenario
 from ckptcost.core.draws import Ranges, placed
-from ckptcost.core.interruptions import NEVER, Floats, Kind, Platform, Process, Renewal, Replay, platform_times_s
+from ckptcost.core.interruptions import (
+    NEVER,
+    Floats,
+    Kind,
+    Platform,
+    Process,
+    Renewal,
+    Replay,
+    platform_times_s,
+)
 from ckptcost.core.job import Job, Runs, Step
 from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
@@ -80,21 +89,39 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
     outcome = evaluate(two)
     computable(resolved, outcome)
     kinds, mix = _kinds(s, outcome, asked.kinds)
-    if asked.trace is not None and (extra := next((kind.name for kind in asked.kinds if kind.rate_per_s), None)):
+    if asked.trace is not None and (
+        extra := next((kind.name for kind in asked.kinds if kind.rate_per_s), None)
+    ):
         remedy = "a record holds all interruptions: give the kind a share of them, or name it in the record's column kind"
         raise InputError("adds a rate to a record", where="--kinds", key=extra, remedy=remedy)
     rate_per_s = float(_total(_base_per_s(asked, outcome.plan), mix))
     if outcome.interval_s > float(s.work_s):
         raise InputError(
-            "the interval is longer than the run, so nothing would ever be saved", key="policy", remedy="save at least once in the run"
+            "the interval is longer than the run, so nothing would ever be saved",
+            key="policy",
+            remedy="save at least once in the run",
         )
-    plain = asked.limit_s == NEVER and not asked.kinds and asked.mean_s is None and asked.trace is None
-    if plain and not float(outcome.failures) <= MOST_EVENTS:  # the closed form knows at once what a walk finds out in minutes
+    plain = (
+        asked.limit_s == NEVER and not asked.kinds and asked.mean_s is None and asked.trace is None
+    )
+    if (
+        plain and not float(outcome.failures) <= MOST_EVENTS
+    ):  # the closed form knows at once what a walk finds out in minutes
         raise _endless()
     ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
     for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
         ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
-    return Prepared(as_planned(s, outcome), ranges, ties_of(resolved), kinds, mix, rate_per_s, asked, outcome, _trace_kinds(asked, kinds))
+    return Prepared(
+        as_planned(s, outcome),
+        ranges,
+        ties_of(resolved),
+        kinds,
+        mix,
+        rate_per_s,
+        asked,
+        outcome,
+        _trace_kinds(asked, kinds),
+    )
 
 
 def _base_per_s(asked: Asked, plan: Plan) -> Any:
@@ -114,27 +141,44 @@ def _endless() -> InputError:
     )
 
 
-def _kinds(s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]) -> tuple[tuple[Kind, ...], tuple[tuple[float, float], ...]]:
+def _kinds(
+    s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]
+) -> tuple[tuple[Kind, ...], tuple[tuple[float, float], ...]]:
     """Every kind, its part of the scenario's failures and its rate on top of them."""
     own = kinds_of(s, outcome.plan)
     tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
     rest = 1.0 - sum(kind.share or 0.0 for kind in said)
-    found: list[tuple[Kind, Any, float]] = [(kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9]
+    found: list[tuple[Kind, Any, float]] = [
+        (kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9
+    ]
     names = [kind.name for kind, _, _ in found]
     f = s.failures
     for each in said:
         if each.tier > tiers:
-            raise InputError(f"comes back from tier {each.tier}, the scenario has {tiers}", where="--kinds", key=each.name)
+            raise InputError(
+                f"comes back from tier {each.tier}, the scenario has {tiers}",
+                where="--kinds",
+                key=each.name,
+            )
         if each.name in names:
-            raise InputError("is the name of a kind of the scenario's own", where="--kinds", key=each.name, remedy="call it something else")
+            raise InputError(
+                "is the name of a kind of the scenario's own",
+                where="--kinds",
+                key=each.name,
+                remedy="call it something else",
+            )
         pieces = {piece: _or(getattr(each, piece), getattr(f, piece)) for piece in _PIECES}
         after_s = each.every_s if each.every_s is not None else NEVER
-        kind = Kind(each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s)
+        kind = Kind(
+            each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s
+        )
         found.append((kind, each.share or 0.0, each.rate_per_s or 0.0))
     return tuple(kind for kind, _, _ in found), tuple((part, more) for _, part, more in found)
 
 
-def _shared(prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan) -> tuple[tuple[Kind, ...], Any]:
+def _shared(
+    prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan
+) -> tuple[tuple[Kind, ...], Any]:
     """The kinds with their shares of all interruptions, and the rate of all; both one value a run where inputs are drawn."""
     base_per_s = _base_per_s(prepared.asked, plan)
     total_per_s = _total(base_per_s, prepared.mix)
@@ -142,10 +186,13 @@ def _shared(prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan) -> tuple[tu
         # a record has its shares of kinds even where the scenario knows of no failures
         whole = sum(part for part, _ in prepared.mix)
         return tuple(
-            k._replace(share=part / whole if whole else 0.0) for k, (part, _) in zip(kinds, prepared.mix, strict=True)
+            k._replace(share=part / whole if whole else 0.0)
+            for k, (part, _) in zip(kinds, prepared.mix, strict=True)
         ), total_per_s
     shares = [(base_per_s * part + more) / total_per_s for part, more in prepared.mix]
-    return tuple(kind._replace(share=share) for kind, share in zip(kinds, shares, strict=True)), total_per_s
+    return tuple(
+        kind._replace(share=share) for kind, share in zip(kinds, shares, strict=True)
+    ), total_per_s
 
 
 def _or(said: float | None, otherwise: Any) -> Any:
@@ -172,7 +219,9 @@ def spans_of(prepared: Prepared) -> list[tuple[int, int]]:
     return [(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
 
 
-def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator[tuple[int, dict[str, Floats]]]:
+def parts_of(
+    prepared: Prepared, note: Callable[[int], None] | None
+) -> Iterator[tuple[int, dict[str, Floats]]]:
     asked, spans = prepared.asked, spans_of(prepared)
     if asked.workers == 1 or len(spans) == 1:
         for start, stop in spans:
@@ -186,7 +235,9 @@ def parts_of(prepared: Prepared, note: Callable[[int], None] | None) -> Iterator
         yield start, part
 
 
-def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None) -> dict[str, Floats]:
+def _part(
+    prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None
+) -> dict[str, Floats]:
     """Runs start..stop-1."""
     runs, s, plan, job = walked(prepared, start, stop, note)
     spent = spent_of(s, plan, job, runs)
@@ -194,18 +245,35 @@ def _part(prepared: Prepared, start: int, stop: int, note: Callable[[int], None]
     count = stop - start
     wall_s = runs.wall_s
     values: dict[str, Any] = {
-        "wall": wall_s, "kept": runs.kept_s, "goodput": runs.kept_s / wall_s, "failures": runs.interruptions,
-        "saves": runs.saves, "redone": spent.redone_s, "slowed": spent.slowed_s, "stall_time": runs.stall_s, "detect": runs.detect_s,
-        "reschedule": runs.reschedule_s, "init": runs.init_s, "load": runs.load_s, "warmup": runs.warmup_s,
+        "wall": wall_s,
+        "kept": runs.kept_s,
+        "goodput": runs.kept_s / wall_s,
+        "failures": runs.interruptions,
+        "saves": runs.saves,
+        "redone": spent.redone_s,
+        "slowed": spent.slowed_s,
+        "stall_time": runs.stall_s,
+        "detect": runs.detect_s,
+        "reschedule": runs.reschedule_s,
+        "init": runs.init_s,
+        "load": runs.load_s,
+        "warmup": runs.warmup_s,
         **{name: bill.total(quantity) for name, quantity in BILLED.items()},
         "finished": runs.finished.astype(float),
-    }  # fmt: skip
-    part = {name: np.broadcast_to(np.asarray(value, dtype=float), (count,)) for name, value in values.items()}
+    }
+    part = {
+        name: np.broadcast_to(np.asarray(value, dtype=float), (count,))
+        for name, value in values.items()
+    }
     return part | {"by_kind": runs.by_kind}
 
 
 def walked(
-    prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None, line: list[Step] | None = None
+    prepared: Prepared,
+    start: int,
+    stop: int,
+    note: Callable[[int], None] | None,
+    line: list[Step] | None = None,
 ) -> tuple[Runs, Scenario, Plan, Job]:
     """Runs start..stop-1 to their end, with the scenario, plan and job that they are runs of."""
     asked = prepared.asked
@@ -213,14 +281,26 @@ def walked(
     s = prepared.scenario
     if prepared.ranges:
         s = placed(
-            s, prepared.ranges, prepared.ties, asked.inputs,
-            lambda figure: streams.uniforms(streams.keys_of(asked.seed, streams.INPUTS, ids), figure),
-        )  # fmt: skip
+            s,
+            prepared.ranges,
+            prepared.ties,
+            asked.inputs,
+            lambda figure: streams.uniforms(
+                streams.keys_of(asked.seed, streams.INPUTS, ids), figure
+            ),
+        )
     plan = plan_of(s)
     kinds = prepared.kinds
     if prepared.ranges:  # pieces that are the scenario's own vary with it
         said = {each.name: each for each in asked.kinds}
-        own = {kind.name: {p: getattr(s.failures, p) for p in _PIECES if getattr(said.get(kind.name), p, None) is None} for kind in kinds}
+        own = {
+            kind.name: {
+                p: getattr(s.failures, p)
+                for p in _PIECES
+                if getattr(said.get(kind.name), p, None) is None
+            }
+            for kind in kinds
+        }
         kinds = tuple(kind._replace(**own[kind.name]) for kind in kinds)
     kinds, rate_per_s = _shared(prepared, kinds, plan)
     job = job_of(s, plan, s.policy.every, kinds, asked.limit_s)
@@ -242,22 +322,32 @@ def walked(
     return runs, s, plan, job
 
 
-def _process(prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon_s: float) -> Process:
+def _process(
+    prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon_s: float
+) -> Process:
     asked = prepared.asked
     if asked.process == "trace" and asked.trace is not None:
         trace = asked.trace
-        offsets = streams.uniforms(streams.keys_of(asked.seed, streams.OFFSETS, ids), 0) * trace.span_s
+        offsets = (
+            streams.uniforms(streams.keys_of(asked.seed, streams.OFFSETS, ids), 0) * trace.span_s
+        )
         offsets = np.where(ids == 0, 0.0, offsets)  # the first run is the record itself
         kinds = np.array(prepared.trace_kinds, dtype=np.intp) if prepared.trace_kinds else None
         return Replay(np.array(trace.times_s), kinds, trace.span_s, offsets)
     if asked.process == "weibull-nodes":
         nodes = int(np.max(nodes_of(s.cluster)))
         if not prepared.rate_per_s > 0:
-            raise InputError("nothing fails in this scenario", where="--failures", remedy="give failures.rate")
+            raise InputError(
+                "nothing fails in this scenario", where="--failures", remedy="give failures.rate"
+            )
         if not horizon_s * float(np.max(rate_per_s)) < MOST_EVENTS:
             raise EndlessError
         keys = streams.keys_of(asked.seed, streams.NODES, ids)
         times_s = platform_times_s(keys, nodes, nodes / rate_per_s, asked.shape, horizon_s)
         return Platform(times_s, horizon_s)
     mean_s = np.divide(1.0, rate_per_s)
-    return Renewal(streams.keys_of(asked.seed, streams.GAPS, ids), mean_s, asked.shape if asked.process == "weibull" else 1.0)
+    return Renewal(
+        streams.keys_of(asked.seed, streams.GAPS, ids),
+        mean_s,
+        asked.shape if asked.process == "weibull" else 1.0,
+    )

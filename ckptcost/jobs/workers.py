@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
-def in_order(task: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+def in_order(
+    task: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], workers: int
+) -> Iterator[Any]:
     """`task(*piece)` for each, in the order given; whoever stops listening stops the work."""
     from multiprocessing import get_context
 

@@ -41,7 +41,9 @@ def tools_of(meters: str, wanted: Wanted, least: int = 1) -> Instruments:
     """This machine's meters. Raises MeterUnavailable where fewer than `least` answer, for what is recorded is readings."""
     if meters.startswith(REPLAY) or "simulated" in meters.split(","):
         raise InputError(
-            "a job runs on this machine, so its meters are this machine's", where="--meters", remedy="leave it out, or name meters"
+            "a job runs on this machine, so its meters are this machine's",
+            where="--meters",
+            remedy="leave it out, or name meters",
         )
     tools = instruments(meters, wanted, 0.0)
     if len(tools.meters) < least:
@@ -53,14 +55,27 @@ def beside(wanted: Wanted, look: Look) -> Wanted:
     """Only the disk that the checkpoints go to is read; the folder may come to be later."""
     if not look.watch:
         return wanted
-    return replace(wanted, directory=next((path for path in (look.watch[0], *look.watch[0].parents) if path.is_dir()), None))
+    return replace(
+        wanted,
+        directory=next(
+            (path for path in (look.watch[0], *look.watch[0].parents) if path.is_dir()), None
+        ),
+    )
 
 
 def wrap(
-    argv: Sequence[str], meters: str, wanted: Wanted, look: Look, directory: Path | None = None, *, tokens: Tokens | None = None,
-    said: Callable[[Save], None] | None = None, waiting: Callable[[int], None] | None = None, environ: Mapping[str, str] = os.environ,
+    argv: Sequence[str],
+    meters: str,
+    wanted: Wanted,
+    look: Look,
+    directory: Path | None = None,
+    *,
+    tokens: Tokens | None = None,
+    said: Callable[[Save], None] | None = None,
+    waiting: Callable[[int], None] | None = None,
+    environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
-) -> Taken:  # fmt: skip
+) -> Taken:
     """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as `Command` has it.
 
     Of a job's tasks that a launcher started, each with a recorder, one of each node reads the meters; together they write one run.
@@ -72,7 +87,14 @@ def wrap(
     try:
         task = task_of(environ)
         tools = partial(tools_of, meters, beside(wanted, look))
-        observer = Observer(tools() if task is None else tools, look, directory, said=said, environ=environ, task=task)
+        observer = Observer(
+            tools() if task is None else tools,
+            look,
+            directory,
+            said=said,
+            environ=environ,
+            task=task,
+        )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
         observer.begin(command=spoken(argv))
@@ -80,15 +102,29 @@ def wrap(
         observer.follow(pid)
         if relay is not None:
             relay.start()
-        ended = command.wait(observer.look, 2.0, resized=None if relay is None else _resizing(relay, pid))
+        ended = command.wait(
+            observer.look, 2.0, resized=None if relay is None else _resizing(relay, pid)
+        )
         if relay is not None:
             relay.finish()
             observer.problems += [relay.problem] if relay.problem else []
-        observer.over(ended.at_ns, command.stopped_by_user, waiting, exit_status=ended.status, written_bytes=written_of(ended.usage))
+        observer.over(
+            ended.at_ns,
+            command.stopped_by_user,
+            waiting,
+            exit_status=ended.status,
+            written_bytes=written_of(ended.usage),
+        )
         if task is not None and observer.reads and not wanted.every_gpu:
             observer.problems += others_gpus(environ)
         observer.close()
-        return Taken(observer.folder, observer.run_id, ended, observer.progress.saves, tuple(observer.troubles()))
+        return Taken(
+            observer.folder,
+            observer.run_id,
+            ended,
+            observer.progress.saves,
+            tuple(observer.troubles()),
+        )
     finally:
         if observer is not None:
             observer.close()
@@ -108,14 +144,19 @@ def others_gpus(environ: Mapping[str, str]) -> list[str]:
     if not seen or not there.isdigit() or count >= int(there):
         return []
     which = f"only {count} of the {there} GPUs that the job has on this node {'is' if count == 1 else 'are'} read"
-    return [f"{which}: give --gpus all where the job has the node alone, or --gpu-bind=none to srun"]
+    return [
+        f"{which}: give --gpus all where the job has the node alone, or --gpu-bind=none to srun"
+    ]
 
 
 def wait_for_tasks(taken: Taken, most_s: float = 5.0) -> bool:
     """Until all tasks that record into this folder have ended their files; one that was killed never does."""
     until_s = time.monotonic() + most_s
     while True:
-        lasts = {file.name.rsplit(".", 2)[0]: file for file in sorted(taken.folder.glob("*.jsonl"), key=_in_order)}
+        lasts = {
+            file.name.rsplit(".", 2)[0]: file
+            for file in sorted(taken.folder.glob("*.jsonl"), key=_in_order)
+        }
         if all(ending(file).ended for file in lasts.values()):
             return True
         if time.monotonic() >= until_s:
@@ -149,13 +190,25 @@ def _resizing(relay: Relay, pid: int) -> Callable[[], None]:
 
 def spoken(argv: Sequence[str]) -> str:
     """The command without folders: a run must not tell where its author keeps things."""
-    return " ".join([os.path.basename(argv[0]), *(os.path.basename(word) if word.startswith("/") else word for word in argv[1:])])[:500]
+    return " ".join(
+        [
+            os.path.basename(argv[0]),
+            *(os.path.basename(word) if word.startswith("/") else word for word in argv[1:]),
+        ]
+    )[:500]
 
 
 def attach(
-    pid: int | None, meters: str, wanted: Wanted, look: Look, for_s: float | None = None, directory: Path | None = None, *,
-    said: Callable[[Save], None] | None = None, tick: Callable[[Observer], None] | None = None,
-) -> Taken:  # fmt: skip
+    pid: int | None,
+    meters: str,
+    wanted: Wanted,
+    look: Look,
+    for_s: float | None = None,
+    directory: Path | None = None,
+    *,
+    said: Callable[[Save], None] | None = None,
+    tick: Callable[[Observer], None] | None = None,
+) -> Taken:
     """Follow a process until it ends, the time is over, or the user interrupts; without one, the folders of `look` alone."""
     process = None if pid is None else open_process(pid)
     why = "time is over"
@@ -178,16 +231,27 @@ def attach(
                 observer.look()
                 if tick is not None:
                     tick(observer)
-                time.sleep(0.25 if until_s is None else max(min(0.25, until_s - time.monotonic()), 0.0))
+                time.sleep(
+                    0.25 if until_s is None else max(min(0.25, until_s - time.monotonic()), 0.0)
+                )
         except KeyboardInterrupt:
             why = "interrupted"
-        observer.over(time.monotonic_ns(), _asleep if why == "the process ended" else _no_wait, why=why)
+        observer.over(
+            time.monotonic_ns(), _asleep if why == "the process ended" else _no_wait, why=why
+        )
     finally:
         if observer is not None:
             observer.close()
         if process is not None:
             os.close(process)
-    return Taken(observer.folder, observer.run_id, None, observer.progress.saves, tuple(observer.troubles()), why)
+    return Taken(
+        observer.folder,
+        observer.run_id,
+        None,
+        observer.progress.saves,
+        tuple(observer.troubles()),
+        why,
+    )
 
 
 def open_process(pid: int) -> int:
@@ -197,13 +261,19 @@ def open_process(pid: int) -> int:
     except ProcessLookupError:
         process = -1
     except OSError as error:
-        raise InputError(f"cannot be followed ({error.strerror})", where=f"PID {pid}", remedy="give a process, not a thread") from None
+        raise InputError(
+            f"cannot be followed ({error.strerror})",
+            where=f"PID {pid}",
+            remedy="give a process, not a thread",
+        ) from None
     if process >= 0 and not _is_over(process):
         return process
     if process >= 0:
         os.close(process)
     raise InputError(
-        "there is no such process", where=f"PID {pid}", remedy="`ps` lists them; a job in a container has another number outside"
+        "there is no such process",
+        where=f"PID {pid}",
+        remedy="`ps` lists them; a job in a container has another number outside",
     )
 
 

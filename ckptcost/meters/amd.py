@@ -35,7 +35,9 @@ def find(
 ) -> Found:
     """The AMD GPUs this job may use. `first` is the number of the first, where other makers' cards have taken 0 and up."""
     environ = os.environ if visible is None else visible
-    if library is None and not _on_the_bus(sysfs):  # amdsmi is slow to import and loud when it finds nothing
+    if library is None and not _on_the_bus(
+        sysfs
+    ):  # amdsmi is slow to import and loud when it finds nothing
         seen = "no AMD GPU is in this machine, or none was passed into this virtual machine or container"
         return Found((), (Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu"),))
     opened = _load(library)
@@ -44,18 +46,33 @@ def find(
     try:
         handles = opened.amdsmi_get_processor_handles()
     except opened.AmdSmiException as error:
-        return Found((), (Absence("amd", f"amdsmi lists no GPU: {text_of(error)}", "amd-smi list", "gpu"),))
-    gpus = [amd_probe.look(opened, handle, first + place, place) for place, handle in enumerate(handles)]
+        return Found(
+            (), (Absence("amd", f"amdsmi lists no GPU: {text_of(error)}", "amd-smi list", "gpu"),)
+        )
+    gpus = [
+        amd_probe.look(opened, handle, first + place, place) for place, handle in enumerate(handles)
+    ]
     wanted, remarks = (gpus, ()) if everything else amd_probe.visible(environ, gpus)
     watts = {gpu.card.number: amd_probe.watts_of(opened, gpu.handle)[0] for gpu in gpus}
     heads = amd_probe.heads_of(gpus, watts)
     wanted = amd_probe.with_heads(wanted, gpus, heads)
     absences = [Absence("amd", remark.reason, remark.remedy, "gpu") for remark in remarks]
-    counting = amd_probe.miscounting(opened, [gpu for gpu in wanted if heads[gpu.card.number] == gpu.card.number], watts, wait)
+    counting = amd_probe.miscounting(
+        opened, [gpu for gpu in wanted if heads[gpu.card.number] == gpu.card.number], watts, wait
+    )
     for gpu in wanted:
         absences += amd_probe.fill(opened, gpu, heads, counting)
-    if not any(channel.quantity in {"energy_j", "power_w"} for gpu in wanted for channel in gpu.channels):
-        absences = absences or [Absence("amd", "no AMD GPU is left to this job", "amd-smi list; unset HIP_VISIBLE_DEVICES", "gpu")]
+    if not any(
+        channel.quantity in {"energy_j", "power_w"} for gpu in wanted for channel in gpu.channels
+    ):
+        absences = absences or [
+            Absence(
+                "amd",
+                "no AMD GPU is left to this job",
+                "amd-smi list; unset HIP_VISIBLE_DEVICES",
+                "gpu",
+            )
+        ]
         with contextlib.suppress(opened.AmdSmiException):
             opened.amdsmi_shut_down()
         return Found((), tuple(absences))
@@ -63,9 +80,17 @@ def find(
 
 
 class Amd(Basic):
-    def __init__(self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float) -> None:
-        super().__init__("amd", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts)
-        self._library, self._error, self._grace_ns = library, library.AmdSmiException, round(grace_s * 1e9)
+    def __init__(
+        self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
+    ) -> None:
+        super().__init__(
+            "amd", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
+        )
+        self._library, self._error, self._grace_ns = (
+            library,
+            library.AmdSmiException,
+            round(grace_s * 1e9),
+        )
         self._asks: list[Ask] = []
         for gpu in gpus:
             start = len(self._asks)
@@ -87,7 +112,9 @@ class Amd(Basic):
             channel = self.channels[ask.slot]
             if ask.held == ask.held:
                 if ask.misses >= 2:
-                    self.events.append(Event("found", channel.domain, f"{channel.source} answers again"))
+                    self.events.append(
+                        Event("found", channel.domain, f"{channel.source} answers again")
+                    )
                 ask.misses = 0
                 continue
             ask.misses += 1
@@ -113,7 +140,10 @@ def _on_the_bus(sysfs: Path) -> bool:
     for device in sysfs.glob("bus/pci/devices/*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             kind = (device / "class").read_text("ascii")
-            if kind.startswith(("0x03", "0x12")) and (device / "vendor").read_text("ascii").strip() == "0x1002":
+            if (
+                kind.startswith(("0x03", "0x12"))
+                and (device / "vendor").read_text("ascii").strip() == "0x1002"
+            ):
                 return True
     return False
 
@@ -125,7 +155,12 @@ def _load(library: Any | None) -> Any | Absence:
             with contextlib.redirect_stdout(io.StringIO()):
                 import amdsmi  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
-            return Absence("amd", "the package amdsmi is not installed", "pip install 'ckptcost[amd]', of the version of your ROCm", "gpu")
+            return Absence(
+                "amd",
+                "the package amdsmi is not installed",
+                "pip install 'ckptcost[amd]', of the version of your ROCm",
+                "gpu",
+            )
         except Exception as error:
             told = f"amdsmi does not load: {type(error).__name__}: {error}"
             fit = "install ROCm's amd-smi-lib, set ROCM_PATH=/opt/rocm, and let amdsmi have ROCm's version: pip install amdsmi==<rocm>"
@@ -135,7 +170,10 @@ def _load(library: Any | None) -> Any | Absence:
         library.amdsmi_init(library.AmdSmiInitFlags.INIT_AMD_GPUS)
     except library.AmdSmiException as error:
         return Absence(
-            "amd", f"amdsmi does not start: {text_of(error)}", "modprobe amdgpu; ls -l /dev/kfd; usermod -aG render,video $USER", "gpu"
+            "amd",
+            f"amdsmi does not start: {text_of(error)}",
+            "modprobe amdgpu; ls -l /dev/kfd; usermod -aG render,video $USER",
+            "gpu",
         )
     return library
 
@@ -144,4 +182,6 @@ def _facts(library: Any, gpus: list[Gpu]) -> dict[str, str]:
     facts = {"binding": f"amdsmi {getattr(library, '__version__', '')}".strip()}
     with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, AttributeError):
         facts["driver"] = str(library.amdsmi_get_gpu_driver_info(gpus[0].handle)["driver_version"])
-    return facts | {f"gpu:{gpu.card.number}": f"{gpu.card.name}, {gpu.card.uuid}, {gpu.bdf}" for gpu in gpus}
+    return facts | {
+        f"gpu:{gpu.card.number}": f"{gpu.card.name}, {gpu.card.uuid}, {gpu.bdf}" for gpu in gpus
+    }

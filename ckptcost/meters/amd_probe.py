@@ -40,8 +40,16 @@ class Gpu:
     shares: tuple[int, ...] = ()
     """GPUs that are read through this one"""
 
-    def add(self, quantity: str, source: str, call: Callable[[], float], every_ns: int = 0, **known: Any) -> None:
-        about = Channel(f"gpu:{self.card.number}", "energy_j", source, scope="gpu", device=self.card.uuid or self.card.name)
+    def add(
+        self, quantity: str, source: str, call: Callable[[], float], every_ns: int = 0, **known: Any
+    ) -> None:
+        about = Channel(
+            f"gpu:{self.card.number}",
+            "energy_j",
+            source,
+            scope="gpu",
+            device=self.card.uuid or self.card.name,
+        )
         self.asks.append(Ask(len(self.channels), call, every_ns))
         self.channels.append(replace(about, quantity=quantity, **known))  # type: ignore[arg-type]
 
@@ -63,14 +71,19 @@ def visible(environ: Mapping[str, str], gpus: list[Gpu]) -> tuple[list[Gpu], tup
     """ROCR_VISIBLE_DEVICES first, then HIP's variable (or CUDA's, which HIP takes too) among what is left."""
     left = sorted(gpus, key=lambda gpu: gpu.hip)
     remarks: tuple[Remark, ...] = ()
-    hip = next((name for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if name in environ), "")
+    hip = next(
+        (name for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if name in environ), ""
+    )
     for variable in ("ROCR_VISIBLE_DEVICES", hip):
         if variable in environ:
             choice = listed(variable, environ[variable], [gpu.card for gpu in left])
             left = [next(gpu for gpu in left if gpu.card == card) for card in choice.cards]
             remarks = (
                 *remarks,
-                *(said._replace(remedy=f"correct {variable}; `amd-smi list` shows what there is") for said in choice.remarks),
+                *(
+                    said._replace(remedy=f"correct {variable}; `amd-smi list` shows what there is")
+                    for said in choice.remarks
+                ),
             )
     return left, remarks
 
@@ -97,7 +110,12 @@ def heads_of(gpus: list[Gpu], watts: Mapping[int, float]) -> dict[int, int]:
         socket = gpu.bdf.rsplit(".", 1)[0]  # partitions differ in the function only
         head = sockets.setdefault(socket, gpu.card.number)
         second_die = "MI250" in gpu.card.name and not watts[gpu.card.number] > 0
-        if second_die and before is not None and heads[before.card.number] == before.card.number and watts[before.card.number] > 0:
+        if (
+            second_die
+            and before is not None
+            and heads[before.card.number] == before.card.number
+            and watts[before.card.number] > 0
+        ):
             head = before.card.number
         heads[gpu.card.number] = head
         before = gpu
@@ -109,17 +127,27 @@ def with_heads(wanted: list[Gpu], gpus: list[Gpu], heads: Mapping[int, int]) -> 
     by_index = {gpu.card.number: gpu for gpu in gpus}
     for gpu in gpus:
         by_index[heads[gpu.card.number]].shares += (gpu.card.number,)
-    return list({gpu.card.number: gpu for one in wanted for gpu in (by_index[heads[one.card.number]], one)}.values())
+    return list(
+        {
+            gpu.card.number: gpu
+            for one in wanted
+            for gpu in (by_index[heads[one.card.number]], one)
+        }.values()
+    )
 
 
 def _joules(library: Any, handle: Any) -> float:
     """Accumulator times resolution, which is in microjoules."""
     said = library.amdsmi_get_energy_count(handle)
-    count = said["energy_accumulator"] if "energy_accumulator" in said else said["power"]  # its name before 6.2.1
+    count = (
+        said["energy_accumulator"] if "energy_accumulator" in said else said["power"]
+    )  # its name before 6.2.1
     return float(count) * float(said["counter_resolution"]) * 1e-6
 
 
-def miscounting(library: Any, gpus: list[Gpu], watts: Mapping[int, float], wait: Callable[[float], None]) -> dict[int, str]:
+def miscounting(
+    library: Any, gpus: list[Gpu], watts: Mapping[int, float], wait: Callable[[float], None]
+) -> dict[int, str]:
     """For each GPU, what is wrong with its counter; nothing if it counts about what the watts say (ROCm/amdsmi issue 38: some do not)."""
     before: dict[int, tuple[float, float]] = {}
     wrong: dict[int, str] = {}
@@ -137,45 +165,96 @@ def miscounting(library: Any, gpus: list[Gpu], watts: Mapping[int, float], wait:
             continue
         at_s, joules = before[gpu.card.number]
         with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, ValueError):
-            drawn_w = (_joules(library, gpu.handle) - joules) / max(time.monotonic() - at_s, CHECK_S)
+            drawn_w = (_joules(library, gpu.handle) - joules) / max(
+                time.monotonic() - at_s, CHECK_S
+            )
             known_w = watts[gpu.card.number]
             if drawn_w <= 0:
                 wrong[gpu.card.number] = "it does not move"
             elif not 0.1 < drawn_w / known_w < 10.0 and known_w > 0:
-                wrong[gpu.card.number] = f"it counts {drawn_w:.3g} W where the sensor reads {known_w:.3g} W"
+                wrong[gpu.card.number] = (
+                    f"it counts {drawn_w:.3g} W where the sensor reads {known_w:.3g} W"
+                )
     return wrong
 
 
-def fill(library: Any, gpu: Gpu, heads: Mapping[int, int], wrong: Mapping[int, str]) -> list[Absence]:
+def fill(
+    library: Any, gpu: Gpu, heads: Mapping[int, int], wrong: Mapping[int, str]
+) -> list[Absence]:
     """The channels of one GPU, and what it does not offer."""
     handle, index = gpu.handle, gpu.card.number
     absences = []
     if heads[index] != index:
-        absences.append(Absence(f"amd gpu:{index} energy", _SHARED, f"gpu:{heads[index]} counts both; nothing to do", "gpu"))
+        absences.append(
+            Absence(
+                f"amd gpu:{index} energy",
+                _SHARED,
+                f"gpu:{heads[index]} counts both; nothing to do",
+                "gpu",
+            )
+        )
     else:
-        together = f"the watts of GPUs {', '.join(map(str, gpu.shares))} together" if len(gpu.shares) > 1 else ""
+        together = (
+            f"the watts of GPUs {', '.join(map(str, gpu.shares))} together"
+            if len(gpu.shares) > 1
+            else ""
+        )
         if index in wrong:
             absences.append(
-                Absence(f"amd gpu:{index} energy counter", wrong[index], "joules are summed from watts; a newer ROCm may", "gpu")
+                Absence(
+                    f"amd gpu:{index} energy counter",
+                    wrong[index],
+                    "joules are summed from watts; a newer ROCm may",
+                    "gpu",
+                )
             )
         else:
             source = "amdsmi energy accumulator"
             step_j = float(library.amdsmi_get_energy_count(handle)["counter_resolution"]) * 1e-6
-            gpu.add("energy_j", source, lambda: _joules(library, handle), note=together, resolution=step_j)
+            gpu.add(
+                "energy_j",
+                source,
+                lambda: _joules(library, handle),
+                note=together,
+                resolution=step_j,
+            )
         _, entry = watts_of(library, handle)
         if entry:
             source = f"amdsmi {entry}"
-            gpu.add("power_w", source, lambda: _power(library, handle, entry), 100_000_000, note=together, resolution=1.0)
+            gpu.add(
+                "power_w",
+                source,
+                lambda: _power(library, handle, entry),
+                100_000_000,
+                note=together,
+                resolution=1.0,
+            )
         else:
-            absences.append(Absence(f"amd gpu:{index} power", "amdsmi gives no socket power", "amd-smi metric --power", "gpu"))
-    with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError):
+            absences.append(
+                Absence(
+                    f"amd gpu:{index} power",
+                    "amdsmi gives no socket power",
+                    "amd-smi metric --power",
+                    "gpu",
+                )
+            )
+    with contextlib.suppress(
+        library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError
+    ):
         _share(library, handle)
         gpu.add("utilisation", "amdsmi gfx activity", lambda: _share(library, handle), 500_000_000)
-    with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError):
+    with contextlib.suppress(
+        library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError
+    ):
         vram = library.AmdSmiMemoryType.VRAM
         float(library.amdsmi_get_gpu_memory_usage(handle, vram))
         source = "amdsmi VRAM used"
-        gpu.add("memory_used_bytes", source, lambda: float(library.amdsmi_get_gpu_memory_usage(handle, vram)), 500_000_000)
+        gpu.add(
+            "memory_used_bytes",
+            source,
+            lambda: float(library.amdsmi_get_gpu_memory_usage(handle, vram)),
+            500_000_000,
+        )
     return absences
 
 

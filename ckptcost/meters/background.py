@@ -48,7 +48,13 @@ class Background(Basic):
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         every = f"in a thread of its own, at most every {meter.least_s:g} s"
-        super().__init__(meter.name, tuple(meter.channels), 0.0, simulated=meter.simulated, facts={**meter.facts, "asked": every})
+        super().__init__(
+            meter.name,
+            tuple(meter.channels),
+            0.0,
+            simulated=meter.simulated,
+            facts={**meter.facts, "asked": every},
+        )
         self.pace_s = meter.least_s
         self.oldest_s = max(2.0 * meter.least_s, 5.0) if oldest_s is None else oldest_s
         self.stop_s = stop_s
@@ -126,8 +132,14 @@ class Background(Basic):
                 break
             try:
                 values = tuple(meter.read(self._asked_ns))
-                trouble = "" if len(values) == len(self._none) else f"{len(values)} values for {len(self._none)} channels"
-            except BaseException as error:  # a thread that dies in silence would look like a sensor that is slow
+                trouble = (
+                    ""
+                    if len(values) == len(self._none)
+                    else f"{len(values)} values for {len(self._none)} channels"
+                )
+            except (
+                BaseException
+            ) as error:  # a thread that dies in silence would look like a sensor that is slow
                 values, trouble = (), _reason(error)
             self._news.extend(meter.events)
             meter.events.clear()
@@ -151,4 +163,10 @@ class Background(Basic):
                 stop()
         self._thread.join(self.stop_s)
         if self._thread.is_alive():
-            self.events.append(Event("note", self._domain, f"still waits for an answer {self.stop_s:g} s after it was closed"))
+            self.events.append(
+                Event(
+                    "note",
+                    self._domain,
+                    f"still waits for an answer {self.stop_s:g} s after it was closed",
+                )
+            )

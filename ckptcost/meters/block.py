@@ -28,9 +28,15 @@ MS_WRAP_S = 2.0**32 / 1000.0
 
 # quantity, its field after the name, and what makes a base unit of it
 _FIELDS: tuple[tuple[Quantity, int, float], ...] = (
-    ("written_bytes", 6, SECTOR_BYTES), ("read_bytes", 2, SECTOR_BYTES), ("writes", 4, 1.0), ("reads", 0, 1.0),
-    ("flushes", 15, 1.0), ("busy_s", 9, 1e-3), ("queue_s", 10, 1e-3), ("in_flight", 8, 1.0),
-)  # fmt: skip
+    ("written_bytes", 6, SECTOR_BYTES),
+    ("read_bytes", 2, SECTOR_BYTES),
+    ("writes", 4, 1.0),
+    ("reads", 0, 1.0),
+    ("flushes", 15, 1.0),
+    ("busy_s", 9, 1e-3),
+    ("queue_s", 10, 1e-3),
+    ("in_flight", 8, 1.0),
+)
 _OF_PARTITION = _FIELDS[:4]
 _MEMORY = re.compile(r"(ram|zram|nvme\d+c\d+n)\d+$")
 """memory, and the hidden paths below a multipath NVMe namespace"""
@@ -82,14 +88,22 @@ def device(name: str, sysfs: Path = Path("/sys")) -> Device:
     disk = name
     if not folder.exists():
         homes = [home for home in (sysfs / "class" / "block" / entry,) if home.exists()]
-        inside = [home for home in (sysfs / "block").glob(f"*/{entry}") if (home / "partition").exists()]
+        inside = [
+            home for home in (sysfs / "block").glob(f"*/{entry}") if (home / "partition").exists()
+        ]
         if inside:
             folder, disk = inside[0], inside[0].parent.name.replace("!", "/")
         elif homes:
             folder = homes[0]
     slaves = tuple(sorted(found.name.replace("!", "/") for found in (folder / "slaves").glob("*")))
     size = _word(folder / "size")
-    return Device(name, disk, slaves, _word(folder / "loop" / "backing_file"), float(size) * SECTOR_BYTES if size.isdigit() else NOTHING)
+    return Device(
+        name,
+        disk,
+        slaves,
+        _word(folder / "loop" / "backing_file"),
+        float(size) * SECTOR_BYTES if size.isdigit() else NOTHING,
+    )
 
 
 def worth_counting(found: Device) -> bool:
@@ -114,7 +128,10 @@ _NO_DISK = {
     "ramfs": ("ramfs is memory: nothing reaches a drive", "save to a directory on a disk"),
     "nfs": ("NFS: the drives are the server's", "the nfs meter counts what goes over the wire"),
     "nfs4": ("NFS: the drives are the server's", "the nfs meter counts what goes over the wire"),
-    "lustre": ("Lustre: the drives are the servers'", "the lustre meter counts what goes over the wire"),
+    "lustre": (
+        "Lustre: the drives are the servers'",
+        "the lustre meter counts what goes over the wire",
+    ),
     "zfs": ("ZFS keeps its devices to itself", "name the pool's disks: zpool status -L"),
 }
 
@@ -130,7 +147,13 @@ def _below(name: str, sysfs: Path, chain: list[str]) -> list[str]:
     return [here.disk]
 
 
-def device_of(path: Path | str, *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), number: str | None = None) -> Home:
+def device_of(
+    path: Path | str,
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    number: str | None = None,
+) -> Home:
     """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its major:minor."""
     place = Path(os.path.realpath(path))
     while not place.exists() and place != place.parent:
@@ -141,10 +164,23 @@ def device_of(path: Path | str, *, procfs: Path = Path("/proc"), sysfs: Path = P
         try:
             st_dev = os.stat(place).st_dev
         except OSError as error:
-            return Home((), (), fstype, point, f"{place}: {why(error)}", "name a directory that this user may enter")
+            return Home(
+                (),
+                (),
+                fstype,
+                point,
+                f"{place}: {why(error)}",
+                "name a directory that this user may enter",
+            )
         number = f"{os.major(st_dev)}:{os.minor(st_dev)}"
-    name = os.path.basename(os.path.realpath(link)) if (link := sysfs / "dev" / "block" / number).exists() else ""
-    if not name and mount and mount.source.startswith("/dev/"):  # btrfs and the like have made-up numbers
+    name = (
+        os.path.basename(os.path.realpath(link))
+        if (link := sysfs / "dev" / "block" / number).exists()
+        else ""
+    )
+    if (
+        not name and mount and mount.source.startswith("/dev/")
+    ):  # btrfs and the like have made-up numbers
         name = os.path.basename(os.path.realpath(mount.source))
         name = name if device(name, sysfs).bytes == device(name, sysfs).bytes else ""
     if name:
@@ -161,14 +197,19 @@ def device_of(path: Path | str, *, procfs: Path = Path("/proc"), sysfs: Path = P
     if fstype == "overlay":
         reason = "overlay: the directory below is not visible from inside the container"
         return Home((), (), fstype, point, reason, "save to a volume, or name the disk by hand")
-    reason, remedy = _NO_DISK.get(fstype, (f"{fstype or 'its file system'} (device {number}) names no disk of this machine", ""))
+    reason, remedy = _NO_DISK.get(
+        fstype,
+        (f"{fstype or 'its file system'} (device {number}) names no disk of this machine", ""),
+    )
     return Home((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
 
 
 class Block(Basic):
     """Eight channels a disk, four a partition; one read of /proc/diskstats for all of them."""
 
-    def __init__(self, devices: Sequence[Device], stats: Path, fields: dict[bytes, list[bytes]], sysfs: Path) -> None:
+    def __init__(
+        self, devices: Sequence[Device], stats: Path, fields: dict[bytes, list[bytes]], sysfs: Path
+    ) -> None:
         super().__init__("block")
         self._kept = Kept(stats)
         self._known = set(fields)
@@ -177,16 +218,33 @@ class Block(Basic):
         channels = []
         for found in devices:
             have = len(fields.get(found.name.encode(), ()))
-            shown = _OF_PARTITION if found.disk != found.name else tuple(row for row in _FIELDS if row[1] < have)
+            shown = (
+                _OF_PARTITION
+                if found.disk != found.name
+                else tuple(row for row in _FIELDS if row[1] < have)
+            )
             role: Role = "detail" if found.is_detail else "part"
-            lies_on = ", ".join(found.slaves) or found.backing or (found.disk if found.disk != found.name else "")
+            lies_on = (
+                ", ".join(found.slaves)
+                or found.backing
+                or (found.disk if found.disk != found.name else "")
+            )
             domain = f"disk:{found.name}"
             for quantity, at, unit in shown:
                 wraps_at = MS_WRAP_S if unit == 1e-3 else None
                 channels.append(
-                    Channel(domain, quantity, f"{stats} {found.name} field {at + 1}", "disk", role=role, wraps_at=wraps_at, resolution=unit,
-                            device=_word(sysfs / "block" / found.name / "device" / "model"), note=f"lies on {lies_on}" if lies_on else "")
-                )  # fmt: skip
+                    Channel(
+                        domain,
+                        quantity,
+                        f"{stats} {found.name} field {at + 1}",
+                        "disk",
+                        role=role,
+                        wraps_at=wraps_at,
+                        resolution=unit,
+                        device=_word(sysfs / "block" / found.name / "device" / "model"),
+                        note=f"lies on {lies_on}" if lies_on else "",
+                    )
+                )
             self._plan.append((found.name.encode(), domain, shown))
         self.channels = tuple(channels)
         self._names = frozenset(name for name, _, _ in self._plan)
@@ -205,12 +263,16 @@ class Block(Basic):
                 if name not in self._gone:
                     self._gone.add(name)
                     self._before.pop(name, None)
-                    self.events.append(Event("lost", domain, "no longer in diskstats: unplugged, or detached"))
+                    self.events.append(
+                        Event("lost", domain, "no longer in diskstats: unplugged, or detached")
+                    )
                 values += (NOTHING,) * len(shown)
                 continue
             if name in self._gone:
                 self._gone.discard(name)
-                self.events.append(Event("found", domain, "back in diskstats; its counters began anew"))
+                self.events.append(
+                    Event("found", domain, "back in diskstats; its counters began anew")
+                )
             try:
                 done = int(words[0]), int(words[4])
                 here = [int(words[at]) * unit for _, at, unit in shown]
@@ -221,7 +283,11 @@ class Block(Basic):
             self._before[name] = done
             if before and (done[0] < before[0] or done[1] < before[1]):
                 # a drive of the same name: not a counter that wrapped, which the times would be taken for
-                self.events.append(Event("restarted", domain, "its counters fell: another drive under the same name"))
+                self.events.append(
+                    Event(
+                        "restarted", domain, "its counters fell: another drive under the same name"
+                    )
+                )
                 here = [NOTHING] * len(shown)
             values += here
         if len(found) != self._lines:
@@ -229,7 +295,13 @@ class Block(Basic):
             for new in sorted(found.keys() - self._known):
                 self._known.add(new)
                 if worth_counting(Device(os.fsdecode(new), os.fsdecode(new), (), "", NOTHING)):
-                    self.events.append(Event("note", f"disk:{os.fsdecode(new)}", "appeared during the run and is not recorded"))
+                    self.events.append(
+                        Event(
+                            "note",
+                            f"disk:{os.fsdecode(new)}",
+                            "appeared during the run and is not recorded",
+                        )
+                    )
         return values
 
     def close(self) -> None:
@@ -237,9 +309,13 @@ class Block(Basic):
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), paths: Sequence[Path | str] = (), names: Sequence[str] = (),
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    paths: Sequence[Path | str] = (),
+    names: Sequence[str] = (),
     partitions: bool = True,
-) -> Found:  # fmt: skip
+) -> Found:
     """The devices called `names`, those below `paths` (disks, partitions and what lies between), or without either all that exist."""
     stats = procfs / "diskstats"
     try:
@@ -267,13 +343,25 @@ def find(
             if name.encode() in fields:
                 devices.append(device(name, sysfs))
             else:
-                absences.append(Absence(f"block {name}", f"no {name} in {stats}", "the names there: lsblk", "storage"))
+                absences.append(
+                    Absence(
+                        f"block {name}",
+                        f"no {name} in {stats}",
+                        "the names there: lsblk",
+                        "storage",
+                    )
+                )
     if not partitions:
         devices = [found for found in devices if found.disk == found.name]
     if not devices:
         if not absences:
             absences.append(
-                Absence("block", f"no block device in {stats}", "in a container or a diskless node: name a mount or a cgroup", "storage")
+                Absence(
+                    "block",
+                    f"no block device in {stats}",
+                    "in a container or a diskless node: name a mount or a cgroup",
+                    "storage",
+                )
             )
         return Found((), tuple(absences))
     devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))

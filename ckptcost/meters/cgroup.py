@@ -21,8 +21,11 @@ from ckptcost.meters.pressure import group_name
 
 Four = tuple[float, float, float, float]
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
-    ("written_bytes", "wbytes"), ("read_bytes", "rbytes"), ("writes", "wios"), ("reads", "rios"),
-)  # fmt: skip
+    ("written_bytes", "wbytes"),
+    ("read_bytes", "rbytes"),
+    ("writes", "wios"),
+    ("reads", "rios"),
+)
 UNSEEN: Four = (NOTHING, NOTHING, NOTHING, NOTHING)
 
 
@@ -63,11 +66,15 @@ def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
         for line in text.decode("ascii", "replace").splitlines():
             words = line.split()
             if len(words) == 3 and words[1] in ("Read", "Write") and words[2].isdigit():
-                found.setdefault(words[0], [NOTHING] * 4)[write_at if words[1] == "Write" else read_at] = float(words[2])
+                found.setdefault(words[0], [NOTHING] * 4)[
+                    write_at if words[1] == "Write" else read_at
+                ] = float(words[2])
     return {number: (four[0], four[1], four[2], four[3]) for number, four in found.items()}
 
 
-def home_of(pid: int | str = "self", *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> list[Home]:
+def home_of(
+    pid: int | str = "self", *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")
+) -> list[Home]:
     """The cgroups of a process that may count I/O, v2 before v1; a path not visible here gives the nearest above."""
     try:
         lines = (procfs / str(pid) / "cgroup").read_text("utf-8", "replace").splitlines()
@@ -79,7 +86,9 @@ def home_of(pid: int | str = "self", *, procfs: Path = Path("/proc"), sysfs: Pat
         number, _, rest = line.partition(":")
         controllers, _, name = rest.partition(":")
         if number == "0" and not controllers:
-            root, version = (top / "unified", 2) if (top / "unified" / "cgroup.procs").exists() else (top, 2)
+            root, version = (
+                (top / "unified", 2) if (top / "unified" / "cgroup.procs").exists() else (top, 2)
+            )
         elif "blkio" in controllers.split(","):
             root, version = top / (controllers if (top / controllers).exists() else "blkio"), 1
         else:
@@ -109,7 +118,11 @@ class Cgroup(Basic):
         if home.version == 2:
             names = ["io.stat"]
         else:
-            over = "_recursive" if (home.folder / "blkio.throttle.io_service_bytes_recursive").exists() else ""
+            over = (
+                "_recursive"
+                if (home.folder / "blkio.throttle.io_service_bytes_recursive").exists()
+                else ""
+            )
             names = [f"blkio.throttle.io_service_bytes{over}", f"blkio.throttle.io_serviced{over}"]
         try:
             for name in names:
@@ -117,15 +130,27 @@ class Cgroup(Basic):
         except OSError:
             self.close()
             raise
-        note = "" if home.version == 2 else "v1: without write-back from the page cache, which is charged to the root"
+        note = (
+            ""
+            if home.version == 2
+            else "v1: without write-back from the page cache, which is charged to the root"
+        )
         rows: list[tuple[str, str]] = [
             (f"cgroup:{home.name}", "all disks"),
             *((f"cgroup:{home.name}.{name}", name) for name in disks.values()),
         ]
         self.channels = tuple(
-            Channel(domain, quantity, f"{self._kept[0].path} {word}, {what}", "cgroup", role="detail", note=note)
-            for domain, what in rows for quantity, word in _QUANTITIES
-        )  # fmt: skip
+            Channel(
+                domain,
+                quantity,
+                f"{self._kept[0].path} {word}, {what}",
+                "cgroup",
+                role="detail",
+                note=note,
+            )
+            for domain, what in rows
+            for quantity, word in _QUANTITIES
+        )
 
     def _is_disk(self, number: str) -> bool:
         """Whether a device's bytes belong in the sum; one that nobody knew before is looked up once."""
@@ -152,14 +177,25 @@ class Cgroup(Basic):
         except OSError as error:
             if not self._gone:
                 self._gone = True
-                self.events.append(Event("lost", domain, f"{self._kept[0].path}: {why(error)}; the cgroup was removed"))
+                self.events.append(
+                    Event(
+                        "lost",
+                        domain,
+                        f"{self._kept[0].path}: {why(error)}; the cgroup was removed",
+                    )
+                )
             return [NOTHING] * len(self.channels)
         # a device without a line has had no I/O from this cgroup (v2); v1 lists nothing at all where it does not count
         empty: Four = (0.0, 0.0, 0.0, 0.0) if self._home.version == 2 or found else UNSEEN
         total = empty
         for number, four in found.items():
             if self._is_disk(number):
-                total = (total[0] + four[0], total[1] + four[1], total[2] + four[2], total[3] + four[3])
+                total = (
+                    total[0] + four[0],
+                    total[1] + four[1],
+                    total[2] + four[2],
+                    total[3] + four[3],
+                )
         values = [*total]
         for number in self._shown:
             values += found.get(number, empty)
@@ -184,12 +220,22 @@ def disks_of(sysfs: Path) -> dict[str, str]:
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), pid: int | str = "self", folder: Path | None = None,
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    pid: int | str = "self",
+    folder: Path | None = None,
     disks: Callable[[Path], dict[str, str]] = disks_of,
-) -> Found:  # fmt: skip
+) -> Found:
     """The cgroup of `pid`, or the one whose `folder` is given."""
     if folder is not None:
-        homes = [Home(folder, 2 if (folder / "cgroup.controllers").exists() else 1, group_name(folder, sysfs))]
+        homes = [
+            Home(
+                folder,
+                2 if (folder / "cgroup.controllers").exists() else 1,
+                group_name(folder, sysfs),
+            )
+        ]
     else:
         homes = home_of(pid, procfs=procfs, sysfs=sysfs)
     reasons: list[str] = []
@@ -217,9 +263,7 @@ def find(
             "(until the next boot)"
         )
     else:
-        remedy = (
-            "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot with systemd.unified_cgroup_hierarchy=1)"
-        )
+        remedy = "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot with systemd.unified_cgroup_hierarchy=1)"
     return Found((), (Absence("cgroup", "; ".join(reasons), remedy, "storage"),))
 
 

@@ -88,7 +88,9 @@ def _block(w: Wanted) -> Found:
 def _process(w: Wanted) -> Found:
     from ckptcost.meters import process
 
-    return process.find(procfs=w.procfs, sysfs=w.sysfs, pids=(w.pid if w.pid is not None else os.getpid(),))
+    return process.find(
+        procfs=w.procfs, sysfs=w.sysfs, pids=(w.pid if w.pid is not None else os.getpid(),)
+    )
 
 
 def _writeback(w: Wanted) -> Found:
@@ -140,15 +142,29 @@ def _redfish(w: Wanted) -> Found:
 
     environ = os.environ if w.environ is None else w.environ
     user, password = environ.get("CKPTCOST_REDFISH_USER"), environ.get("CKPTCOST_REDFISH_PASSWORD")
-    return redfish.find(w.redfish_url, user, password, ca_file=w.redfish_ca, insecure=w.redfish_insecure)
+    return redfish.find(
+        w.redfish_url, user, password, ca_file=w.redfish_ca, insecure=w.redfish_insecure
+    )
 
 
 FINDERS: Mapping[str, Callable[[Wanted], Found]] = {
-    "nvml": _nvml, "amd": _amd, "rapl": _rapl, "hwmon": _hwmon,
-    "nvme": _nvme, "nvme-model": _nvme_model, "block": _block, "process": _process,
-    "writeback": _writeback, "pressure": _pressure, "cgroup": _cgroup, "nfs": _nfs,
-    "lustre": _lustre, "gds": _gds, "ipmi": _ipmi, "redfish": _redfish,
-}  # fmt: skip
+    "nvml": _nvml,
+    "amd": _amd,
+    "rapl": _rapl,
+    "hwmon": _hwmon,
+    "nvme": _nvme,
+    "nvme-model": _nvme_model,
+    "block": _block,
+    "process": _process,
+    "writeback": _writeback,
+    "pressure": _pressure,
+    "cgroup": _cgroup,
+    "nfs": _nfs,
+    "lustre": _lustre,
+    "gds": _gds,
+    "ipmi": _ipmi,
+    "redfish": _redfish,
+}
 """by name"""
 ON_REQUEST = frozenset({"ipmi", "redfish"})
 """start processes or use the network: only where they are named"""
@@ -162,11 +178,20 @@ def found(wanted: Wanted) -> Found:
     meters: list[Meter] = []
     absences: list[Absence] = []
     for name, finder in FINDERS.items():
-        if wanted.names and name not in wanted.names and not (name == "redfish" and wanted.redfish_url):
+        if (
+            wanted.names
+            and name not in wanted.names
+            and not (name == "redfish" and wanted.redfish_url)
+        ):
             continue
         seen = finder(wanted)
         meters += seen.meters
-        said = {c.domain for meter in seen.meters for c in meter.channels if c.quantity in ("power_w", "energy_j") and c.role != "detail"}
+        said = {
+            c.domain
+            for meter in seen.meters
+            for c in meter.channels
+            if c.quantity in ("power_w", "energy_j") and c.role != "detail"
+        }
         wanted = replace(wanted, known=wanted.known | said)
         absences += seen.absences
     return Found(tuple(meters), tuple(absences))

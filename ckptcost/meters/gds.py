@@ -35,9 +35,11 @@ def stats(text: bytes) -> tuple[float, float, float, float]:
         return UNSEEN
     wrote, read = _WRITES.search(text), _READS.search(text)
     return (
-        float(wrote[3]) * MIB if wrote else NOTHING, float(read[3]) * MIB if read else NOTHING,
-        float(wrote[2]) if wrote else NOTHING, float(read[2]) if read else NOTHING,
-    )  # fmt: skip
+        float(wrote[3]) * MIB if wrote else NOTHING,
+        float(read[3]) * MIB if read else NOTHING,
+        float(wrote[2]) if wrote else NOTHING,
+        float(read[2]) if read else NOTHING,
+    )
 
 
 class Gds(Basic):
@@ -47,7 +49,14 @@ class Gds(Basic):
         super().__init__("gds")
         self._kept = Kept(path)
         self.channels = tuple(
-            Channel("host.gds", quantity, str(path), "host", role="detail", resolution=MIB if quantity.endswith("bytes") else 1.0)
+            Channel(
+                "host.gds",
+                quantity,
+                str(path),
+                "host",
+                role="detail",
+                resolution=MIB if quantity.endswith("bytes") else 1.0,
+            )
             for quantity in _QUANTITIES
         )
         self._on = True
@@ -64,7 +73,11 @@ class Gds(Basic):
         on = any(value == value for value in values)
         if on is not self._on:
             self._on = on
-            words = ("found", "IO statistics are on again") if on else ("lost", "somebody switched the driver's IO statistics off")
+            words = (
+                ("found", "IO statistics are on again")
+                if on
+                else ("lost", "somebody switched the driver's IO statistics off")
+            )
             self.events.append(Event(words[0], "host.gds", words[1]))
         return values
 
@@ -89,8 +102,19 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
     if all(value != value for value in stats(text)):
         meter.close()
         off = (found := _ON.search(text)) and found[1] != b"Enabled"
-        reason = f"{path}: the driver's IO statistics are switched off" if off else f"{path} has no line Writes that we know"
-        return Found((), (Absence("gds", reason, remedy if off else "cat it, and report its version", "storage"),))
+        reason = (
+            f"{path}: the driver's IO statistics are switched off"
+            if off
+            else f"{path} has no line Writes that we know"
+        )
+        return Found(
+            (),
+            (
+                Absence(
+                    "gds", reason, remedy if off else "cat it, and report its version", "storage"
+                ),
+            ),
+        )
     version = _VERSION.search(text)
     if version:
         meter.facts["nvidia-fs"] = version[1].decode("ascii", "replace")

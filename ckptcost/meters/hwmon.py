@@ -31,7 +31,10 @@ SUPPLY = re.compile(
     r"(ibm_)?cffps|(inspur_)?ipsps|pfe\d|dps\d|bp[ad][-_]rs|aps[-_]|y[mh]\d{4}|(acbel_)?fsg\d|(intel_)?crps|d1u74|hac300|corsairpsu"
 )
 """hwmon names of power supplies; a bare `pmbus` may be any voltage regulator"""
-NOT_OURS = re.compile(r"amdgpu|radeon|nouveau|nvidia|i915|xe$|BAT|CMB|AC$|ADP|ucsi_|hidpp_|coretemp|k10temp|nvme|drivetemp", re.I)
+NOT_OURS = re.compile(
+    r"amdgpu|radeon|nouveau|nvidia|i915|xe$|BAT|CMB|AC$|ADP|ucsi_|hidpp_|coretemp|k10temp|nvme|drivetemp",
+    re.I,
+)
 AMD_ENERGY = ("amd_energy", "zenergy")
 MOST_W = 1e6
 """ACPI answers 0xFFFFFFFF mW, 4.3 MW, for "not available"; no node draws a megawatt"""
@@ -110,7 +113,11 @@ class Hwmon(Basic):
             return self._lose(sensor, error.strerror or str(error))
         except ValueError:
             return self._lose(sensor, "the file holds no number")
-        if value < 0.0 or (value == 0.0 and not sensor.zero) or (value >= MOST_W and sensor.channel.quantity == "power_w"):
+        if (
+            value < 0.0
+            or (value == 0.0 and not sensor.zero)
+            or (value >= MOST_W and sensor.channel.quantity == "power_w")
+        ):
             return self._lose(sensor, f"{value:g} is no possible reading")
         if sensor.lost:
             sensor.lost = False
@@ -120,7 +127,9 @@ class Hwmon(Basic):
     def _lose(self, sensor: _Sensor, why: str) -> float:
         if not sensor.lost:
             sensor.lost = True
-            self.events.append(Event("lost", sensor.channel.domain, f"{sensor.channel.source}: {why}"))
+            self.events.append(
+                Event("lost", sensor.channel.domain, f"{sensor.channel.source}: {why}")
+            )
         return NOTHING
 
     def close(self) -> None:
@@ -177,7 +186,14 @@ def _opened(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
                 else "sudo dmesg | grep -i hwmon"
             )
             kind = "cpu" if sensor.channel.kind_of_domain == "cpu" else "node"
-            absences.append(Absence(f"hwmon {sensor.channel.domain}", f"{error.filename}: {error.strerror}", remedy, kind))
+            absences.append(
+                Absence(
+                    f"hwmon {sensor.channel.domain}",
+                    f"{error.filename}: {error.strerror}",
+                    remedy,
+                    kind,
+                )
+            )
         else:
             able.append(sensor)
     return able
@@ -209,7 +225,9 @@ def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
         interval_ms = _number(told("average_interval"))
         averaging_s = interval_ms / 1000.0 if interval_ms and interval_ms < 86_400_000 else None
         maker = " ".join(filter(None, (told("model_number"), told("serial_number"))))
-        yield _Acpi(path, told("oem_info") or told("label"), averaging_s, _error_of(told("accuracy")), maker)
+        yield _Acpi(
+            path, told("oem_info") or told("label"), averaging_s, _error_of(told("accuracy")), maker
+        )
 
 
 def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
@@ -233,26 +251,52 @@ def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
         if name is None:
             if nameless > 1 or totals:
                 note = "what this ACPI meter measures is not told; never added"
-                base = replace(base, domain=f"node.meter{len(sensors)}", scope="unknown", role="detail", note=note)
+                base = replace(
+                    base,
+                    domain=f"node.meter{len(sensors)}",
+                    scope="unknown",
+                    role="detail",
+                    note=note,
+                )
         else:
             kind, socket = name[1].lower(), name[2]
             cpu, inside = f"cpu:{int(socket)}", socket in totals
             base = replace(base, tick_s=0.05)  # TH500_BPMP_IPC_CALL_INTERVAL_50MS
             if kind == "module":
-                base = replace(base, domain=f"module:{int(socket)}", scope="module", covers=("cpu", "dram", "gpu"))
+                base = replace(
+                    base,
+                    domain=f"module:{int(socket)}",
+                    scope="module",
+                    covers=("cpu", "dram", "gpu"),
+                )
             elif kind == "grace":
                 note = "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a regulator in the module only"
-                base = replace(base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note)
+                base = replace(
+                    base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note
+                )
             elif inside:
-                base = replace(base, domain=f"{cpu}.{'rail' if kind == 'cpu' else 'sysio'}", scope="rail", role="detail")
+                base = replace(
+                    base,
+                    domain=f"{cpu}.{'rail' if kind == 'cpu' else 'sysio'}",
+                    scope="rail",
+                    role="detail",
+                )
             else:
                 note = "one rail; memory and regulators of the socket are not in it"
-                base = replace(base, domain=cpu if kind == "cpu" else f"{cpu}.sysio", scope="rail", role="part", note=note)
+                base = replace(
+                    base,
+                    domain=cpu if kind == "cpu" else f"{cpu}.sysio",
+                    scope="rail",
+                    role="part",
+                    note=note,
+                )
         sensors.append(_Sensor(base, (meter.path,)))
     return sensors, bool(totals) or nameless < len(names)
 
 
-def _supply_sensors(chips: Sequence[_Chip], node_known: bool) -> tuple[list[_Sensor], list[Absence]]:
+def _supply_sensors(
+    chips: Sequence[_Chip], node_known: bool
+) -> tuple[list[_Sensor], list[Absence]]:
     """Each supply as a detail, and their sum as the node. Half a redundant pair is not the node, so all must have the sensor."""
     sides: dict[str, list[Path]] = {"input": [], "output": []}
     for chip in chips:
@@ -266,13 +310,27 @@ def _supply_sensors(chips: Sequence[_Chip], node_known: bool) -> tuple[list[_Sen
     if side is None:
         reason = f"{len(chips)} power supplies, {len(sides['input'])} tell their input"
         return [], [Absence("hwmon node", reason, "use the BMC: meter ipmi or redfish", "node")]
-    note = "" if side == "input" else "output of the supplies: their own losses, 4 to 10 %, are not in it"
+    note = (
+        ""
+        if side == "input"
+        else "output of the supplies: their own losses, 4 to 10 %, are not in it"
+    )
     scope = f"supply {side}"
-    node = Channel("node.supplies" if node_known else "node", "power_w", f"sum of {len(chips)} supplies' {side}", scope=scope, note=note)
+    node = Channel(
+        "node.supplies" if node_known else "node",
+        "power_w",
+        f"sum of {len(chips)} supplies' {side}",
+        scope=scope,
+        note=note,
+    )
     sensors = [_Sensor(replace(node, role="detail" if node_known else "whole"), tuple(sides[side]))]
     if len(chips) > 1:
         sensors += [
-            _Sensor(replace(node, domain=f"node.supply{n}", source=str(path), role="detail"), (path,), zero=True)
+            _Sensor(
+                replace(node, domain=f"node.supply{n}", source=str(path), role="detail"),
+                (path,),
+                zero=True,
+            )
             for n, path in enumerate(sides[side])
         ]
     return sensors, []
@@ -284,9 +342,20 @@ def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
     for stem, path in _numbered(chip.where, "energy", "input").items():
         match = re.fullmatch(r"Esocket(\d+)", _text(chip.where / f"{stem}_label"))
         if match:
-            base = Channel("cpu:" + match[1], "energy_j", str(path), scope="package", resolution=1e-6, tick_s=1e-3)
+            base = Channel(
+                "cpu:" + match[1],
+                "energy_j",
+                str(path),
+                scope="package",
+                resolution=1e-6,
+                tick_s=1e-3,
+            )
             twice = "the registers that the rapl meter reads" if beside_rapl else ""
-            sensors.append(_Sensor(replace(base, role="detail" if beside_rapl else "part", note=twice), (path,)))
+            sensors.append(
+                _Sensor(
+                    replace(base, role="detail" if beside_rapl else "part", note=twice), (path,)
+                )
+            )
     return sensors
 
 
@@ -315,27 +384,53 @@ def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float
     node_known = any(sensor.channel.domain == "node" for sensor in acpi)
     supply, without = _supply_sensors(supplies, node_known) if supplies else ([], [])
     absences += without
-    sockets = _opened([sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)], absences)
+    sockets = _opened(
+        [sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)], absences
+    )
     found = [
         _meter(acpi, 0.05 if grace else 1.0, "power_meter", slow_s),
-        _meter(_opened(supply, absences), 0.5, ", ".join(sorted({chip.name for chip in supplies})), slow_s),
+        _meter(
+            _opened(supply, absences),
+            0.5,
+            ", ".join(sorted({chip.name for chip in supplies})),
+            slow_s,
+        ),
         _meter(sockets, 0.0, ", ".join(sorted({chip.name for chip in amd})), slow_s),
     ]
 
     known = {*acpi_chips, *supplies, *amd}
     strange = [f"{chip.name or 'nameless'} ({chip.number})" for chip in chips if chip not in known]
     if strange:
-        reason = f"what these sensors measure is not known, so they are not read: {', '.join(strange)}"
-        absences.append(Absence("hwmon others", reason, "report the driver's name and labels, see power*_label", "node"))
-    if not acpi and not any(absence.what.startswith("hwmon node") for absence in absences) and not supply:
+        reason = (
+            f"what these sensors measure is not known, so they are not read: {', '.join(strange)}"
+        )
+        absences.append(
+            Absence(
+                "hwmon others",
+                reason,
+                "report the driver's name and labels, see power*_label",
+                "node",
+            )
+        )
+    if (
+        not acpi
+        and not any(absence.what.startswith("hwmon node") for absence in absences)
+        and not supply
+    ):
         if any((sysfs / "bus" / "acpi" / "devices").glob("ACPI000D:*")):
-            reason, remedy = "the firmware has a power meter (ACPI000D) and no driver shows it", LOAD
+            reason, remedy = (
+                "the firmware has a power meter (ACPI000D) and no driver shows it",
+                LOAD,
+            )
         elif not root.is_dir():
             reason, remedy = (
                 f"no {root}",
                 "a container or virtual machine has no sensors: measure on the host, or use the BMC (ipmi, redfish)",
             )
         else:
-            reason, remedy = f"no node power sensor under {root}", "use the BMC: meter ipmi or redfish"
+            reason, remedy = (
+                f"no node power sensor under {root}",
+                "use the BMC: meter ipmi or redfish",
+            )
         absences.append(Absence("hwmon node", reason, remedy, "node"))
     return Found(tuple(meter for meter in found if meter is not None), tuple(absences))

@@ -61,7 +61,9 @@ def parse(text: str) -> Dcmi:
     (319.0, 10.0, nan)
     """
     now_w = _number(text, "Instantaneous power reading", "Watts")
-    state = re.search(r"^\s*Power reading state is\s*:\s*(activated|deactivated)\b", text, re.M | re.I)
+    state = re.search(
+        r"^\s*Power reading state is\s*:\s*(activated|deactivated)\b", text, re.M | re.I
+    )
     if now_w != now_w or state is None:
         start = " ".join(text.split())[:80]
         raise ValueError(f"not a DCMI power reading: {start!r}" if start else "an empty reply")
@@ -92,7 +94,15 @@ class Ipmi(Basic):
 
     def __init__(self, tool: str, *, timeout_s: float = 10.0, least_s: float = 2.0) -> None:
         note = "instantaneous DCMI reading; over how long the BMC averages it is not published"
-        node = Channel("node", "power_w", "ipmitool dcmi power reading", scope="node", role="whole", resolution=1.0, note=note)
+        node = Channel(
+            "node",
+            "power_w",
+            "ipmitool dcmi power reading",
+            scope="node",
+            role="whole",
+            resolution=1.0,
+            note=note,
+        )
         super().__init__("ipmi", (node,), max(least_s, 1.0), facts={"tool": tool})
         self.argv = (tool, "dcmi", "power", "reading")
         self._timeout_s = timeout_s
@@ -122,7 +132,9 @@ class Ipmi(Basic):
 
         if self._stuck is not None:
             if self._stuck.poll() is None:
-                raise MeterUnavailable("the ipmitool before cannot be ended", "the IPMI driver hangs: see dmesg")
+                raise MeterUnavailable(
+                    "the ipmitool before cannot be ended", "the IPMI driver hangs: see dmesg"
+                )
             self._stuck = None
         try:
             process = subprocess.Popen(
@@ -134,7 +146,9 @@ class Ipmi(Basic):
                 start_new_session=True,  # so that one signal ends whatever it started too
             )
         except OSError as error:
-            raise MeterUnavailable(f"{self.argv[0]}: {error.strerror}", "sudo apt install ipmitool") from None
+            raise MeterUnavailable(
+                f"{self.argv[0]}: {error.strerror}", "sudo apt install ipmitool"
+            ) from None
         self._process = process
         try:
             if self._stopping:
@@ -179,8 +193,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def find(
-    asked: bool = False, *, tool: str = "ipmitool", dev: Path = Path("/dev"), timeout_s: float = 10.0, least_s: float = 2.0
-) -> Found:  # fmt: skip
+    asked: bool = False,
+    *,
+    tool: str = "ipmitool",
+    dev: Path = Path("/dev"),
+    timeout_s: float = 10.0,
+    least_s: float = 2.0,
+) -> Found:
     """The BMC's reading when it was asked for and answers once; a reason otherwise."""
     import shutil
 
@@ -188,13 +207,19 @@ def find(
         return Found((), (Absence("ipmi", reason, remedy, "node"),))
 
     if not asked:
-        return absent("not asked for: each reading starts a process", "ask for the meter ipmi by name")
+        return absent(
+            "not asked for: each reading starts a process", "ask for the meter ipmi by name"
+        )
     path = shutil.which(tool)
     if path is None:
-        return absent(f"{tool} is not installed", "sudo apt install ipmitool, or dnf install ipmitool")
+        return absent(
+            f"{tool} is not installed", "sudo apt install ipmitool, or dnf install ipmitool"
+        )
     node = next((dev / name for name in NODES if (dev / name).exists()), None)
     if node is None:
-        return absent(f"no {dev / NODES[0]}: the IPMI driver is not loaded, or there is no BMC", LOAD)
+        return absent(
+            f"no {dev / NODES[0]}: the IPMI driver is not loaded, or there is no BMC", LOAD
+        )
     if not os.access(node, os.R_OK | os.W_OK):
         return absent(f"{node}: permission denied", LET_IN)
     meter = Ipmi(path, timeout_s=timeout_s, least_s=least_s)

@@ -23,7 +23,10 @@ from ckptcost.meters.mounts import mounts
 Texts = dict[str, bytes]
 """by parameter: llite.scratch-ffff88084e3ef000.stats"""
 COMMAND = ("lctl", "get_param", "llite.*.stats", "osc.*.stats")
-_BYTES: tuple[tuple[Quantity, str], ...] = (("written_bytes", "write_bytes"), ("read_bytes", "read_bytes"))
+_BYTES: tuple[tuple[Quantity, str], ...] = (
+    ("written_bytes", "write_bytes"),
+    ("read_bytes", "read_bytes"),
+)
 
 
 def counted(text: bytes) -> dict[str, tuple[float, float]]:
@@ -36,7 +39,10 @@ def counted(text: bytes) -> dict[str, tuple[float, float]]:
     for line in text.decode("ascii", "replace").splitlines():
         words = line.split()
         if len(words) >= 4 and words[2] == "samples" and words[1].isdigit():
-            found[words[0]] = (float(words[1]), float(words[6]) if len(words) >= 7 and words[6].isdigit() else NOTHING)
+            found[words[0]] = (
+                float(words[1]),
+                float(words[6]) if len(words) >= 7 and words[6].isdigit() else NOTHING,
+            )
     return found
 
 
@@ -62,7 +68,9 @@ def from_lctl() -> bytes:
     """One run of lctl. A pattern that matches nothing is not an error as long as something was printed."""
     done = subprocess.run(COMMAND, capture_output=True, timeout=10, check=False)
     if not done.stdout:
-        raise OSError(0, done.stderr.decode("utf-8", "replace").strip()[:200] or "lctl printed nothing")
+        raise OSError(
+            0, done.stderr.decode("utf-8", "replace").strip()[:200] or "lctl printed nothing"
+        )
     return done.stdout
 
 
@@ -77,7 +85,14 @@ def _quantity(text: bytes, name: str, sums: bool) -> float:
 class Lustre(Basic):
     """Bytes and fsyncs for each mounted file system, and the calls where the wire is known too."""
 
-    def __init__(self, ask: Callable[[], Texts], close: Callable[[], None], points: Mapping[str, str], least_s: float, how: str) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], Texts],
+        close: Callable[[], None],
+        points: Mapping[str, str],
+        least_s: float,
+        how: str,
+    ) -> None:
         super().__init__("lustre", least_s=least_s, facts={"lustre": how})
         self._ask, self._close = ask, close
         texts = ask()
@@ -89,30 +104,56 @@ class Lustre(Basic):
                 continue
             instance = name.removeprefix("llite.").removesuffix(".stats")
             fsname, _, number = instance.rpartition("-")
-            wire = tuple(sorted(key for key in texts if key.startswith(f"osc.{fsname}-OST") and key.endswith(f"-osc-{number}.stats")))
+            wire = tuple(
+                sorted(
+                    key
+                    for key in texts
+                    if key.startswith(f"osc.{fsname}-OST") and key.endswith(f"-osc-{number}.stats")
+                )
+            )
             domain = f"mount:{points.get(fsname, instance)}"
             self._plan.append((domain, name, wire))
             rows: list[tuple[str, Quantity, str, Role, str]] = []
             if wire:
-                rows += [(domain, quantity, f"osc.{fsname}-OST*.stats {word}", "part", "over the wire") for quantity, word in _BYTES]
                 rows += [
-                    (f"{domain}.calls", quantity, f"{name} {word}", "detail", "asked for by calls, cached or not")
+                    (domain, quantity, f"osc.{fsname}-OST*.stats {word}", "part", "over the wire")
+                    for quantity, word in _BYTES
+                ]
+                rows += [
+                    (
+                        f"{domain}.calls",
+                        quantity,
+                        f"{name} {word}",
+                        "detail",
+                        "asked for by calls, cached or not",
+                    )
                     for quantity, word in _BYTES
                 ]
             else:
                 rows += [
-                    (domain, quantity, f"{name} {word}", "part", "asked for by calls, cached or not; mmap not seen")
+                    (
+                        domain,
+                        quantity,
+                        f"{name} {word}",
+                        "part",
+                        "asked for by calls, cached or not; mmap not seen",
+                    )
                     for quantity, word in _BYTES
                 ]
             rows.append((domain, "flushes", f"{name} fsync", "part", "fsync calls"))
-            channels += [Channel(where, quantity, source, "mount", role=role, note=note) for where, quantity, source, role, note in rows]
+            channels += [
+                Channel(where, quantity, source, "mount", role=role, note=note)
+                for where, quantity, source, role, note in rows
+            ]
         self.channels = tuple(channels)
 
     def read(self, t_ns: int) -> list[float]:
         try:
             texts = self._ask()
         except (OSError, subprocess.SubprocessError) as error:
-            raise MeterLost(f"lustre: {why(error) if isinstance(error, OSError) else error}") from error
+            raise MeterLost(
+                f"lustre: {why(error) if isinstance(error, OSError) else error}"
+            ) from error
         values: list[float] = []
         for domain, name, wire in self._plan:
             text = texts.get(name)
@@ -164,16 +205,22 @@ class _Files:
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), asked: bool = False, allow_commands: bool = False,
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    asked: bool = False,
+    allow_commands: bool = False,
     runner: Callable[[], bytes] | None = None,
-) -> Found:  # fmt: skip
+) -> Found:
     """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl is run only where `allow_commands`."""
     mounted = [mount for mount in mounts(procfs) if mount.fstype == "lustre"]
     points: dict[str, str] = {}
     for mount in mounted:
         fsname = mount.source.rpartition(":/")[2].partition("/")[0]
         points[fsname] = "" if fsname in points else mount.point
-    points = {fsname: point for fsname, point in points.items() if point}  # two mounts of one file system keep their instance's name
+    points = {
+        fsname: point for fsname, point in points.items() if point
+    }  # two mounts of one file system keep their instance's name
     problems: list[str] = []
     for root in (procfs / "fs" / "lustre", sysfs / "kernel" / "debug" / "lustre"):
         try:
@@ -200,7 +247,9 @@ def find(
             problems.append(f"lctl: {why(error) if isinstance(error, OSError) else error}")
     if not (mounted or problems or asked):
         return Found(())
-    reason = "; ".join(problems) or ("no statistics of the Lustre client are visible" if mounted else "no Lustre mount")
+    reason = "; ".join(problems) or (
+        "no statistics of the Lustre client are visible" if mounted else "no Lustre mount"
+    )
     remedy = (
         "run as root, or allow commands and make `lctl get_param llite.*.stats` work for this user"
         if mounted or problems

@@ -56,7 +56,16 @@ def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
         left, dash, right = line.partition(" - ")
         words, more = left.split(), right.split(" ")
         if dash and len(words) >= 6 and len(more) >= 2:
-            found.append(Mount(words[2], plain(words[3]), plain(words[4]), more[0], plain(more[1]), plain(" ".join(more[2:]))))
+            found.append(
+                Mount(
+                    words[2],
+                    plain(words[3]),
+                    plain(words[4]),
+                    more[0],
+                    plain(more[1]),
+                    plain(" ".join(more[2:])),
+                )
+            )
     return found
 
 
@@ -66,19 +75,27 @@ def mount_of(path: Path, procfs: Path = Path("/proc")) -> Mount | None:
     best: Mount | None = None
     for mount in mounts(procfs):
         point = mount.point.rstrip("/")
-        if (real == point or real.startswith(point + "/")) and (best is None or len(mount.point) >= len(best.point)):
+        if (real == point or real.startswith(point + "/")) and (
+            best is None or len(mount.point) >= len(best.point)
+        ):
             best = mount
     return best
 
 
 _DEVICE = re.compile(rb"\S+ mounted on (\S+) with fstype nfs4? ")
 _BYTES = re.compile(rb"^\s*bytes:((?:\s+\d+){6,})\s*$", re.M)
-_OP = {name: re.compile(rb"^\s*" + name + rb": (\d+) ", re.M) for name in (b"READ", b"WRITE", b"COMMIT")}
+_OP = {
+    name: re.compile(rb"^\s*" + name + rb": (\d+) ", re.M)
+    for name in (b"READ", b"WRITE", b"COMMIT")
+}
 
 _SHOWN: tuple[tuple[Quantity, str], ...] = (
-    ("written_bytes", "bytes: serverwrite"), ("read_bytes", "bytes: serverread"),
-    ("writes", "WRITE operations"), ("reads", "READ operations"), ("flushes", "COMMIT operations"),
-)  # fmt: skip
+    ("written_bytes", "bytes: serverwrite"),
+    ("read_bytes", "bytes: serverread"),
+    ("writes", "WRITE operations"),
+    ("reads", "READ operations"),
+    ("flushes", "COMMIT operations"),
+)
 
 
 def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
@@ -94,8 +111,13 @@ def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
             continue
         moved = _BYTES.search(part)
         numbers = [int(word) for word in moved[1].split()] if moved else []
-        read_bytes, written_bytes = (float(numbers[4]), float(numbers[5])) if moved else (NOTHING, NOTHING)
-        reads, writes, commits = (float(hit[1]) if (hit := _OP[name].search(part)) else NOTHING for name in (b"READ", b"WRITE", b"COMMIT"))
+        read_bytes, written_bytes = (
+            (float(numbers[4]), float(numbers[5])) if moved else (NOTHING, NOTHING)
+        )
+        reads, writes, commits = (
+            float(hit[1]) if (hit := _OP[name].search(part)) else NOTHING
+            for name in (b"READ", b"WRITE", b"COMMIT")
+        )
         found[plain(os.fsdecode(head[1]))] = (written_bytes, read_bytes, writes, reads, commits)
     return found
 
@@ -111,11 +133,23 @@ class NfsMounts(Basic):
         channels = []
         for mount in chosen:
             role: Role = "detail" if mount.number in seen else "part"
-            note = "shares its counters with another mount of the same export" if mount.number in seen else ""
+            note = (
+                "shares its counters with another mount of the same export"
+                if mount.number in seen
+                else ""
+            )
             seen.add(mount.number)
             for quantity, line in _SHOWN:
                 channels.append(
-                    Channel(f"mount:{mount.point}", quantity, f"{stats} {line}", "mount", role=role, device=mount.source, note=note)
+                    Channel(
+                        f"mount:{mount.point}",
+                        quantity,
+                        f"{stats} {line}",
+                        "mount",
+                        role=role,
+                        device=mount.source,
+                        note=note,
+                    )
                 )
         self.channels = tuple(channels)
         self._gone: set[str] = set()
@@ -130,10 +164,14 @@ class NfsMounts(Basic):
             here = found.get(point)
             if here is None and point not in self._gone:
                 self._gone.add(point)
-                self.events.append(Event("lost", f"mount:{point}", "unmounted, or mountstats no longer lists it"))
+                self.events.append(
+                    Event("lost", f"mount:{point}", "unmounted, or mountstats no longer lists it")
+                )
             elif here is not None and point in self._gone:
                 self._gone.discard(point)
-                self.events.append(Event("found", f"mount:{point}", "mounted again; its counters began anew"))
+                self.events.append(
+                    Event("found", f"mount:{point}", "mounted again; its counters began anew")
+                )
             values += here or (NOTHING,) * len(_SHOWN)
         return values
 
@@ -142,8 +180,12 @@ class NfsMounts(Basic):
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), paths: tuple[Path, ...] = (), asked: bool = False
-) -> Found:  # fmt: skip
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    paths: tuple[Path, ...] = (),
+    asked: bool = False,
+) -> Found:
     """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or a path named."""
     stats = procfs / "self" / "mountstats"
     if paths:
@@ -152,8 +194,15 @@ def find(
     else:
         chosen = list({mount.point: mount for mount in mounts(procfs) if mount.is_nfs}.values())
     if not chosen:
-        reason = "the given paths are not on NFS" if paths else "no NFS mount in this mount namespace"
-        return Found((), (Absence("nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"),) if asked or paths else ())
+        reason = (
+            "the given paths are not on NFS" if paths else "no NFS mount in this mount namespace"
+        )
+        return Found(
+            (),
+            (Absence("nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"),)
+            if asked or paths
+            else (),
+        )
     try:
         meter = NfsMounts(chosen, stats)
         listed = nfs(meter._kept.whole())
@@ -164,5 +213,7 @@ def find(
     if len(missing) == len(chosen):
         meter.close()
         remedy = "the kernel's NFS client keeps these by default; another client (user space NFS) counts elsewhere"
-        return Found((), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),))
+        return Found(
+            (), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),)
+        )
     return Found((meter,))

@@ -18,7 +18,13 @@ from ckptcost.core.units import HOUR_S
 from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
 from ckptcost.meters.kept import why
 from ckptcost.meters.nvme_admin import Ask, Commands, Passthrough
-from ckptcost.meters.nvme_log import DATA_UNIT_BYTES, Identity, Smart, identity_of_page, smart_of_page
+from ckptcost.meters.nvme_log import (
+    DATA_UNIT_BYTES,
+    Identity,
+    Smart,
+    identity_of_page,
+    smart_of_page,
+)
 
 _NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
 
@@ -51,29 +57,48 @@ def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
         except OSError:
             return ""
 
-    folders = [folder for folder in (sysfs / "class" / "nvme").glob("nvme*") if re.fullmatch(r"nvme\d+", folder.name)]
+    folders = [
+        folder
+        for folder in (sysfs / "class" / "nvme").glob("nvme*")
+        if re.fullmatch(r"nvme\d+", folder.name)
+    ]
     for folder in sorted(folders, key=lambda folder: int(folder.name[4:])):
         transport = word(folder, "transport")
         if transport not in ("pcie", ""):
             absences.append(
-                Absence(f"nvme {folder.name}", f"the drive is behind {transport}, in another machine", "measure it there", "storage")
+                Absence(
+                    f"nvme {folder.name}",
+                    f"the drive is behind {transport}, in another machine",
+                    "measure it there",
+                    "storage",
+                )
             )
             continue
-        matches = [match for entry in folder.glob("nvme*") if (match := _NAMESPACE.match(entry.name))]
+        matches = [
+            match for entry in folder.glob("nvme*") if (match := _NAMESPACE.match(entry.name))
+        ]
         names = {f"nvme{match[1]}n{match[2]}" for match in matches}
         key = word(folder, "subsysnqn") or word(folder, "serial") or folder.name
         if key in found:
             names |= set(found[key].namespaces)
         ordered = tuple(sorted(names, key=lambda name: (len(name), name)))
         first = found[key].controller if key in found else folder.name
-        found[key] = Drive(first, ordered, word(folder, "model"), word(folder, "serial"), word(folder, "firmware_rev"))
+        found[key] = Drive(
+            first,
+            ordered,
+            word(folder, "model"),
+            word(folder, "serial"),
+            word(folder, "firmware_rev"),
+        )
     return list(found.values()), absences
 
 
 class Nvme(Basic):
     """Power and energy where the drive reports them, and the bytes; one page a drive, at most once a second."""
 
-    def __init__(self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: Ask, how: str) -> None:
+    def __init__(
+        self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: Ask, how: str
+    ) -> None:
         super().__init__("nvme", least_s=1.0, facts={"nvme": how})
         self._ask = ask
         self._plan: list[tuple[Drive, tuple[str, ...]]] = []
@@ -84,26 +109,64 @@ class Nvme(Basic):
             name = f"{drive.model} {drive.serial}".strip()
             source = f"NVMe SMART log of {drive.controller}"
             if smart.power_w == smart.power_w:
-                sampled = f"; a sample each {identity.sample_s:g} s" if identity and identity.sample_s == identity.sample_s else ""
-                kind = "the whole subsystem" if smart.of_whole_subsystem else "of the vendor's own kind"
+                sampled = (
+                    f"; a sample each {identity.sample_s:g} s"
+                    if identity and identity.sample_s == identity.sample_s
+                    else ""
+                )
+                kind = (
+                    "the whole subsystem"
+                    if smart.of_whole_subsystem
+                    else "of the vendor's own kind"
+                )
                 shown.append("power_w")
                 channels.append(
-                    Channel(drive.domain, "power_w", f"{source}, bytes 240-243", "drive", boundary="drive", device=name, averaging_s=1.0,
-                            resolution=0.01, note=f"{kind}{sampled}")
-                )  # fmt: skip
+                    Channel(
+                        drive.domain,
+                        "power_w",
+                        f"{source}, bytes 240-243",
+                        "drive",
+                        boundary="drive",
+                        device=name,
+                        averaging_s=1.0,
+                        resolution=0.01,
+                        note=f"{kind}{sampled}",
+                    )
+                )
             if smart.energy_j == smart.energy_j:
                 shown.append("energy_j")
                 channels.append(
-                    Channel(drive.domain, "energy_j", f"{source}, bytes 232-239", "drive", boundary="drive", role="detail", device=name,
-                            resolution=HOUR_S, note="rounded up to whole watt-hours: too coarse for one checkpoint")
-                )  # fmt: skip
-            rows: tuple[tuple[Quantity, str], ...] = (("written_bytes", "48-63"), ("read_bytes", "32-47"))
+                    Channel(
+                        drive.domain,
+                        "energy_j",
+                        f"{source}, bytes 232-239",
+                        "drive",
+                        boundary="drive",
+                        role="detail",
+                        device=name,
+                        resolution=HOUR_S,
+                        note="rounded up to whole watt-hours: too coarse for one checkpoint",
+                    )
+                )
+            rows: tuple[tuple[Quantity, str], ...] = (
+                ("written_bytes", "48-63"),
+                ("read_bytes", "32-47"),
+            )
             for quantity, at in rows:
                 shown.append(quantity)
                 channels.append(
-                    Channel(drive.domain, quantity, f"{source}, bytes {at}", "drive", boundary="drive", role="detail", device=name,
-                            resolution=DATA_UNIT_BYTES, note="what hosts sent to the drive")
-                )  # fmt: skip
+                    Channel(
+                        drive.domain,
+                        quantity,
+                        f"{source}, bytes {at}",
+                        "drive",
+                        boundary="drive",
+                        role="detail",
+                        device=name,
+                        resolution=DATA_UNIT_BYTES,
+                        note="what hosts sent to the drive",
+                    )
+                )
             self._plan.append((drive, tuple(shown)))
             self.facts[drive.domain] = f"{name} firmware {drive.firmware}".strip()
         self.channels = tuple(channels)
@@ -139,9 +202,14 @@ def _remedy(error: OSError | ValueError, controller: str) -> str:
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), dev: Path = Path("/dev"), allow_commands: bool = False,
-    ask: Ask | None = None, names: Collection[str] = (),
-) -> Found:  # fmt: skip
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    dev: Path = Path("/dev"),
+    allow_commands: bool = False,
+    ask: Ask | None = None,
+    names: Collection[str] = (),
+) -> Found:
     """The drives of this machine, or those among `names` (nvme0 or nvme0n1): through the admin passthrough, and where that is refused and
     `allow_commands`, through nvme-cli."""
     present, absences = drives(sysfs)
@@ -151,10 +219,19 @@ def find(
     if not present:
         if not absences:
             reason = "none of the drives asked for" if names else "no NVMe drive"
-            absences.append(Absence("nvme", f"{reason} in {sysfs}/class/nvme", "`nvme list` shows the drives", "storage"))
+            absences.append(
+                Absence(
+                    "nvme",
+                    f"{reason} in {sysfs}/class/nvme",
+                    "`nvme list` shows the drives",
+                    "storage",
+                )
+            )
         return Found((), tuple(absences))
     meters: list[Nvme] = []
-    ways: list[Ask] = [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]
+    ways: list[Ask] = (
+        [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]
+    )
     left = present
     for at, way in enumerate(ways):
         chosen: list[tuple[Drive, Smart, Identity | None]] = []
@@ -172,7 +249,11 @@ def find(
             chosen.append((drive, smart, identity))
             if smart.power_w != smart.power_w:
                 raw = smart.power_raw or 0
-                reason = f"the drive gives {raw & 0xFFFF} without a scale for its power" if raw else "the drive does not report its power"
+                reason = (
+                    f"the drive gives {raw & 0xFFFF} without a scale for its power"
+                    if raw
+                    else "the drive does not report its power"
+                )
                 remedy = "use `nvme-model`, or a drive and firmware with interval power measurement (NVMe 2.1)"
                 absences.append(Absence(f"nvme {drive.domain} power", reason, remedy, "storage"))
         if chosen:
@@ -184,6 +265,11 @@ def find(
             for drive, refusal in refused:
                 text = why(refusal) if isinstance(refusal, OSError) else str(refusal)
                 absences.append(
-                    Absence(f"nvme {drive.domain}", f"/dev/{drive.controller}: {text}", _remedy(refusal, drive.controller), "storage")
+                    Absence(
+                        f"nvme {drive.domain}",
+                        f"/dev/{drive.controller}: {text}",
+                        _remedy(refusal, drive.controller),
+                        "storage",
+                    )
                 )
     return Found(tuple(meters), tuple(absences))

@@ -38,7 +38,9 @@ class Passthrough:
 
     how = "admin passthrough"
 
-    def __init__(self, dev: Path = Path("/dev"), ioctl: Callable[[int, int, Any], int] = fcntl.ioctl) -> None:
+    def __init__(
+        self, dev: Path = Path("/dev"), ioctl: Callable[[int, int, Any], int] = fcntl.ioctl
+    ) -> None:
         self._dev, self._ioctl = dev, ioctl
         self._fds: dict[str, int] = {}
         self._buffer = ctypes.create_string_buffer(IDENTITY_BYTES)
@@ -50,7 +52,28 @@ class Passthrough:
         opcode, namespace, length, dword10 = _SENT[page]
         ctypes.memset(self._buffer, 0, length)
         address = ctypes.addressof(self._buffer)
-        command = bytearray(_COMMAND.pack(opcode, 0, 0, namespace, 0, 0, 0, address, 0, length, dword10, 0, 0, 0, 0, 0, _TIMEOUT_MS, 0))
+        command = bytearray(
+            _COMMAND.pack(
+                opcode,
+                0,
+                0,
+                namespace,
+                0,
+                0,
+                0,
+                address,
+                0,
+                length,
+                dword10,
+                0,
+                0,
+                0,
+                0,
+                0,
+                _TIMEOUT_MS,
+                0,
+            )
+        )
         try:
             status = self._ioctl(fd, ADMIN_CMD, command)
         except OSError:
@@ -75,7 +98,9 @@ def run(words: Sequence[str]) -> bytes:
         raise OSError(0, f"{words[0]} did not answer in 10 s") from error
     if done.returncode:
         raise OSError(
-            0, (done.stderr or done.stdout).decode("utf-8", "replace").strip()[:200] or f"{words[0]} ended with {done.returncode}"
+            0,
+            (done.stderr or done.stdout).decode("utf-8", "replace").strip()[:200]
+            or f"{words[0]} ended with {done.returncode}",
         )
     return done.stdout
 
@@ -85,9 +110,18 @@ class Commands:
 
     how = "nvme-cli"
 
-    def __init__(self, dev: Path = Path("/dev"), runner: Callable[[Sequence[str]], bytes] = run, program: str = "") -> None:
+    def __init__(
+        self,
+        dev: Path = Path("/dev"),
+        runner: Callable[[Sequence[str]], bytes] = run,
+        program: str = "",
+    ) -> None:
         self._dev, self._runner = dev, runner
-        self._program = program or shutil.which("nvme", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "nvme"
+        self._program = (
+            program
+            or shutil.which("nvme", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+            or "nvme"
+        )
 
     def __call__(self, name: str, page: Page) -> bytes:
         verb = "smart-log" if page == "smart" else "id-ctrl"

@@ -51,7 +51,9 @@ class Smart(NamedTuple):
         return self.power_raw is not None and (self.power_raw >> 20) & 0x3F == 0
 
 
-def _smart(energy_wh: int | None, power: int | None, units_written: int | None, units_read: int | None) -> Smart:
+def _smart(
+    energy_wh: int | None, power: int | None, units_written: int | None, units_read: int | None
+) -> Smart:
     return Smart(
         energy_wh * HOUR_S if energy_wh else NOTHING,
         scaled_w(power & 0xFFFF, (power >> 16) & 3) if power else NOTHING,
@@ -98,7 +100,12 @@ def smart_of_json(text: str | bytes) -> Smart:
     found = _loaded(text)
     if "data_units_written" not in found:
         raise ValueError("not the JSON of nvme smart-log: no data_units_written")
-    names = ("op_lifetime_energy_consumed", "interval_power_measurement", "data_units_written", "data_units_read")
+    names = (
+        "op_lifetime_energy_consumed",
+        "interval_power_measurement",
+        "data_units_written",
+        "data_units_read",
+    )
     return _smart(*(_whole(found, name) for name in names))
 
 
@@ -122,13 +129,25 @@ class Identity(NamedTuple):
     """longest time between two of the drive's power samples; NaN where it reports none"""
 
 
-def _state(most: int, most_scale: int, not_working: int, idle: int, idle_scale: int, active: int, active_scale: int) -> PowerState:
+def _state(
+    most: int,
+    most_scale: int,
+    not_working: int,
+    idle: int,
+    idle_scale: int,
+    active: int,
+    active_scale: int,
+) -> PowerState:
     most_w = most / _MOST_PER_W[most_scale & 1] if most else NOTHING
-    return PowerState(most_w, scaled_w(idle, idle_scale), scaled_w(active, active_scale), not not_working)
+    return PowerState(
+        most_w, scaled_w(idle, idle_scale), scaled_w(active, active_scale), not not_working
+    )
 
 
 def _sample_s(rate: int) -> float:
-    return (rate & 0xFF) * _SAMPLE_S[rate >> 8] if rate & 0xFF and rate >> 8 in _SAMPLE_S else NOTHING
+    return (
+        (rate & 0xFF) * _SAMPLE_S[rate >> 8] if rate & 0xFF and rate >> 8 in _SAMPLE_S else NOTHING
+    )
 
 
 def identity_of_page(page: bytes) -> Identity:
@@ -147,7 +166,15 @@ def identity_of_page(page: bytes) -> Identity:
         base = _POWER_STATES_AT + number * _POWER_STATE_BYTES
         flags = page[base + 3]
         states.append(
-            _state(at(base, 2), flags & 1, flags & 2, at(base + 16, 2), page[base + 18] >> 6, at(base + 20, 2), page[base + 22] >> 6)
+            _state(
+                at(base, 2),
+                flags & 1,
+                flags & 2,
+                at(base + 16, 2),
+                page[base + 18] >> 6,
+                at(base + 20, 2),
+                page[base + 22] >> 6,
+            )
         )
     return Identity(text(4, 24), text(24, 64), text(64, 72), tuple(states), _sample_s(at(392, 2)))
 
@@ -158,7 +185,15 @@ def identity_of_json(text: str | bytes) -> Identity:
     rows = found.get("psds")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("not the JSON of nvme id-ctrl: no psds")
-    names = ("max_power", "max_power_scale", "non-operational_state", "idle_power", "idle_scale", "active_power", "active_scale")
+    names = (
+        "max_power",
+        "max_power_scale",
+        "non-operational_state",
+        "idle_power",
+        "idle_scale",
+        "active_power",
+        "active_scale",
+    )
     states = tuple(_state(*(_whole(row, name) or 0 for name in names)) for row in rows)
     serial, model, firmware = (str(found.get(key, "")).strip() for key in ("sn", "mn", "fr"))
     return Identity(serial, model, firmware, states, _sample_s(_whole(found, "ipmsr") or 0))

@@ -49,8 +49,20 @@ def watts_of(identity: Identity) -> Watts | None:
     active = _known(working[0].active_w, working[0].most_w)
     if not idle or not active or max(active) < idle[0]:
         return None
-    asleep = _known(*(value for state in identity.states for value in (state.idle_w, state.most_w if not state.works else NOTHING)))
-    return Watts(idle[0], max(active[0], idle[0]), min(*asleep, idle[0]), max(active), "power states of the drive")
+    asleep = _known(
+        *(
+            value
+            for state in identity.states
+            for value in (state.idle_w, state.most_w if not state.works else NOTHING)
+        )
+    )
+    return Watts(
+        idle[0],
+        max(active[0], idle[0]),
+        min(*asleep, idle[0]),
+        max(active),
+        "power states of the drive",
+    )
 
 
 def stated(idle_w: float, active_w: float, source: str) -> Watts:
@@ -97,9 +109,19 @@ class NvmeModel(Basic):
             )
             for suffix, note in notes:
                 channels.append(
-                    Channel(f"{drive.domain}{suffix}", "energy_j", source, "drive", boundary="drive", basis="modelled", device=name,
-                            role="detail" if suffix else "part", resolution=1e-3 * (watts.active_w - watts.idle_w) or None, note=note)
-                )  # fmt: skip
+                    Channel(
+                        f"{drive.domain}{suffix}",
+                        "energy_j",
+                        source,
+                        "drive",
+                        boundary="drive",
+                        basis="modelled",
+                        device=name,
+                        role="detail" if suffix else "part",
+                        resolution=1e-3 * (watts.active_w - watts.idle_w) or None,
+                        note=note,
+                    )
+                )
         self.channels = tuple(channels)
 
     def read(self, t_ns: int) -> list[float]:
@@ -110,7 +132,13 @@ class NvmeModel(Basic):
             except (OSError, ValueError) as error:
                 if drive.domain not in self._gone:
                     self._gone.add(drive.domain)
-                    self.events.append(Event("lost", drive.domain, why(error) if isinstance(error, OSError) else "stat is not numbers"))
+                    self.events.append(
+                        Event(
+                            "lost",
+                            drive.domain,
+                            why(error) if isinstance(error, OSError) else "stat is not numbers",
+                        )
+                    )
                 values += (NOTHING,) * 3
                 continue
             if drive.domain in self._gone:
@@ -120,9 +148,17 @@ class NvmeModel(Basic):
             self._state[at] = (t_ns, busy_s)
             if before is not None:
                 went_s, worked_s = (t_ns - before[0]) / 1e9, busy_s - before[1]
-                if worked_s < 0:  # another drive: joules of the time between are not known, and the sums begin anew
+                if (
+                    worked_s < 0
+                ):  # another drive: joules of the time between are not known, and the sums begin anew
                     self._sums[at] = (0.0, 0.0, 0.0)
-                    self.events.append(Event("restarted", drive.domain, "its busy time fell: another drive under the same name"))
+                    self.events.append(
+                        Event(
+                            "restarted",
+                            drive.domain,
+                            "its busy time fell: another drive under the same name",
+                        )
+                    )
                     values += (NOTHING,) * 3
                     continue
                 worked_s = min(worked_s, went_s)  # disks of one drive overlap
@@ -142,21 +178,35 @@ class NvmeModel(Basic):
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), dev: Path = Path("/dev"), ask: Ask | None = None,
-    watts: Mapping[str, Watts] | None = None, measured: Collection[str] = (),
-) -> Found:  # fmt: skip
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    dev: Path = Path("/dev"),
+    ask: Ask | None = None,
+    watts: Mapping[str, Watts] | None = None,
+    measured: Collection[str] = (),
+) -> Found:
     """A model of each drive that is not among `measured` (domains whose power or energy is read). `watts` has what a user or a catalogue
     says, by domain, disk, model or serial, and goes before what the drive itself publishes."""
     present, absences = drives(sysfs)
     if not present and not absences:
-        absences.append(Absence("nvme-model", f"no NVMe drive in {sysfs}/class/nvme", "`nvme list` shows the drives", "storage"))
+        absences.append(
+            Absence(
+                "nvme-model",
+                f"no NVMe drive in {sysfs}/class/nvme",
+                "`nvme list` shows the drives",
+                "storage",
+            )
+        )
     chosen: list[tuple[Drive, Watts]] = []
     way = ask or Passthrough(dev)
     for drive in present:
         if drive.domain in measured:
             continue
         names = (drive.domain, *drive.namespaces, drive.controller, drive.serial, drive.model)
-        figures = next((found for name in names if name and (found := (watts or {}).get(name))), None)
+        figures = next(
+            (found for name in names if name and (found := (watts or {}).get(name))), None
+        )
         reason = "the drive's power states do not say what it takes at rest and at work"
         if figures is None:
             try:
@@ -183,4 +233,10 @@ def find(
         return Found((NvmeModel(chosen, sysfs),) if chosen else (), tuple(absences))
     except OSError as error:
         reason = f"{error.filename}: {why(error)}"
-        return Found((), (*absences, Absence("nvme-model", reason, "mount sysfs: ls /sys/block/*/stat", "storage")))
+        return Found(
+            (),
+            (
+                *absences,
+                Absence("nvme-model", reason, "mount sysfs: ls /sys/block/*/stat", "storage"),
+            ),
+        )

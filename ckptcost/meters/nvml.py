@@ -37,10 +37,16 @@ def find(
     cards, handles, missing = _cards(opened, count or 0)
     choice = chosen(environ, cards, everything)
     driver = _text(opened, "nvmlSystemGetDriverVersion")
-    gpus = [probe(opened, card, handles[card.number], driver, choice.slices.get(card.number, ())) for card in choice.cards]
+    gpus = [
+        probe(opened, card, handles[card.number], driver, choice.slices.get(card.number, ()))
+        for card in choice.cards
+    ]
     missing += _one_module_twice(gpus)
     absences = _told(missing + [lack for gpu in gpus for lack in gpu.missing])
-    absences += [Absence("nvml " + choice.by.split("=")[0], said.reason, said.remedy, "gpu") for said in choice.remarks]
+    absences += [
+        Absence("nvml " + choice.by.split("=")[0], said.reason, said.remedy, "gpu")
+        for said in choice.remarks
+    ]
     absences += [_sliced(gpu) for gpu in gpus if gpu.card.slices]
     if not choice.cards:
         absences.append(_nobody(count, code, choice.by))
@@ -49,7 +55,9 @@ def find(
         with suppress(opened.NVMLError):
             opened.nvmlShutdown()
         return Found((), tuple(absences))
-    return Found((Nvml(opened, gpus, _facts(opened, driver, gpus, choice.by), grace_s),), tuple(absences))
+    return Found(
+        (Nvml(opened, gpus, _facts(opened, driver, gpus, choice.by), grace_s),), tuple(absences)
+    )
 
 
 def _cards(library: Any, count: int) -> tuple[list[Card], dict[int, Any], list[Missing]]:
@@ -68,7 +76,10 @@ def _cards(library: Any, count: int) -> tuple[list[Card], dict[int, Any], list[M
             missing.append(Missing(index, "", codes.reason(code), remedy))
             continue
         handles[index] = handle
-        uuid, name = _text(library, "nvmlDeviceGetUUID", handle), _text(library, "nvmlDeviceGetName", handle)
+        uuid, name = (
+            _text(library, "nvmlDeviceGetUUID", handle),
+            _text(library, "nvmlDeviceGetName", handle),
+        )
         cards.append(Card(index, uuid, name, _slices(library, handle)))
     return cards, handles, missing
 
@@ -82,8 +93,16 @@ def _slices(library: Any, handle: Any) -> tuple[Slice, ...]:
     for place in range(most or 0):
         part, _ = attempt(library, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place)
         if part is not None:
-            ids = [attempt(library, name, part)[0] for name in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")]
-            found.append(Slice(_text(library, "nvmlDeviceGetUUID", part), *(-1 if number is None else number for number in ids)))
+            ids = [
+                attempt(library, name, part)[0]
+                for name in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
+            ]
+            found.append(
+                Slice(
+                    _text(library, "nvmlDeviceGetUUID", part),
+                    *(-1 if number is None else number for number in ids),
+                )
+            )
     return tuple(found)
 
 
@@ -92,16 +111,24 @@ def _one_module_twice(gpus: list[Gpu]) -> list[Missing]:
     missing: list[Missing] = []
     seen: dict[tuple[object, float], int] = {}
     for gpu in gpus:
-        twin = next((seen[(key, value)] for key, value in gpu.sensors.items() if (key, value) in seen), None)
+        twin = next(
+            (seen[(key, value)] for key, value in gpu.sensors.items() if (key, value) in seen), None
+        )
         if twin is None:
             seen |= dict.fromkeys(gpu.sensors.items(), gpu.card.number)
             continue
-        keep = [slot for slot, channel in enumerate(gpu.channels) if not channel.domain.startswith("module:")]
+        keep = [
+            slot
+            for slot, channel in enumerate(gpu.channels)
+            if not channel.domain.startswith("module:")
+        ]
         gpu.asks = [kept for ask in gpu.asks if (kept := ask.only(keep)) is not None]
         gpu.channels = [gpu.channels[slot] for slot in keep]
         gpu.sensors = {}
         same = f"its module's sensors read exactly what gpu:{twin}'s read: one module with two GPUs"
-        missing.append(Missing(gpu.card.number, "module", same, f"nothing to do: module:{twin} counts both"))
+        missing.append(
+            Missing(gpu.card.number, "module", same, f"nothing to do: module:{twin} counts both")
+        )
     return missing
 
 
@@ -119,21 +146,38 @@ def _told(missing: list[Missing]) -> list[Absence]:
 def _sliced(gpu: Gpu) -> Absence:
     what = f"nvml gpu:{gpu.card.number} MIG"
     shared = "share the card's joules by a rule of your own, or give the job the whole card"
-    return Absence(what, "a MIG instance has no energy of its own: the card's counter is read, once for all instances", shared, "gpu")
+    return Absence(
+        what,
+        "a MIG instance has no energy of its own: the card's counter is read, once for all instances",
+        shared,
+        "gpu",
+    )
 
 
 def _nobody(count: int | None, code: int, by: str) -> Absence:
     if by:
-        return Absence("nvml", f"{by} leaves this job no GPU", "unset it, or ask for all GPUs of the node", "gpu")
+        return Absence(
+            "nvml",
+            f"{by} leaves this job no GPU",
+            "unset it, or ask for all GPUs of the node",
+            "gpu",
+        )
     if count is None:
         return Absence("nvml", codes.reason(code), "nvidia-smi", "gpu")
     return Absence(
-        "nvml", "the NVIDIA driver runs but shows no GPU here", "in a container: docker run --gpus all; else: nvidia-smi -L", "gpu"
+        "nvml",
+        "the NVIDIA driver runs but shows no GPU here",
+        "in a container: docker run --gpus all; else: nvidia-smi -L",
+        "gpu",
     )
 
 
 def _facts(library: Any, driver: str, gpus: list[Gpu], by: str) -> dict[str, str]:
-    facts = {"driver": driver, "nvml": _text(library, "nvmlSystemGetNVMLVersion"), "binding": "nvidia-ml-py"}
+    facts = {
+        "driver": driver,
+        "nvml": _text(library, "nvmlSystemGetNVMLVersion"),
+        "binding": "nvidia-ml-py",
+    }
     if by:
         facts["visible"] = by
     for gpu in gpus:

@@ -73,14 +73,24 @@ class Energy(Ask):
 class Fields(Ask):
     """nvmlDeviceGetFieldValues with all fields in one call; each element has a result of its own. Milliwatts, millijoules."""
 
-    def __init__(self, slots: Sequence[int], pairs: Sequence[tuple[int, int]], library: Any, every_ns: int = 0) -> None:
+    def __init__(
+        self,
+        slots: Sequence[int],
+        pairs: Sequence[tuple[int, int]],
+        library: Any,
+        every_ns: int = 0,
+    ) -> None:
         super().__init__(slots, every_ns)
-        self._get: Callable[[Any, Sequence[tuple[int, int]]], Any] = library.nvmlDeviceGetFieldValues
+        self._get: Callable[[Any, Sequence[tuple[int, int]]], Any] = (
+            library.nvmlDeviceGetFieldValues
+        )
         self.pairs = list(pairs)
         self._members = fields.VALUE
 
     def only(self, slots: Sequence[int]) -> Ask | None:
-        self.pairs = [pair for pair, slot in zip(self.pairs, self.slots, strict=True) if slot in slots]
+        self.pairs = [
+            pair for pair, slot in zip(self.pairs, self.slots, strict=True) if slot in slots
+        ]
         self.held, self.why = [NOTHING] * len(self.pairs), [0] * len(self.pairs)
         return super().only(slots)
 

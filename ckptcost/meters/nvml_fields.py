@@ -16,8 +16,17 @@ SCOPES = {GPU: "gpu", MODULE: "module", MEMORY: "memory"}
 POWER_SAMPLES, MODULE_POWER_SAMPLES = 0, 7
 
 ARCHITECTURES = {
-    2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell", 13: "Rubin",
-}  # fmt: skip
+    2: "Kepler",
+    3: "Maxwell",
+    4: "Pascal",
+    5: "Volta",
+    6: "Turing",
+    7: "Ampere",
+    8: "Ada",
+    9: "Hopper",
+    10: "Blackwell",
+    13: "Rubin",
+}
 _GA100 = re.compile(r"\b(A100|A800|A30|CMP 170HX)\b")
 SUPERCHIP = re.compile(r"\bG[HB]\d{2,3}\b")
 """GH200, GB200, GB300, GB10: a Grace CPU and its GPU on one module"""
@@ -40,18 +49,33 @@ _QUARTER = Sensor(0.025, 0.1, 0.25, "sees 25 ms of each 100 ms")
 _TENTH = Sensor(0.1, 0.1, 1.0)
 _HALF = Sensor(0.01, 0.02, 0.5, "sees 10 ms of each 20 ms")
 _SENSORS = {
-    ("Hopper", AVERAGE): _SECOND, ("Hopper", INSTANT): _QUARTER, ("Hopper", USAGE): _SECOND,
-    ("Ada", AVERAGE): _SECOND, ("Ada", INSTANT): _TENTH, ("Ada", USAGE): _SECOND,
-    ("Ampere", AVERAGE): _SECOND, ("Ampere", INSTANT): _TENTH, ("Ampere", USAGE): _SECOND,
-    ("GA100", INSTANT): _QUARTER, ("GA100", USAGE): _QUARTER,
-    ("Turing", INSTANT): _TENTH, ("Turing", USAGE): _TENTH,
-    ("Volta", INSTANT): _HALF, ("Volta", USAGE): _HALF, ("Pascal", INSTANT): _HALF, ("Pascal", USAGE): _HALF,
-}  # fmt: skip
+    ("Hopper", AVERAGE): _SECOND,
+    ("Hopper", INSTANT): _QUARTER,
+    ("Hopper", USAGE): _SECOND,
+    ("Ada", AVERAGE): _SECOND,
+    ("Ada", INSTANT): _TENTH,
+    ("Ada", USAGE): _SECOND,
+    ("Ampere", AVERAGE): _SECOND,
+    ("Ampere", INSTANT): _TENTH,
+    ("Ampere", USAGE): _SECOND,
+    ("GA100", INSTANT): _QUARTER,
+    ("GA100", USAGE): _QUARTER,
+    ("Turing", INSTANT): _TENTH,
+    ("Turing", USAGE): _TENTH,
+    ("Volta", INSTANT): _HALF,
+    ("Volta", USAGE): _HALF,
+    ("Pascal", INSTANT): _HALF,
+    ("Pascal", USAGE): _HALF,
+}
 _OFF = (  # steady state against an external meter, as a fraction of the truth
-    (re.compile(r"A100.*PCI", re.I), -0.055), (re.compile(r"RTX 3090\b"), -0.040), (re.compile(r"RTX 4090\b"), -0.043),
-    (re.compile(r"RTX 3070 Ti"), -0.023), (re.compile(r"RTX 2080 Ti"), -0.062), (re.compile(r"\bP100\b"), 0.005),
+    (re.compile(r"A100.*PCI", re.I), -0.055),
+    (re.compile(r"RTX 3090\b"), -0.040),
+    (re.compile(r"RTX 4090\b"), -0.043),
+    (re.compile(r"RTX 3070 Ti"), -0.023),
+    (re.compile(r"RTX 2080 Ti"), -0.062),
+    (re.compile(r"\bP100\b"), 0.005),
     (re.compile(r"\bK80\b"), -0.089),
-)  # fmt: skip
+)
 
 
 def chip(architecture: int | None, name: str) -> str:
@@ -82,7 +106,12 @@ def sensor(kind: str, field: int, driver: str) -> Sensor:
         )
         known = _SENSORS.get((kind, USAGE), Sensor(1.0 if kind in {"Blackwell", "Rubin"} else None))
         return known._replace(note="; ".join(part for part in (meant, known.note) if part))
-    return _SENSORS.get((kind, field), Sensor(1.0 if field == AVERAGE else None, note="window and period not published for this chip"))
+    return _SENSORS.get(
+        (kind, field),
+        Sensor(
+            1.0 if field == AVERAGE else None, note="window and period not published for this chip"
+        ),
+    )
 
 
 def steady_error(name: str) -> float | None:

@@ -30,8 +30,12 @@ class Sample(NamedTuple):
 class Nvml(Basic):
     """All GPUs of this job on this node."""
 
-    def __init__(self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float) -> None:
-        super().__init__("nvml", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts)
+    def __init__(
+        self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
+    ) -> None:
+        super().__init__(
+            "nvml", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
+        )
         self._library, self._gpus, self._error = library, gpus, library.NVMLError
         self._grace_ns = round(grace_s * 1e9)
         self._library_gone = False
@@ -75,13 +79,23 @@ class Nvml(Basic):
         if ask.began_anew:
             before, now = ask.began_anew
             ask.began_anew = None
-            self._tell("restarted", gpu.domain, f"the energy counter began anew ({before:.0f} J, then {now:.0f} J)")
+            self._tell(
+                "restarted",
+                gpu.domain,
+                f"the energy counter began anew ({before:.0f} J, then {now:.0f} J)",
+            )
         silent = 0
         for place, (slot, value) in enumerate(zip(ask.slots, said, strict=True)):
             if value == value:
-                if self._misses[slot] and (self._misses[slot] < 2 or t_ns - self._lost_ns[slot] >= RETRY_NS):
+                if self._misses[slot] and (
+                    self._misses[slot] < 2 or t_ns - self._lost_ns[slot] >= RETRY_NS
+                ):
                     if self._misses[slot] >= 2:
-                        self._tell("found", self.channels[slot].domain, f"{self.channels[slot].source} answers again")
+                        self._tell(
+                            "found",
+                            self.channels[slot].domain,
+                            f"{self.channels[slot].source} answers again",
+                        )
                     self._misses[slot] = 0
                 continue
             silent += 1
@@ -95,7 +109,11 @@ class Nvml(Basic):
             self._misses[slot] += 1
             if self._misses[slot] == 2:  # a single hiccup is a NaN and no news
                 self._lost_ns[slot] = t_ns
-                self._tell("lost", self.channels[slot].domain, f"{self.channels[slot].source}: {codes.reason(code)}")
+                self._tell(
+                    "lost",
+                    self.channels[slot].domain,
+                    f"{self.channels[slot].source}: {codes.reason(code)}",
+                )
         if silent == len(ask.slots) and min(self._misses[slot] for slot in ask.slots) >= 2:
             ask.held, ask.next_ns = said, t_ns + RETRY_NS
         ask.troubled = any(self._misses[slot] for slot in ask.slots)
@@ -142,7 +160,11 @@ class Nvml(Basic):
         except self._error:
             return
         self._library_gone = False
-        self._tell("restarted", "host", "the NVIDIA driver was loaded again; its energy counters began anew")
+        self._tell(
+            "restarted",
+            "host",
+            "the NVIDIA driver was loaded again; its energy counters began anew",
+        )
         for gpu in self._gpus:
             gpu.retry_ns = t_ns
             for ask in gpu.asks:
@@ -154,7 +176,9 @@ class Nvml(Basic):
         elif self._silent_since_ns is None:
             self._silent_since_ns = t_ns
         elif t_ns - self._silent_since_ns >= self._grace_ns:
-            raise MeterLost("no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid")
+            raise MeterLost(
+                "no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid"
+            )
 
     def _tell(self, name: str, domain: str, text: str) -> None:
         self.events.append(Event(name, domain, text))
@@ -163,16 +187,29 @@ class Nvml(Basic):
         """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none. Not for the hot path."""
         found: dict[str, list[Sample]] = {}
         for gpu in self._gpus:
-            for prefix, kind in (("gpu", fields.POWER_SAMPLES), ("module", fields.MODULE_POWER_SAMPLES)):
+            for prefix, kind in (
+                ("gpu", fields.POWER_SAMPLES),
+                ("module", fields.MODULE_POWER_SAMPLES),
+            ):
                 if prefix == "module" and not gpu.sensors:
                     continue
-                got, code = attempt(self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us)
-                if code == codes.INSUFFICIENT_SIZE:  # a sample came between the two calls that the binding makes
-                    got, code = attempt(self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us)
+                got, code = attempt(
+                    self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
+                )
+                if (
+                    code == codes.INSUFFICIENT_SIZE
+                ):  # a sample came between the two calls that the binding makes
+                    got, code = attempt(
+                        self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
+                    )
                 if code in {0, codes.NOT_FOUND}:  # not found: nothing newer than `since_us`
                     value_type, samples = got or (0, [])
                     found[f"{prefix}:{gpu.card.number}"] = [
-                        Sample(int(sample.timeStamp), fields.number(sample.sampleValue, value_type) / 1000.0) for sample in samples
+                        Sample(
+                            int(sample.timeStamp),
+                            fields.number(sample.sampleValue, value_type) / 1000.0,
+                        )
+                        for sample in samples
                     ]
         return found
 

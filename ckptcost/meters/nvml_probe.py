@@ -26,13 +26,22 @@ Key = str | Pair
 """`energy`, `usage`, `utilisation`, `memory`, or a field with its scope"""
 _TOTAL: Key = "energy"
 _PAIRS: list[Pair] = [
-    (fields.INSTANT, fields.GPU), (fields.AVERAGE, fields.GPU), (fields.INSTANT, fields.MEMORY), (fields.AVERAGE, fields.MEMORY),
-    (fields.INSTANT, fields.MODULE), (fields.AVERAGE, fields.MODULE), (fields.ENERGY, fields.GPU),
-]  # fmt: skip
+    (fields.INSTANT, fields.GPU),
+    (fields.AVERAGE, fields.GPU),
+    (fields.INSTANT, fields.MEMORY),
+    (fields.AVERAGE, fields.MEMORY),
+    (fields.INSTANT, fields.MODULE),
+    (fields.AVERAGE, fields.MODULE),
+    (fields.ENERGY, fields.GPU),
+]
 _NO_COUNTER = "older than Volta, or a virtual GPU: joules are summed from its watts; the host of a virtual GPU has the counter"
-_NO_WATTS = "a virtual GPU or a MIG slice without its card: measure on the host, or ask for the whole card"
+_NO_WATTS = (
+    "a virtual GPU or a MIG slice without its card: measure on the host, or ask for the whole card"
+)
 _NO_MEMORY = "nothing to do: only recent data-centre GPUs under driver 550 or newer tell the memory's watts apart"
-_MODULE = "counts the whole superchip module: GPU, CPU and memory; never to be added to the CPU's joules"
+_MODULE = (
+    "counts the whole superchip module: GPU, CPU and memory; never to be added to the CPU's joules"
+)
 
 
 class Missing(NamedTuple):
@@ -85,13 +94,21 @@ def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, 
     said, refused = _values(library, handle)
     total_mj, refused[_TOTAL] = attempt(library, "nvmlDeviceGetTotalEnergyConsumption", handle)
     link, _ = attempt(library, "nvmlDeviceGetC2cModeInfoV", handle)
-    superchip = bool(fields.SUPERCHIP.search(card.name)) or bool(link is not None and link.isC2cEnabled)
+    superchip = bool(fields.SUPERCHIP.search(card.name)) or bool(
+        link is not None and link.isC2cEnabled
+    )
     _distrust(said, refused, superchip)
     if total_mj is not None:
         said[_TOTAL] = float(total_mj)
 
     about = Channel(
-        f"gpu:{card.number}", "power_w", "", scope="gpu", device=card.uuid or card.name, resolution=0.001, note=_mig(card, named)
+        f"gpu:{card.number}",
+        "power_w",
+        "",
+        scope="gpu",
+        device=card.uuid or card.name,
+        resolution=0.001,
+        note=_mig(card, named),
     )
     if superchip or any(isinstance(key, tuple) and key[1] == fields.MODULE for key in said):
         wanted = _superchip(gpu, about, said, driver)
@@ -103,7 +120,14 @@ def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, 
             wanted.append(("usage", _power(gpu, about, (fields.USAGE, fields.GPU), driver)))
         elif not wanted:
             refused["usage"] = refused["usage"] or codes.NO_WATTS
-            gpu.missing.append(Missing(card.number, "", "neither energy nor power: " + codes.reason(refused["usage"]), _NO_WATTS))
+            gpu.missing.append(
+                Missing(
+                    card.number,
+                    "",
+                    "neither energy nor power: " + codes.reason(refused["usage"]),
+                    _NO_WATTS,
+                )
+            )
             return gpu
     wanted += _at_rest(library, gpu, about)
     _compile(library, gpu, wanted)
@@ -119,8 +143,12 @@ def _values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]
     refused: dict[Key, int] = {}
     for pair, element in zip(_PAIRS, elements, strict=True):
         value = 0.0 if element.nvmlReturn else fields.number(element.value, element.valueType)
-        if value > 0.0 or (pair[1] == fields.GPU and not element.nvmlReturn and pair[0] != fields.ENERGY):
-            said[pair] = value  # the GPU's own 0 W is kept: asked too early after a start it may come right
+        if value > 0.0 or (
+            pair[1] == fields.GPU and not element.nvmlReturn and pair[0] != fields.ENERGY
+        ):
+            said[pair] = (
+                value  # the GPU's own 0 W is kept: asked too early after a start it may come right
+            )
         else:
             refused[pair] = element.nvmlReturn or codes.NO_WATTS
     return said, refused
@@ -130,58 +158,114 @@ def _distrust(said: dict[Key, float], refused: dict[Key, int], superchip: bool) 
     """A driver that does not know scopes gives the same number for each: then only one of them is meant."""
     for reading in (fields.INSTANT, fields.AVERAGE):
         for scope in (fields.MODULE, fields.MEMORY):
-            if said.get((reading, scope), 0.0) > 0.0 and said.get((reading, scope)) == said.get((reading, fields.GPU)):
+            if said.get((reading, scope), 0.0) > 0.0 and said.get((reading, scope)) == said.get(
+                (reading, fields.GPU)
+            ):
                 other = fields.GPU if superchip and scope == fields.MODULE else scope
                 del said[(reading, other)]
                 refused[(reading, other)] = codes.NOT_SUPPORTED
 
 
-def _plain(gpu: Gpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str) -> list[tuple[Key, Channel]]:
+def _plain(
+    gpu: Gpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str
+) -> list[tuple[Key, Channel]]:
     """A card of its own: energy, then watts now, their mean beside it, and the memory's share."""
     wanted: list[tuple[Key, Channel]] = []
     if _TOTAL in said:
         wanted.append((_TOTAL, _counter(gpu, about)))
     else:
-        gpu.missing.append(Missing(gpu.card.number, "energy counter", codes.reason(refused[_TOTAL]), _NO_COUNTER))
+        gpu.missing.append(
+            Missing(gpu.card.number, "energy counter", codes.reason(refused[_TOTAL]), _NO_COUNTER)
+        )
     now, mean = (fields.INSTANT, fields.GPU), (fields.AVERAGE, fields.GPU)
     if now in said:
         wanted.append((now, _power(gpu, about, now, driver)))
     if mean in said:
         channel = _power(gpu, about, mean, driver)
-        wanted.append((mean, replace(channel, domain=f"{about.domain}.average", role="detail") if now in said else channel))
-    memory = next((pair for pair in ((fields.INSTANT, fields.MEMORY), (fields.AVERAGE, fields.MEMORY)) if pair in said), None)
+        wanted.append(
+            (
+                mean,
+                replace(channel, domain=f"{about.domain}.average", role="detail")
+                if now in said
+                else channel,
+            )
+        )
+    memory = next(
+        (
+            pair
+            for pair in ((fields.INSTANT, fields.MEMORY), (fields.AVERAGE, fields.MEMORY))
+            if pair in said
+        ),
+        None,
+    )
     if memory:
         channel = _power(gpu, about, memory, driver)
-        wanted.append((memory, replace(channel, domain=f"{about.domain}.memory", role="detail", scope="memory", accuracy=None)))
+        wanted.append(
+            (
+                memory,
+                replace(
+                    channel,
+                    domain=f"{about.domain}.memory",
+                    role="detail",
+                    scope="memory",
+                    accuracy=None,
+                ),
+            )
+        )
     else:
         code = refused.get((fields.AVERAGE, fields.MEMORY), codes.NOT_SUPPORTED)
         gpu.missing.append(Missing(gpu.card.number, "memory power", codes.reason(code), _NO_MEMORY))
     return wanted
 
 
-def _superchip(gpu: Gpu, about: Channel, said: dict[Key, float], driver: str) -> list[tuple[Key, Channel]]:
+def _superchip(
+    gpu: Gpu, about: Channel, said: dict[Key, float], driver: str
+) -> list[tuple[Key, Channel]]:
     """The total counter is the module's. Where the GPU can be seen by itself it is the part, and the module is held against the sum."""
     wanted: list[tuple[Key, Channel]] = []
     total, own = said.get(_TOTAL), said.get((fields.ENERGY, fields.GPU))
     if own is not None and total is not None and abs(own - total) > 0.01 * total:
         counter = replace(_counter(gpu, about), source="NVML field 191 (energy), scope gpu")
         wanted.append(((fields.ENERGY, fields.GPU), counter))
-    now = next((pair for pair in ((fields.INSTANT, fields.GPU), (fields.AVERAGE, fields.GPU)) if said.get(pair)), None)
+    now = next(
+        (
+            pair
+            for pair in ((fields.INSTANT, fields.GPU), (fields.AVERAGE, fields.GPU))
+            if said.get(pair)
+        ),
+        None,
+    )
     if now:
         wanted.append((now, _power(gpu, about, now, driver)))
     module = replace(
-        about, domain=f"module:{gpu.card.number}", scope="module", role="whole" if wanted else "part", note=_joined(_MODULE, about.note)
+        about,
+        domain=f"module:{gpu.card.number}",
+        scope="module",
+        role="whole" if wanted else "part",
+        note=_joined(_MODULE, about.note),
     )
     if not wanted:
         module = replace(module, covers=("cpu", "dram"))
         alone = "the driver gives no watts for the GPU alone"
         gpu.missing.append(
-            Missing(gpu.card.number, "GPU apart from its module", alone, "a newer driver may; until then only the module counts")
+            Missing(
+                gpu.card.number,
+                "GPU apart from its module",
+                alone,
+                "a newer driver may; until then only the module counts",
+            )
         )
     if total is not None:
         wanted.append((_TOTAL, _counter(gpu, module)))
         gpu.sensors[_TOTAL] = total
-    watts = next((pair for pair in ((fields.INSTANT, fields.MODULE), (fields.AVERAGE, fields.MODULE)) if pair in said), None)
+    watts = next(
+        (
+            pair
+            for pair in ((fields.INSTANT, fields.MODULE), (fields.AVERAGE, fields.MODULE))
+            if pair in said
+        ),
+        None,
+    )
     if watts:
         wanted.append((watts, replace(_power(gpu, module, watts, driver), accuracy=None)))
         gpu.sensors[watts] = said[watts]
@@ -190,7 +274,9 @@ def _superchip(gpu: Gpu, about: Channel, said: dict[Key, float], driver: str) ->
 
 def _counter(gpu: Gpu, about: Channel) -> Channel:
     note = _joined(fields.energy_note(gpu.kind), about.note)
-    return replace(about, quantity="energy_j", source="NVML total energy consumption", tick_s=0.1, note=note)
+    return replace(
+        about, quantity="energy_j", source="NVML total energy consumption", tick_s=0.1, note=note
+    )
 
 
 def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
@@ -200,7 +286,9 @@ def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
     name = {fields.INSTANT: "instant power", fields.AVERAGE: "average power"}.get(pair[0], "")
     return replace(
         about,
-        source=f"NVML field {pair[0]} ({name}), scope {fields.SCOPES[pair[1]]}" if pair[0] > 0 else "NVML power usage",
+        source=f"NVML field {pair[0]} ({name}), scope {fields.SCOPES[pair[1]]}"
+        if pair[0] > 0
+        else "NVML power usage",
         averaging_s=known.averaging_s,
         tick_s=known.tick_s,
         looks=known.looks,
@@ -221,9 +309,18 @@ def _at_rest(library: Any, gpu: Gpu, about: Channel) -> list[tuple[Key, Channel]
             why = "nothing to do: the driver has it neither for MIG nor where memory is shared with the CPU"
             gpu.missing.append(Missing(gpu.card.number, key, codes.reason(code), why))
             continue
-        wanted.append((key, replace(
-            about, quantity=quantity, source=f"NVML {key}", resolution=resolution, note=slow  # type: ignore[arg-type]
-        )))  # fmt: skip
+        wanted.append(
+            (
+                key,
+                replace(
+                    about,
+                    quantity=quantity,  # type: ignore[arg-type]
+                    source=f"NVML {key}",
+                    resolution=resolution,
+                    note=slow,
+                ),
+            )
+        )
     return wanted
 
 
@@ -259,7 +356,11 @@ def _compile(library: Any, gpu: Gpu, wanted: list[tuple[Key, Channel]]) -> None:
 def _mig(card: Card, named: tuple[str, ...]) -> str:
     if not card.slices:
         return ""
-    which = f"the job was given {', '.join(named)}" if named else f"the card is cut into {len(card.slices)}"
+    which = (
+        f"the job was given {', '.join(named)}"
+        if named
+        else f"the card is cut into {len(card.slices)}"
+    )
     return f"MIG: the whole card's value, for all instances together; {which}"
 
 

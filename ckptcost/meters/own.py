@@ -19,13 +19,18 @@ from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
 class Own(Basic):
     """`clock` is a clock id of clock_gettime, `statm` an open /proc/self/statm or -1."""
 
-    def __init__(self, channels: tuple[Channel, ...], clock: int | None, statm: int, page_bytes: int) -> None:
+    def __init__(
+        self, channels: tuple[Channel, ...], clock: int | None, statm: int, page_bytes: int
+    ) -> None:
         super().__init__("own", channels)
         self._clock, self._statm, self._page_bytes = clock, statm, page_bytes
         self._quiet: set[str] = set()
 
     def read(self, t_ns: int) -> Sequence[float]:
-        return [self._cpu_s() if channel.quantity == "cpu_s" else self._resident_bytes() for channel in self.channels]
+        return [
+            self._cpu_s() if channel.quantity == "cpu_s" else self._resident_bytes()
+            for channel in self.channels
+        ]
 
     def _cpu_s(self) -> float:
         if self._clock is None:
@@ -72,18 +77,53 @@ def find(procfs: Path = Path("/proc"), *, thread: threading.Thread | None = None
     clock: int | None = None
     try:
         clock = time.CLOCK_PROCESS_CPUTIME_ID if thread is None else _thread_clock(thread)
-        whose = "CLOCK_PROCESS_CPUTIME_ID" if thread is None else f"CLOCK_THREAD_CPUTIME_ID of thread {thread.name}"
+        whose = (
+            "CLOCK_PROCESS_CPUTIME_ID"
+            if thread is None
+            else f"CLOCK_THREAD_CPUTIME_ID of thread {thread.name}"
+        )
         scope = "process" if thread is None else "thread"
-        channels.append(Channel("self", "cpu_s", whose, scope=scope, role="detail", resolution=time.clock_getres(clock)))
+        channels.append(
+            Channel(
+                "self",
+                "cpu_s",
+                whose,
+                scope=scope,
+                role="detail",
+                resolution=time.clock_getres(clock),
+            )
+        )
     except (ValueError, OSError) as error:
         clock = None
-        absences.append(Absence("own cpu", str(error), "leave the thread out to see the time of the whole process", "host"))
+        absences.append(
+            Absence(
+                "own cpu",
+                str(error),
+                "leave the thread out to see the time of the whole process",
+                "host",
+            )
+        )
     statm = -1
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     path = procfs / "self" / "statm"
     try:
         statm = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        channels.append(Channel("self", "memory_used_bytes", str(path), scope="process", role="detail", resolution=float(page_bytes)))
+        channels.append(
+            Channel(
+                "self",
+                "memory_used_bytes",
+                str(path),
+                scope="process",
+                role="detail",
+                resolution=float(page_bytes),
+            )
+        )
     except OSError as error:
-        absences.append(Absence("own memory", f"{path}: {error.strerror}", "mount /proc in this container", "host"))
-    return Found((Own(tuple(channels), clock, statm, page_bytes),) if channels else (), tuple(absences))
+        absences.append(
+            Absence(
+                "own memory", f"{path}: {error.strerror}", "mount /proc in this container", "host"
+            )
+        )
+    return Found(
+        (Own(tuple(channels), clock, statm, page_bytes),) if channels else (), tuple(absences)
+    )

@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost.meters.rapl_domains import Counters, Processor, Spot, both, channels_of, once_a_package, shut, text_of
+from ckptcost.meters.rapl_domains import (
+    Counters,
+    Processor,
+    Spot,
+    both,
+    channels_of,
+    once_a_package,
+    shut,
+    text_of,
+)
 
 _ZONE = re.compile(r"(intel-rapl(?:-[a-z]+)?)((?::[0-9a-f]+)*)$")
 _PACKAGE = re.compile(r"package-(\d+)(?:-die-(\d+))?$")
@@ -162,7 +171,11 @@ def ask(_: int, file: int) -> float:
 def kept(found: list[Zone], amd: bool) -> list[Zone]:
     """The zones worth reading, each about something of its own; a mirror of nothing is the thing itself."""
     known = {zone.spot.where: zone for zone in found if zone.spot is not None}
-    original = {(z.spot.kind, z.spot.package, z.spot.die) for z in known.values() if z.spot and not z.spot.mirror}
+    original = {
+        (z.spot.kind, z.spot.package, z.spot.die)
+        for z in known.values()
+        if z.spot and not z.spot.mirror
+    }
     spots: dict[str, Spot] = {}
     for zone in known.values():
         assert zone.spot is not None
@@ -170,7 +183,9 @@ def kept(found: list[Zone], amd: bool) -> list[Zone]:
         if spot.mirror and (spot.kind, spot.package, spot.die) not in original:
             spot = spot._replace(mirror=False)
         if amd and spot.kind == "core":
-            spot = spot._replace(note=both(spot.note, "on AMD this is the package's first core alone"))
+            spot = spot._replace(
+                note=both(spot.note, "on AMD this is the package's first core alone")
+            )
         if first := spots.get(spot.domain):
             said = f"{zone.id} has the same name and is left out: added, one counter might be counted twice"
             spots[spot.domain] = first._replace(note=both(first.note, said))

@@ -54,7 +54,14 @@ class Pressure(Basic):
             scope = "cgroup" if domain.startswith("cgroup:") else "host"
             for word, quantity in (("some", "some_stalled_s"), ("full", "full_stalled_s")):
                 channels.append(
-                    Channel(domain, quantity, f"{path} {word}", scope, role="detail", resolution=1e-6)  # type: ignore[arg-type]
+                    Channel(
+                        domain,
+                        quantity,  # type: ignore[arg-type]
+                        f"{path} {word}",
+                        scope,
+                        role="detail",
+                        resolution=1e-6,
+                    )
                 )
         self.channels = tuple(channels)
         self._gone: set[str] = set()
@@ -82,7 +89,9 @@ class Pressure(Basic):
             kept.close()
 
 
-def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), group: Path | None = None) -> Found:
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), group: Path | None = None
+) -> Found:
     """The host's pressure and, where `group` is a cgroup v2 folder (`cgroup.home_of` finds one), that cgroup's."""
     wanted = [("host", procfs / "pressure" / "io")]
     if group is not None:
@@ -112,4 +121,6 @@ def _remedy(error: OSError, path: Path) -> str:
         return f"make it readable: chmod a+r {path}"
     if path.name == "io.pressure":
         return f"switch the cgroup's accounting on: echo 1 > {path.parent}/cgroup.pressure; kernel 6.1 or newer, or boot with psi=1"
-    return "boot with psi=1 on the kernel's command line (kernel 4.20 or newer built with CONFIG_PSI)"
+    return (
+        "boot with psi=1 on the kernel's command line (kernel 4.20 or newer built with CONFIG_PSI)"
+    )

@@ -24,8 +24,10 @@ Triple = tuple[int, int, int]
 ZERO: Triple = (0, 0, 0)
 _IO = re.compile(rb"\nread_bytes: (\d+)\nwrite_bytes: (\d+)\ncancelled_write_bytes: (\d+)")
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
-    ("written_bytes", "write_bytes"), ("cancelled_bytes", "cancelled_write_bytes"), ("read_bytes", "read_bytes"),
-)  # fmt: skip
+    ("written_bytes", "write_bytes"),
+    ("cancelled_bytes", "cancelled_write_bytes"),
+    ("read_bytes", "read_bytes"),
+)
 MOST_PROCESSES = 512
 """open files we allow ourselves; more descendants than that are reported, not followed"""
 MOST_PASSES = 8
@@ -54,7 +56,11 @@ def stat_of(text: bytes) -> tuple[int, int] | None:
     (3, 900)
     """
     words = text.rpartition(b")")[2].split()
-    return (int(words[1]), int(words[19])) if len(words) > 19 and words[1].isdigit() and words[19].isdigit() else None
+    return (
+        (int(words[1]), int(words[19]))
+        if len(words) > 19 and words[1].isdigit() and words[19].isdigit()
+        else None
+    )
 
 
 def started(pid: int, procfs: Path = Path("/proc")) -> int | None:
@@ -76,7 +82,9 @@ def children_of(pid: int, procfs: Path) -> list[int] | None:
         return []
     for thread in threads:
         try:
-            found += map(int, (procfs / str(pid) / "task" / thread / "children").read_bytes().split())
+            found += map(
+                int, (procfs / str(pid) / "task" / thread / "children").read_bytes().split()
+            )
             listed = True
         except FileNotFoundError:
             continue  # a thread that ended, or a kernel without the file
@@ -109,7 +117,9 @@ class _One:
     __slots__ = ("kept", "last", "parent", "pid", "start")
 
     def __init__(self, pid: int, parent: _One | None, procfs: Path) -> None:
-        self.kept = Kept(procfs / str(pid) / "io")  # bound to this process: a later one of the same number does not answer here
+        self.kept = Kept(
+            procfs / str(pid) / "io"
+        )  # bound to this process: a later one of the same number does not answer here
         self.pid, self.parent = pid, parent
         try:
             self.start = started(pid, procfs)
@@ -143,7 +153,9 @@ class Tree:
         queue = list(self.live.values()) if self._descend else []
         while queue:
             one = queue.pop()
-            children = scan.get(one.pid, []) if scan is not None else children_of(one.pid, self._procfs)
+            children = (
+                scan.get(one.pid, []) if scan is not None else children_of(one.pid, self._procfs)
+            )
             if children is None:
                 scan = _by_parent(self._procfs)
                 children = scan.get(one.pid, [])
@@ -152,7 +164,9 @@ class Tree:
                     continue
                 if len(self.live) >= MOST_PROCESSES:
                     self.refused.add(pid)
-                    troubles.append(f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has waited for it")
+                    troubles.append(
+                        f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has waited for it"
+                    )
                     continue
                 try:
                     self.live[pid] = child = _One(pid, one, self._procfs)
@@ -160,7 +174,9 @@ class Tree:
                     continue
                 except OSError as error:
                     self.refused.add(pid)
-                    troubles.append(f"process {pid} is left out until its parent has waited for it: {why(error)}")
+                    troubles.append(
+                        f"process {pid} is left out until its parent has waited for it: {why(error)}"
+                    )
                     continue
                 queue.append(child)
         return troubles
@@ -186,7 +202,11 @@ class Tree:
         for one in self.live.values():
             last = one.last
             written, cancelled, read = written + last[0], cancelled + last[1], read + last[2]
-        self.sums = (max(written, self.sums[0]), max(cancelled, self.sums[1]), max(read, self.sums[2]))
+        self.sums = (
+            max(written, self.sums[0]),
+            max(cancelled, self.sums[1]),
+            max(read, self.sums[2]),
+        )
         return self.sums
 
     def _ask_all(self) -> list[_One]:
@@ -221,7 +241,11 @@ class Tree:
                 self._keep(one)
 
     def _keep(self, one: _One) -> None:
-        self.kept = (self.kept[0] + one.last[0], self.kept[1] + one.last[1], self.kept[2] + one.last[2])
+        self.kept = (
+            self.kept[0] + one.last[0],
+            self.kept[1] + one.last[1],
+            self.kept[2] + one.last[2],
+        )
 
     def close(self) -> None:
         for one in self.live.values():
@@ -240,10 +264,17 @@ class Process(Basic):
         scope = "process and descendants" if descend else "process"
         note = "counted when pages are made dirty; subtract cancelled_bytes"
         self.channels = tuple(
-            Channel(f"process:{tree.root.pid}", quantity, f"{tree.root.kept.path} {word}", scope, role="detail",
-                    note=note if quantity == "written_bytes" else "")
-            for tree in self._trees for quantity, word in _QUANTITIES
-        )  # fmt: skip
+            Channel(
+                f"process:{tree.root.pid}",
+                quantity,
+                f"{tree.root.kept.path} {word}",
+                scope,
+                role="detail",
+                note=note if quantity == "written_bytes" else "",
+            )
+            for tree in self._trees
+            for quantity, word in _QUANTITIES
+        )
 
     def read(self, t_ns: int) -> list[float]:
         if self._look_ns is not None and t_ns >= self._next_ns:
@@ -258,7 +289,13 @@ class Process(Basic):
                 pid = tree.root.pid
                 if pid not in self._over:
                     self._over.add(pid)
-                    self.events.append(Event("lost", f"process:{pid}", "ended; what it wrote since the last reading is not known here"))
+                    self.events.append(
+                        Event(
+                            "lost",
+                            f"process:{pid}",
+                            "ended; what it wrote since the last reading is not known here",
+                        )
+                    )
                 values += (NOTHING,) * len(_QUANTITIES)
             else:
                 values += map(float, sums)
@@ -270,9 +307,14 @@ class Process(Basic):
 
 
 def find(
-    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), pids: Iterable[int] | None = None, descend: bool = True,
-    look_s: float = 0.5, starts: dict[int, int] | None = None,
-) -> Found:  # fmt: skip
+    *,
+    procfs: Path = Path("/proc"),
+    sysfs: Path = Path("/sys"),
+    pids: Iterable[int] | None = None,
+    descend: bool = True,
+    look_s: float = 0.5,
+    starts: dict[int, int] | None = None,
+) -> Found:
     """The processes `pids` (by default this one) with their descendants, new ones looked for every `look_s`. `starts` has start times
     (`started`) of processes that were chosen earlier: a number that was given to another process since is refused."""
     trees: list[Tree] = []
@@ -286,7 +328,11 @@ def find(
             if isinstance(error, (FileNotFoundError, ProcessLookupError)):
                 gone = not (procfs / str(pid)).exists()
                 reason = f"no process {pid}" if gone else f"{path}: {why(error)}"
-                remedy = f"ps -p {pid}" if gone else "a kernel with CONFIG_TASK_IO_ACCOUNTING; the cgroup meter may do"
+                remedy = (
+                    f"ps -p {pid}"
+                    if gone
+                    else "a kernel with CONFIG_TASK_IO_ACCOUNTING; the cgroup meter may do"
+                )
             elif isinstance(error, PermissionError):
                 reason = f"{path}: permission denied"
                 remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE"
@@ -297,7 +343,12 @@ def find(
         if expected is not None and tree.root.start != expected:
             tree.close()
             absences.append(
-                Absence(f"process {pid}", f"process {pid} ended, and its number belongs to another one", f"ps -p {pid}", "storage")
+                Absence(
+                    f"process {pid}",
+                    f"process {pid} ended, and its number belongs to another one",
+                    f"ps -p {pid}",
+                    "storage",
+                )
             )
             continue
         trees.append(tree)

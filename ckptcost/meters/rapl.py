@@ -38,7 +38,8 @@ def find(*, sysfs: Path = REAL, procfs: Path = Path("/proc"), backend: Backend =
 def measures_cpu(meter: Counters | None) -> bool:
     """Does it read joules of processors that add up?"""
     return meter is not None and any(
-        channel.role == "part" and "cpu" in (channel.kind_of_domain, *channel.covers) for channel in meter.channels
+        channel.role == "part" and "cpu" in (channel.kind_of_domain, *channel.covers)
+        for channel in meter.channels
     )
 
 
@@ -46,7 +47,9 @@ def by_powercap(files: powercap.Tree, sysfs: Path, cpu: Processor) -> Found:
     """What the powercap files give, with everything that is lacking."""
     if not files.zones:
         return Found((), rapl_advice.nothing(sysfs, cpu))
-    there = [zone.spot.domain for zone in powercap.kept(files.zones, cpu.is_amd) if zone.spot is not None]
+    there = [
+        zone.spot.domain for zone in powercap.kept(files.zones, cpu.is_amd) if zone.spot is not None
+    ]
     absences = [
         *rapl_advice.refused(files),
         *rapl_advice.no_dram(there, cpu),
@@ -62,13 +65,29 @@ def by_perf(events: rapl_perf.Pmu, sysfs: Path, cpu: Processor) -> Found:
         reason = f"{events.path} is not there: no PMU named power"
         why = rapl_advice.nothing(sysfs, cpu)[0]
         remedy = (
-            "as root: modprobe rapl (intel_rapl_perf before Linux 5.8)" if cpu.architecture == "x86" and not cpu.virtual else why.remedy
+            "as root: modprobe rapl (intel_rapl_perf before Linux 5.8)"
+            if cpu.architecture == "x86" and not cpu.virtual
+            else why.remedy
         )
-        return Found((), [Absence("rapl perf", reason, remedy, "cpu"), Absence("rapl perf dram", reason, remedy, "dram")])
+        return Found(
+            (),
+            [
+                Absence("rapl perf", reason, remedy, "cpu"),
+                Absence("rapl perf dram", reason, remedy, "dram"),
+            ],
+        )
     absences = rapl_advice.perf_refused(events)
     if events.meter is None:
-        return Found((), [*absences, *(a._replace(what="rapl perf dram", kind="dram") for a in absences[:1])])
-    return Found((events.meter,), [*absences, *rapl_advice.no_dram([channel.domain for channel in events.meter.channels], cpu)])
+        return Found(
+            (), [*absences, *(a._replace(what="rapl perf dram", kind="dram") for a in absences[:1])]
+        )
+    return Found(
+        (events.meter,),
+        [
+            *absences,
+            *rapl_advice.no_dram([channel.domain for channel in events.meter.channels], cpu),
+        ],
+    )
 
 
 def either(files: powercap.Tree, events: rapl_perf.Pmu, sysfs: Path, cpu: Processor) -> Found:
@@ -80,7 +99,9 @@ def either(files: powercap.Tree, events: rapl_perf.Pmu, sysfs: Path, cpu: Proces
     if events.meter is not None and measures_cpu(events.meter):
         if files.meter is not None:
             files.meter.close()
-        events.meter.facts["not powercap"] = "; ".join(absence.reason for absence in first.absences if absence.kind == "cpu")
+        events.meter.facts["not powercap"] = "; ".join(
+            absence.reason for absence in first.absences if absence.kind == "cpu"
+        )
         return second
     if events.meter is not None:
         events.meter.close()
@@ -91,7 +112,17 @@ def _by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
     from ckptcost.meters import rapl_pyrapl
 
     if sysfs != REAL:
-        return Found((), [Absence("rapl pyrapl", f"pyRAPL reads /sys and cannot be told to read {sysfs}", "--rapl powercap", "cpu")])
+        return Found(
+            (),
+            [
+                Absence(
+                    "rapl pyrapl",
+                    f"pyRAPL reads /sys and cannot be told to read {sysfs}",
+                    "--rapl powercap",
+                    "cpu",
+                )
+            ],
+        )
     return rapl_pyrapl.find(sysfs=sysfs, cpu=cpu)
 
 
@@ -105,7 +136,9 @@ class Difference(NamedTuple):
     """the most that two readings taken together were apart: no more than what a processor uses between two reads of the file"""
 
 
-def crosscheck(ours: Meter, theirs: Meter, readings: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[Difference, ...]:
+def crosscheck(
+    ours: Meter, theirs: Meter, readings: Sequence[tuple[Sequence[float], Sequence[float]]]
+) -> tuple[Difference, ...]:
     """Two ways to the same counters held against each other; `readings` are pairs taken right after each other.
 
     A wrap is undone where the range is known. Domains of one meter only come with NaN for the other.
@@ -118,7 +151,11 @@ def crosscheck(ours: Meter, theirs: Meter, readings: Sequence[tuple[Sequence[flo
         mine = [pair[0][left[domain]] for pair in readings] if domain in left else []
         other = [pair[1][right[domain]] for pair in readings] if domain in right else []
         turn = wraps_at[domain]
-        apart = max((_apart(a, b, turn) for a, b in zip(mine, other, strict=False)), key=lambda d: (d == d, d), default=math.nan)
+        apart = max(
+            (_apart(a, b, turn) for a, b in zip(mine, other, strict=False)),
+            key=lambda d: (d == d, d),
+            default=math.nan,
+        )
         found.append(Difference(domain, _grown(mine, turn), _grown(other, turn), apart))
     return tuple(found)
 

@@ -67,14 +67,20 @@ def refused(tree: powercap.Tree) -> list[Absence]:
     """Counters that are there and cannot be read: one absence for each class a user would ask for."""
     told: list[Absence] = []
     for kind, asked in (("cpu", "cpu"), ("dram", "dram"), ("psys", "node")):
-        those = [r for r in tree.refused if r.zone.spot is not None and r.zone.spot.kind == kind and not r.zone.spot.mirror]
+        those = [
+            r
+            for r in tree.refused
+            if r.zone.spot is not None and r.zone.spot.kind == kind and not r.zone.spot.mirror
+        ]
         if not those:
             continue
         first = those[0]
         more = f" (and {len(those) - 1} more)" if len(those) > 1 else ""
         reason = f"{first.zone.energy}{more}: {reason_of(first.error)}"
         if not isinstance(first.error, OSError) or first.error.errno not in DENIED:
-            remedy = f"look for RAPL in `dmesg`; `cat {first.zone.energy}` as root should give a number"
+            remedy = (
+                f"look for RAPL in `dmesg`; `cat {first.zone.energy}` as root should give a number"
+            )
         elif any(before.remedy.startswith("as root") for before in told):
             remedy = f"the remedy for {told[0].what} opens this one as well"
         else:
@@ -87,7 +93,11 @@ def unwrapped(tree: powercap.Tree) -> list[Absence]:
     """Counters that answer but do not say where they start again."""
     if tree.meter is None:
         return []
-    blind = [channel for channel in tree.meter.channels if channel.wraps_at is None and channel.role != "detail"]
+    blind = [
+        channel
+        for channel in tree.meter.channels
+        if channel.wraps_at is None and channel.role != "detail"
+    ]
     if not blind:
         return []
     file = Path(blind[0].source).with_name("max_energy_range_uj")
@@ -96,7 +106,10 @@ def unwrapped(tree: powercap.Tree) -> list[Absence]:
             "rapl range of " + ", ".join(channel.domain for channel in blind),
             f"{file} gives no number, so it is not known where the counter starts again: each wrap, minutes apart under load, is a gap",
             f"it is a constant and no secret; {TMPFILES_FILE} with the lines\n"
-            + "".join(f"  {line.replace('energy_uj 0440', 'max_energy_range_uj 0444')}\n" for line in TMPFILES_LINES)
+            + "".join(
+                f"  {line.replace('energy_uj 0440', 'max_energy_range_uj 0444')}\n"
+                for line in TMPFILES_LINES
+            )
             + f"then: systemd-tmpfiles --create {TMPFILES_FILE}",
         )
     ]
@@ -117,8 +130,12 @@ def unknown_zones(tree: powercap.Tree) -> list[Absence]:
 
 def no_dram(domains: Sequence[str], cpu: Processor) -> list[Absence]:
     """Packages without a counter for their memory: its joules are not known, which is not 0."""
-    lacking = [domain.replace("cpu:", "dram:", 1) for domain in domains if domain.startswith("cpu:")]
-    lacking = [domain for domain in lacking if domain not in domains and not domain.endswith(".mmio")]
+    lacking = [
+        domain.replace("cpu:", "dram:", 1) for domain in domains if domain.startswith("cpu:")
+    ]
+    lacking = [
+        domain for domain in lacking if domain not in domains and not domain.endswith(".mmio")
+    ]
     if not lacking:
         return []
     if cpu.is_amd:
@@ -156,13 +173,25 @@ def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
             "or measure on the host",
         )
     if cpu.architecture == "arm":
-        return "RAPL is x86; this is an ARM processor", "Grace and others show their power in hwmon; or a meter of the whole node"
+        return (
+            "RAPL is x86; this is an ARM processor",
+            "Grace and others show their power in hwmon; or a meter of the whole node",
+        )
     if cpu.architecture != "x86":
-        return "RAPL is x86, and /proc/cpuinfo does not look like it", "a meter of the whole node: BMC (IPMI, Redfish) or hwmon"
+        return (
+            "RAPL is x86, and /proc/cpuinfo does not look like it",
+            "a meter of the whole node: BMC (IPMI, Redfish) or hwmon",
+        )
     if cpu.virtual:
-        return f"{folder} has no RAPL zone: a virtual machine, and its hypervisor passes no counters on", host
+        return (
+            f"{folder} has no RAPL zone: a virtual machine, and its hypervisor passes no counters on",
+            host,
+        )
     if cpu.is_amd and cpu.kernel is not None and cpu.kernel < (5, 11):
-        return f"Linux {cpu.release} has no RAPL files for AMD", "Linux 5.11 or later (5.8 for perf)"
+        return (
+            f"Linux {cpu.release} has no RAPL files for AMD",
+            "Linux 5.11 or later (5.8 for perf)",
+        )
     if (sysfs / "module/intel_rapl_msr").is_dir() or (sysfs / "module/intel_rapl_common").is_dir():
         return (
             f"{folder} has no RAPL zone although the driver is loaded: it found no counter in this processor",
@@ -177,7 +206,16 @@ def perf_refused(pmu: rapl_perf.Pmu) -> list[Absence]:
     for first in pmu.refused[:1]:
         more = f" (and {len(pmu.refused) - 1} more)" if len(pmu.refused) > 1 else ""
         denied = isinstance(first.error, OSError) and first.error.errno in DENIED
-        remedy = "as root: " + perf_remedy() if denied else f"look for RAPL in `dmesg`; {pmu.path} should list type, cpumask and events"
-        told.append(Absence("rapl perf", f"{first.what}{more}: {reason_of(first.error)}", remedy, "cpu"))
-    told.extend(Absence(f"rapl perf {event}", reason, "nothing to do: what is real is read") for event, reason in pmu.left_out)
+        remedy = (
+            "as root: " + perf_remedy()
+            if denied
+            else f"look for RAPL in `dmesg`; {pmu.path} should list type, cpumask and events"
+        )
+        told.append(
+            Absence("rapl perf", f"{first.what}{more}: {reason_of(first.error)}", remedy, "cpu")
+        )
+    told.extend(
+        Absence(f"rapl perf {event}", reason, "nothing to do: what is real is read")
+        for event, reason in pmu.left_out
+    )
     return told

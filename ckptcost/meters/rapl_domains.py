@@ -67,9 +67,17 @@ def processor(procfs: Path) -> Processor:
         release = text_of(procfs / "sys/kernel/osrelease")
     except OSError:
         release = ""
-    architecture = "x86" if "vendor_id" in facts and "flags" in facts else "arm" if "CPU implementer" in facts else ""
+    architecture = (
+        "x86"
+        if "vendor_id" in facts and "flags" in facts
+        else "arm"
+        if "CPU implementer" in facts
+        else ""
+    )
     virtual = "hypervisor" in facts.get("flags", "").split()
-    return Processor(facts.get("vendor_id", ""), facts.get("model name", ""), architecture, virtual, release)
+    return Processor(
+        facts.get("vendor_id", ""), facts.get("model name", ""), architecture, virtual, release
+    )
 
 
 class Spot(NamedTuple):
@@ -91,17 +99,27 @@ class Spot(NamedTuple):
         >>> Spot("dram", 1, die=0).domain, Spot("cpu", 0, mirror=True).domain
         ('dram:1.die0', 'cpu:0.mmio')
         """
-        return f"{self.kind}:{self.package}" + (f".die{self.die}" if self.die is not None else "") + (".mmio" if self.mirror else "")
+        return (
+            f"{self.kind}:{self.package}"
+            + (f".die{self.die}" if self.die is not None else "")
+            + (".mmio" if self.mirror else "")
+        )
 
 
 def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
     """AMD counts once a package, but kernels 6.9 to 6.11 take its core complexes for dies and show the one counter again for each.
     Only the first is kept: their sum would be as many times too high as there are dies."""
     kept: dict[tuple[str, int, bool, int | None], Spot] = {}
-    for spot in sorted(spots, key=lambda s: (s.mirror, _KINDS.index(s.kind), s.package, -1 if s.die is None else s.die)):
+    for spot in sorted(
+        spots,
+        key=lambda s: (s.mirror, _KINDS.index(s.kind), s.package, -1 if s.die is None else s.die),
+    ):
         if amd and spot.die is not None:
             said = "the kernel shows this package's counter once a die; AMD has one a package, so one is read"
-            kept.setdefault((spot.kind, spot.package, spot.mirror, None), spot._replace(die=None, note=both(spot.note, said)))
+            kept.setdefault(
+                (spot.kind, spot.package, spot.mirror, None),
+                spot._replace(die=None, note=both(spot.note, said)),
+            )
         else:
             kept[spot.kind, spot.package, spot.mirror, spot.die] = spot
     return list(kept.values())
@@ -173,9 +191,13 @@ class Counters(Basic):
     def _again(self, i: int, t_ns: int, error: Exception) -> float:
         before = self.silent.get(i)
         if before is None:
-            self.silent[i] = t_ns - RETRY_NS  # the next reading opens it again: what came back at once is missed for one reading
+            self.silent[i] = (
+                t_ns - RETRY_NS
+            )  # the next reading opens it again: what came back at once is missed for one reading
             channel = self.channels[i]
-            self.events.append(Event("lost", channel.domain, f"{channel.source}: {reason_of(error)}"))
+            self.events.append(
+                Event("lost", channel.domain, f"{channel.source}: {reason_of(error)}")
+            )
             return NOTHING
         if t_ns - before < RETRY_NS:
             return NOTHING
@@ -195,7 +217,9 @@ class Counters(Basic):
 
     def _back(self, i: int) -> None:
         del self.silent[i]
-        self.events.append(Event("found", self.channels[i].domain, f"{self.channels[i].source} answers again"))
+        self.events.append(
+            Event("found", self.channels[i].domain, f"{self.channels[i].source} answers again")
+        )
 
     def close(self) -> None:
         self.closed = True

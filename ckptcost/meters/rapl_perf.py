@@ -13,10 +13,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost.meters.rapl_domains import Counters, Processor, Spot, channels_of, once_a_package, shut, text_of
+from ckptcost.meters.rapl_domains import (
+    Counters,
+    Processor,
+    Spot,
+    channels_of,
+    once_a_package,
+    shut,
+    text_of,
+)
 
-_KINDS = {"energy-pkg": "cpu", "energy-ram": "dram", "energy-psys": "psys", "energy-cores": "core", "energy-gpu": "uncore"}
-_CALLS = {"x86_64": 298, "i686": 336, "i586": 336, "i386": 336, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "ppc64": 319, "s390x": 331}
+_KINDS = {
+    "energy-pkg": "cpu",
+    "energy-ram": "dram",
+    "energy-psys": "psys",
+    "energy-cores": "core",
+    "energy-gpu": "uncore",
+}
+_CALLS = {
+    "x86_64": 298,
+    "i686": 336,
+    "i586": 336,
+    "i386": 336,
+    "aarch64": 241,
+    "riscv64": 241,
+    "ppc64le": 319,
+    "ppc64": 319,
+    "s390x": 331,
+}
 """number of the call perf_event_open by machine"""
 _ATTR = struct.Struct("=IIQQQQQIIQ")
 """perf_event_attr as of its first version, 64 bytes: type, size, config and zeros, which count from now on and for everybody"""
@@ -58,15 +82,21 @@ def perf_event_open(kind: int, config: int, processor: int, process: int = -1) -
 
     call = _CALLS.get(os.uname().machine)
     if call is None:
-        raise OSError(38, f"the number of perf_event_open on {os.uname().machine} is not known here")
+        raise OSError(
+            38, f"the number of perf_event_open on {os.uname().machine} is not known here"
+        )
     attr = _ATTR.pack(kind, _ATTR.size, config, *[0] * 7)
     here = ctypes.create_string_buffer(attr, len(attr))
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     file = libc.syscall(
-        ctypes.c_long(call), ctypes.byref(here), ctypes.c_int(process), ctypes.c_int(processor), ctypes.c_int(-1),
+        ctypes.c_long(call),
+        ctypes.byref(here),
+        ctypes.c_int(process),
+        ctypes.c_int(processor),
+        ctypes.c_int(-1),
         ctypes.c_ulong(_CLOSE_ON_EXEC),
-    )  # fmt: skip
+    )
     if file < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -114,7 +144,10 @@ def places(sysfs: Path, processors: list[int]) -> dict[int, tuple[int, int | Non
         package = _topology(topology / "physical_package_id", order)
         found[processor] = package, _topology(topology / "die_id", order)
     packages = [package for package, _ in found.values()]
-    return {n: (package, die if packages.count(package) > 1 else None) for n, (package, die) in found.items()}
+    return {
+        n: (package, die if packages.count(package) > 1 else None)
+        for n, (package, die) in found.items()
+    }
 
 
 def _topology(path: Path, otherwise: int) -> int:
@@ -125,7 +158,9 @@ def _topology(path: Path, otherwise: int) -> int:
     return value if value >= 0 else otherwise
 
 
-def counters(sysfs: Path, base: Path, cpu: Processor) -> tuple[list[Counter], list[tuple[str, str]]]:
+def counters(
+    sysfs: Path, base: Path, cpu: Processor
+) -> tuple[list[Counter], list[tuple[str, str]]]:
     """Every event on every processor of the mask, and what is left out."""
     left_out: list[tuple[str, str]] = []
     where = places(sysfs, numbers(text_of(base / "cpumask", 4096)))
@@ -134,7 +169,9 @@ def counters(sysfs: Path, base: Path, cpu: Processor) -> tuple[list[Counter], li
         if not (base / "events" / event).exists():
             continue
         if cpu.is_amd and kind != "cpu":
-            left_out.append((event, "AMD has no such counter; kernels before 5.17 list it all the same"))
+            left_out.append(
+                (event, "AMD has no such counter; kernels before 5.17 list it all the same")
+            )
             continue
         try:
             config = config_of(text_of(base / "events" / event))
@@ -148,7 +185,15 @@ def counters(sysfs: Path, base: Path, cpu: Processor) -> tuple[list[Counter], li
         note = _PSYS_UNSURE if kind == "psys" else ""
         for processor, (package, die) in where.items():
             source = f"perf power/{event}/ on processor {processor}"
-            found.append(Counter(event, config, scale, processor, Spot(kind, package, die, where=source, note=note)))
+            found.append(
+                Counter(
+                    event,
+                    config,
+                    scale,
+                    processor,
+                    Spot(kind, package, die, where=source, note=note),
+                )
+            )
     by_source = {counter.spot.where: counter for counter in found}
     alone = once_a_package([counter.spot for counter in found], cpu.is_amd)
     return [by_source[spot.where]._replace(spot=spot) for spot in alone], left_out

@@ -67,11 +67,20 @@ def let_go(one: Any) -> None:
 class PyRapl(Basic):
     """Joules as pyRAPL reads them. A device that fails is NaN on all sockets, because pyRAPL reads them in one go."""
 
-    def __init__(self, sensors: dict[int, Any], spots: Sequence[Spot], cpu: Processor, version: str) -> None:
-        facts = {"backend": "pyrapl", "library": f"pyRAPL {version}", "processor": cpu.model, "kernel": cpu.release}
+    def __init__(
+        self, sensors: dict[int, Any], spots: Sequence[Spot], cpu: Processor, version: str
+    ) -> None:
+        facts = {
+            "backend": "pyrapl",
+            "library": f"pyRAPL {version}",
+            "processor": cpu.model,
+            "kernel": cpu.release,
+        }
         super().__init__("rapl", channels_of(spots, cpu.model), TICK_S, facts=facts)
         self._sensors = sensors
-        self._at = [(KINDS.index(spot.kind), spot.package * 2 + KINDS.index(spot.kind)) for spot in spots]
+        self._at = [
+            (KINDS.index(spot.kind), spot.package * 2 + KINDS.index(spot.kind)) for spot in spots
+        ]
         self._silent: dict[int, int] = {}
 
     def read(self, t_ns: int) -> Sequence[float]:
@@ -107,7 +116,11 @@ class PyRapl(Basic):
             self._sensors[device] = new
 
     def _say(self, name: str, device: int, text: str) -> None:
-        self.events.extend(Event(name, c.domain, text) for c, (of, _) in zip(self.channels, self._at, strict=True) if of == device)
+        self.events.extend(
+            Event(name, c.domain, text)
+            for c, (of, _) in zip(self.channels, self._at, strict=True)
+            if of == device
+        )
 
     def close(self) -> None:
         for one in self._sensors.values():
@@ -123,7 +136,11 @@ def _joules(said: Sequence[float], place: int) -> float:
 def find(*, sysfs: Path, cpu: Processor) -> Found:
     """pyRAPL as a meter. `sysfs` is where our own reader looks up the ranges; pyRAPL itself reads /sys whatever it is told."""
     zones = powercap.zones(sysfs)
-    own = {zone.spot.domain: zone.spot for zone in powercap.kept(zones, cpu.is_amd) if zone.spot is not None}
+    own = {
+        zone.spot.domain: zone.spot
+        for zone in powercap.kept(zones, cpu.is_amd)
+        if zone.spot is not None
+    }
     sensors: dict[int, Any] = {}
     spots: list[Spot] = []
     absences: list[Absence] = []
@@ -132,7 +149,17 @@ def find(*, sysfs: Path, cpu: Processor) -> Found:
             import pyRAPL
         except Exception as error:
             reason = f"pyRAPL cannot be imported: {reason_of(error)}"
-            return Found((), [Absence("rapl pyrapl", reason, "pip install pyRAPL==0.2.3.1, or --rapl powercap", "cpu")])
+            return Found(
+                (),
+                [
+                    Absence(
+                        "rapl pyrapl",
+                        reason,
+                        "pip install pyRAPL==0.2.3.1, or --rapl powercap",
+                        "cpu",
+                    )
+                ],
+            )
         for device, kind in enumerate(KINDS):
             try:
                 one = sensor(device)
@@ -158,10 +185,18 @@ def _spots(kind: str, said: Sequence[float], own: dict[str, Spot]) -> list[Spot]
         if value == ABSENT:
             continue
         known = own.get(f"{kind}:{package}")
-        note = "" if known is not None and known.wraps_at is not None else "pyRAPL knows no ranges and neither do we: a wrap is a gap"
-        wraps_at, resolution = (known.wraps_at, known.resolution) if known is not None else (None, None)
+        note = (
+            ""
+            if known is not None and known.wraps_at is not None
+            else "pyRAPL knows no ranges and neither do we: a wrap is a gap"
+        )
+        wraps_at, resolution = (
+            (known.wraps_at, known.resolution) if known is not None else (None, None)
+        )
         where = f"pyRAPL, socket {package}, device {kind}"
-        found.append(Spot(kind, package, where=where, wraps_at=wraps_at, resolution=resolution, note=note))
+        found.append(
+            Spot(kind, package, where=where, wraps_at=wraps_at, resolution=resolution, note=note)
+        )
     return found
 
 

@@ -34,8 +34,15 @@ class Service:
     __slots__ = ("ca_file", "headers", "host", "insecure", "port", "timeout_s", "tls")
 
     def __init__(
-        self, host: str, port: int, tls: bool, headers: dict[str, str], ca_file: str | None, insecure: bool, timeout_s: float
-    ) -> None:  # fmt: skip
+        self,
+        host: str,
+        port: int,
+        tls: bool,
+        headers: dict[str, str],
+        ca_file: str | None,
+        insecure: bool,
+        timeout_s: float,
+    ) -> None:
         self.host, self.port, self.tls, self.headers = host, port, tls, headers
         self.ca_file, self.insecure, self.timeout_s = ca_file, insecure, timeout_s
 
@@ -70,13 +77,30 @@ def service(
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise _wrong("the address is no URL", "give it as https://HOST or https://HOST:PORT") from None
+        raise _wrong(
+            "the address is no URL", "give it as https://HOST or https://HOST:PORT"
+        ) from None
     if "@" in parts.netloc:
-        raise _wrong("the address holds a user name or password", "give them apart, where no log shows them")
-    if parts.scheme not in ("https", "http") or not host or re.search(r"[\x00-\x20\x7f]", url.strip()):
-        raise _wrong("the address is no http or https URL", "give it as https://HOST or https://HOST:PORT")
-    if parts.path.rstrip("/") not in ("", "/redfish", "/redfish/v1") or parts.query or parts.fragment:
-        raise _wrong("the address has more than a host and a port", "give it as https://HOST or https://HOST:PORT")
+        raise _wrong(
+            "the address holds a user name or password", "give them apart, where no log shows them"
+        )
+    if (
+        parts.scheme not in ("https", "http")
+        or not host
+        or re.search(r"[\x00-\x20\x7f]", url.strip())
+    ):
+        raise _wrong(
+            "the address is no http or https URL", "give it as https://HOST or https://HOST:PORT"
+        )
+    if (
+        parts.path.rstrip("/") not in ("", "/redfish", "/redfish/v1")
+        or parts.query
+        or parts.fragment
+    ):
+        raise _wrong(
+            "the address has more than a host and a port",
+            "give it as https://HOST or https://HOST:PORT",
+        )
     tls = parts.scheme == "https"
     if not tls and not plain_http:
         try:
@@ -86,19 +110,32 @@ def service(
         if not near:
             raise _wrong("plain http sends the password for all to read", "use https")
     if insecure and ca_file:
-        raise _wrong("a CA file and an unverified certificate exclude each other", "drop one of them")
+        raise _wrong(
+            "a CA file and an unverified certificate exclude each other", "drop one of them"
+        )
     if ca_file and not os.access(ca_file, os.R_OK):
         raise _wrong("the CA file cannot be read", "check its path and permissions")
     if (user is None) != (password is None):
         raise _wrong("a user name needs a password and the other way round")
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0", "User-Agent": "ckptcost"}
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "OData-Version": "4.0",
+        "User-Agent": "ckptcost",
+    }
     if user is not None and password is not None:
         if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
-            raise _wrong("the user name or password has a character that basic authentication cannot carry")
+            raise _wrong(
+                "the user name or password has a character that basic authentication cannot carry"
+            )
         try:
-            headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+            headers["Authorization"] = (
+                "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+            )
         except UnicodeEncodeError:  # quotes what it could not encode
-            raise _wrong("the user name or password has a character that basic authentication cannot carry") from None
+            raise _wrong(
+                "the user name or password has a character that basic authentication cannot carry"
+            ) from None
     return Service(host, port or (443 if tls else 80), tls, headers, ca_file, insecure, timeout_s)
 
 
@@ -125,7 +162,10 @@ class Client:
         else:
             raise MeterUnavailable("it redirects in a circle", "give the final address")
         if status in (401, 403):
-            raise Denied(f"it refuses the account (HTTP {status})", "check user name, password and the right to log in (Login privilege)")
+            raise Denied(
+                f"it refuses the account (HTTP {status})",
+                "check user name, password and the right to log in (Login privilege)",
+            )
         if status != 200:
             raise MeterUnavailable(f"HTTP {status} for {path}")
         try:
@@ -143,9 +183,15 @@ class Client:
             parts, where = urlsplit(location), self._where
             here = ("https" if where.tls else "http", where.host, where.port)
             default = 443 if parts.scheme == "https" else 80
-            if (not parts.netloc and not parts.scheme) or (parts.scheme, parts.hostname, parts.port or default) == here:
+            if (not parts.netloc and not parts.scheme) or (
+                parts.scheme,
+                parts.hostname,
+                parts.port or default,
+            ) == here:
                 return parts.path
-        raise MeterUnavailable("it redirects to another host", "not followed: give the final address")
+        raise MeterUnavailable(
+            "it redirects to another host", "not followed: give the final address"
+        )
 
     def _ask(self, path: str) -> tuple[int, str, bytes]:
         import http.client
@@ -170,9 +216,21 @@ class Client:
                 raise
             except (http.client.HTTPException, OSError, ValueError) as error:
                 self.close()
-                stale = isinstance(error, (ConnectionError, http.client.RemoteDisconnected, http.client.CannotSendRequest, ssl.SSLEOFError))
-                if not (kept and stale):  # a kept connection may have been closed meanwhile; once more
-                    raise MeterUnavailable(f"no reply ({_kind(error)})", "check address, port and network") from None
+                stale = isinstance(
+                    error,
+                    (
+                        ConnectionError,
+                        http.client.RemoteDisconnected,
+                        http.client.CannotSendRequest,
+                        ssl.SSLEOFError,
+                    ),
+                )
+                if not (
+                    kept and stale
+                ):  # a kept connection may have been closed meanwhile; once more
+                    raise MeterUnavailable(
+                        f"no reply ({_kind(error)})", "check address, port and network"
+                    ) from None
 
     def _exchange(self, path: str) -> tuple[int, str, bytes]:
         import errno
@@ -215,7 +273,9 @@ class Client:
         if where.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        return http.client.HTTPSConnection(where.host, where.port, timeout=where.timeout_s, context=context)
+        return http.client.HTTPSConnection(
+            where.host, where.port, timeout=where.timeout_s, context=context
+        )
 
     def stop(self) -> None:
         """From another thread: end the call under way."""
@@ -248,18 +308,29 @@ def _kind(error: Exception) -> str:
 
 
 def _distrust(code: int) -> tuple[str, str]:
-    reason = {10: "has expired", 18: "is self-signed", 19: "is self-signed", 62: "is for another name", 64: "is for another address"}
-    remedy = (
-        "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for: --redfish-insecure"
+    reason = {
+        10: "has expired",
+        18: "is self-signed",
+        19: "is self-signed",
+        62: "is for another name",
+        64: "is for another address",
+    }
+    remedy = "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for: --redfish-insecure"
+    return (
+        f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code {code})",
+        remedy,
     )
-    return f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code {code})", remedy
 
 
 class Redfish(Basic):
     """Each document once a reading, however many channels are in it."""
 
-    def __init__(self, client: Client, plan: Plan, *, least_s: float, facts: dict[str, str]) -> None:
-        super().__init__("redfish", tuple(channel for channel, _ in plan), max(least_s, 1.0), facts=facts)
+    def __init__(
+        self, client: Client, plan: Plan, *, least_s: float, facts: dict[str, str]
+    ) -> None:
+        super().__init__(
+            "redfish", tuple(channel for channel, _ in plan), max(least_s, 1.0), facts=facts
+        )
         self._client, self._spots = client, [spots for _, spots in plan]
         self._lost = False
         self._not_before_ns: int | None = None
@@ -269,7 +340,10 @@ class Redfish(Basic):
             return [NOTHING] * len(self._spots)
         self._not_before_ns = None
         try:
-            docs = {path: self._client.get(path) for path in dict.fromkeys(spot.path for spots in self._spots for spot in spots)}
+            docs = {
+                path: self._client.get(path)
+                for path in dict.fromkeys(spot.path for spots in self._spots for spot in spots)
+            }
         except MeterUnavailable as error:
             if isinstance(error, Denied):
                 self._not_before_ns = t_ns + round(DENIED_S * 1e9)
@@ -309,15 +383,40 @@ def find(
 ) -> Found:
     """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an absence where the BMC does not answer."""
     if not url:
-        return Found((), (Absence("redfish", "not asked for: it needs a BMC's address and account", "--redfish URL", "node"),))
-    where = service(url, user, password, ca_file=ca_file, insecure=insecure, plain_http=plain_http, timeout_s=timeout_s)
+        return Found(
+            (),
+            (
+                Absence(
+                    "redfish",
+                    "not asked for: it needs a BMC's address and account",
+                    "--redfish URL",
+                    "node",
+                ),
+            ),
+        )
+    where = service(
+        url,
+        user,
+        password,
+        ca_file=ca_file,
+        insecure=insecure,
+        plain_http=plain_http,
+        timeout_s=timeout_s,
+    )
     client = Client(where)
     client.until_s = time.monotonic() + 6.0 * timeout_s
     try:
-        path, plan = discover(client.get, chassis, "TLS certificate not verified" if where.tls and insecure else "")
+        path, plan = discover(
+            client.get, chassis, "TLS certificate not verified" if where.tls and insecure else ""
+        )
     except MeterUnavailable as error:
         client.close()
-        return Found((), (Absence("redfish", error.reason, error.remedy or "check the BMC's web page", "node"),))
+        return Found(
+            (),
+            (Absence("redfish", error.reason, error.remedy or "check the BMC's web page", "node"),),
+        )
     client.until_s = None
-    meter = Redfish(client, plan, least_s=least_s, facts={"chassis": path, "connection": where.trust})
+    meter = Redfish(
+        client, plan, least_s=least_s, facts={"chassis": path, "connection": where.trust}
+    )
     return Found((Background(meter),))

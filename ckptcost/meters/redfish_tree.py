@@ -77,7 +77,15 @@ def _members(get: Get, path: str) -> Iterator[str]:
 def control(doc: Doc) -> Doc:
     """The entry of PowerControl that is the whole system: by its name, else the first. Some list processors and memory beside it."""
     entries = [entry for entry in _list(doc, "PowerControl") if isinstance(entry, dict)]
-    whole = [e for e in entries if re.search(r"\b(server|chassis|node|total)\b|(?<!sub)(?<!sub[- ])system", str(e.get("Name", "")), re.I)]
+    whole = [
+        e
+        for e in entries
+        if re.search(
+            r"\b(server|chassis|node|total)\b|(?<!sub)(?<!sub[- ])system",
+            str(e.get("Name", "")),
+            re.I,
+        )
+    ]
     return (whole or entries or [{}])[0]
 
 
@@ -111,8 +119,15 @@ def _metrics(get: Get, chassis: Doc, note: str) -> Plan:
     watts = Spot(path, ("PowerWatts",))
     if not watts.pick(doc) > 0.0:
         return []
-    counters = (Spot(path, ("EnergyJoules",), most=1e15), Spot(path, ("EnergykWh",), KWH_J, most=1e9))
-    energy = [(_channel("energy_j", f"{path} {spot.keys[0]}", note), (spot,)) for spot in counters if spot.pick(doc) > 0.0]
+    counters = (
+        Spot(path, ("EnergyJoules",), most=1e15),
+        Spot(path, ("EnergykWh",), KWH_J, most=1e9),
+    )
+    energy = [
+        (_channel("energy_j", f"{path} {spot.keys[0]}", note), (spot,))
+        for spot in counters
+        if spot.pick(doc) > 0.0
+    ]
     return [(_channel("power_w", f"{path} PowerWatts", note), (watts,)), *energy[:1]]
 
 
@@ -127,14 +142,20 @@ def _power(get: Get, chassis: Doc, note: str) -> Plan:
     over_s = _number(_in(control(doc), "PowerMetrics", "IntervalInMin")) * 60.0
     if over_s > 0.0 and mean.pick(doc) > 0.0:
         whole = _channel("power_w", f"{path} PowerControl AverageConsumedWatts", note)
-        plan.append((replace(whole, domain="node.average", role="detail", averaging_s=over_s), (mean,)))
+        plan.append(
+            (replace(whole, domain="node.average", role="detail", averaging_s=over_s), (mean,))
+        )
     return plan
 
 
 def _sensor(get: Get, chassis: Doc, note: str) -> Plan:
     path = _link(chassis, "Sensors")
     total = re.compile(r"(total|system|chassis|node)[-_ ]?power")
-    near = [link for link in _members(get, path) if total.search(link.rsplit("/", 1)[-1].lower())] if path else []
+    near = (
+        [link for link in _members(get, path) if total.search(link.rsplit("/", 1)[-1].lower())]
+        if path
+        else []
+    )
     for link in near[:4]:
         doc, spot = get(link), Spot(link, ("Reading",))
         if doc.get("ReadingUnits") == "W" and spot.pick(doc) > 0.0:
@@ -162,7 +183,19 @@ def _supplies(get: Get, chassis: Doc, note: str) -> Plan:
 
 
 _NODE = ("RackMount", "Blade", "Sled", "StandAlone", "Tower", "Node", "Drawer", "StorageEnclosure")
-_MORE = ("Rack", "Enclosure", "Row", "Pod", "Zone", "Shelf", "RackGroup", "PowerStrip", "HeatExchanger", "ImmersionTank", "ExpandedSystem")
+_MORE = (
+    "Rack",
+    "Enclosure",
+    "Row",
+    "Pod",
+    "Zone",
+    "Shelf",
+    "RackGroup",
+    "PowerStrip",
+    "HeatExchanger",
+    "ImmersionTank",
+    "ExpandedSystem",
+)
 """ChassisType of what holds several nodes, or none"""
 
 
@@ -177,7 +210,11 @@ def rank(chassis: Doc) -> int:
 def _chosen(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
     """Groups of chassis, the likeliest first; one that lies in another of its group is left out."""
     if wanted is not None:
-        named = [path for path, doc in docs.items() if wanted in (doc.get("Id"), path.rstrip("/").rsplit("/", 1)[-1])]
+        named = [
+            path
+            for path, doc in docs.items()
+            if wanted in (doc.get("Id"), path.rstrip("/").rsplit("/", 1)[-1])
+        ]
         if not named:
             have = ", ".join(path.rsplit("/", 1)[-1] for path in docs)[:300]
             raise MeterUnavailable(f"no chassis {wanted[:60]!r}", f"it has: {have}")
@@ -185,7 +222,9 @@ def _chosen(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
     groups = []
     for place in range(4):
         group = [path for path, doc in docs.items() if rank(doc) == place]
-        groups.append([path for path in group if _link(docs[path], "Links", "ContainedBy") not in group])
+        groups.append(
+            [path for path in group if _link(docs[path], "Links", "ContainedBy") not in group]
+        )
     return groups
 
 
@@ -215,9 +254,14 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
                     break
         if len(plans) > 1:
             names = ", ".join(path.rsplit("/", 1)[-1] for path in plans)
-            raise MeterUnavailable(f"several chassis tell a power: {names[:300]}", "name the one of this node")
+            raise MeterUnavailable(
+                f"several chassis tell a power: {names[:300]}", "name the one of this node"
+            )
         for path, plan in plans.items():
             return path, plan
     raise MeterUnavailable(
-        f"no chassis tells a power; last trouble: {trouble}" if trouble else "no chassis tells a power", "try the meter ipmi"
+        f"no chassis tells a power; last trouble: {trouble}"
+        if trouble
+        else "no chassis tells a power",
+        "try the meter ipmi",
     )

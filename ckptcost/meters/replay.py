@@ -36,7 +36,9 @@ class Tape:
 class Replay:
     """Meters and marks of a recording. The instant `begin_s` of the recording is at `start_ns` of the clock."""
 
-    def __init__(self, run: str, tapes: Sequence[Tape], marks: Sequence[Mark] = (), *, start_ns: int = 0) -> None:
+    def __init__(
+        self, run: str, tapes: Sequence[Tape], marks: Sequence[Mark] = (), *, start_ns: int = 0
+    ) -> None:
         readings = [one.t_s for tape in tapes for one in tape.series if len(one.t_s)]
         if not readings:
             raise InputError("a recording without readings cannot be replayed", where=run)
@@ -63,7 +65,9 @@ class Replay:
 
     def marks(self, from_ns: int, to_ns: int) -> list[Mark]:
         """Marks in [from, to) of the clock, by time, as recorded; `at_ns(mark.t_s)` puts one on the clock."""
-        return self._marks[bisect_left(self._marked_ns, from_ns) : bisect_left(self._marked_ns, to_ns)]
+        return self._marks[
+            bisect_left(self._marked_ns, from_ns) : bisect_left(self._marked_ns, to_ns)
+        ]
 
 
 class Replayed(Basic):
@@ -71,11 +75,26 @@ class Replayed(Basic):
 
     def __init__(self, replay: Replay, tape: Tape) -> None:
         if len(tape.channels) != len(tape.series):
-            raise InputError(f"{len(tape.series)} series for {len(tape.channels)} channels", where=replay.run, key=tape.name)
+            raise InputError(
+                f"{len(tape.series)} series for {len(tape.channels)} channels",
+                where=replay.run,
+                key=tape.name,
+            )
         source = f"replay of {replay.run}"
-        channels = tuple(replace(channel, source=f"{source}: {channel.source}") for channel in tape.channels)
-        super().__init__(tape.name, channels, tape.least_s, simulated=True, facts={**tape.facts, "source": source})
-        self._t_ns, self._rows = _rows([replay.at_ns(0.0) + _ns(one.t_s) for one in tape.series], [one.value for one in tape.series])
+        channels = tuple(
+            replace(channel, source=f"{source}: {channel.source}") for channel in tape.channels
+        )
+        super().__init__(
+            tape.name,
+            channels,
+            tape.least_s,
+            simulated=True,
+            facts={**tape.facts, "source": source},
+        )
+        self._t_ns, self._rows = _rows(
+            [replay.at_ns(0.0) + _ns(one.t_s) for one in tape.series],
+            [one.value for one in tape.series],
+        )
         self._end_ns = replay.at_ns(replay.end_s)
         self._nothing = [NOTHING] * len(channels)
 
@@ -92,7 +111,9 @@ def _ns(t_s: NDArray[np.float64]) -> NDArray[np.int64]:
     return whole
 
 
-def _rows(at_ns: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _rows(
+    at_ns: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """All channels on the union of their times, each with its last reading there."""
     union = np.unique(np.concatenate(at_ns)) if at_ns else np.empty(0, np.int64)
     rows = np.full((len(union), len(at_ns)), np.nan)
@@ -121,10 +142,18 @@ class SpedClock:
     virtual = False
 
     def __init__(
-        self, speed: float = 1.0, start_ns: int = 0, wall_ns: int | None = None, now_ns: Callable[[], int] = time.monotonic_ns
+        self,
+        speed: float = 1.0,
+        start_ns: int = 0,
+        wall_ns: int | None = None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         if not 0.0 < speed < inf:
-            raise InputError(f"a speed of {speed:g}", where="replay", remedy="more than 0; for as fast as possible take a clock that jumps")
+            raise InputError(
+                f"a speed of {speed:g}",
+                where="replay",
+                remedy="more than 0; for as fast as possible take a clock that jumps",
+            )
         self.speed, self._start_ns, self._now_ns = speed, start_ns, now_ns
         self._began_ns = now_ns()
         self._ahead_ns = (time.time_ns() if wall_ns is None else wall_ns) - start_ns

@@ -46,17 +46,34 @@ class Origin:
 class Simulated(Basic, ABC):
     """What all of them share: the clock and the faults. `values` is a pure function of the plan's time."""
 
-    def __init__(self, name: str, channels: Sequence[Channel], machine: Machine, origin: Origin, least_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        channels: Sequence[Channel],
+        machine: Machine,
+        origin: Origin,
+        least_s: float = 0.0,
+    ) -> None:
         facts = {"driver": "none: simulated", "plan": f"seed {machine.plan.seed}"}
         super().__init__(name, tuple(channels), least_s, simulated=True, facts=facts)
         self.machine, self.origin = machine, origin
-        self._gone = [fault for fault in machine.plan.faults if fault.kind == "gone" and fault.what == name]
-        self._faults = [(fault, slots) for fault in machine.plan.faults if fault.kind != "gone" and (slots := self._slots(fault))]
+        self._gone = [
+            fault for fault in machine.plan.faults if fault.kind == "gone" and fault.what == name
+        ]
+        self._faults = [
+            (fault, slots)
+            for fault in machine.plan.faults
+            if fault.kind != "gone" and (slots := self._slots(fault))
+        ]
         self._told: set[tuple[Fault, str]] = set()
 
     def _slots(self, fault: Fault) -> list[int]:
         inner = f"{fault.what}."
-        slots = [i for i, c in enumerate(self.channels) if c.domain == fault.what or c.domain.startswith(inner)]
+        slots = [
+            i
+            for i, c in enumerate(self.channels)
+            if c.domain == fault.what or c.domain.startswith(inner)
+        ]
         return [i for i in slots if self.channels[i].is_counter] if fault.kind == "reset" else slots
 
     @abstractmethod
@@ -67,7 +84,10 @@ class Simulated(Basic, ABC):
         t_s = self.origin.seconds(t_ns)
         for fault in self._gone:
             if fault.from_s <= t_s < fault.to_s:
-                raise MeterLost(f"{self.name} is gone from second {fault.from_s:g} of the plan", "it is planned so")
+                raise MeterLost(
+                    f"{self.name} is gone from second {fault.from_s:g} of the plan",
+                    "it is planned so",
+                )
         values = self.values(t_s)
         return self._suffer(t_s, values) if self._faults else values
 
@@ -118,11 +138,21 @@ class SimulatedRapl(Simulated):
     def __init__(self, machine: Machine, origin: Origin) -> None:
         plan = machine.plan
         about = Channel(
-            "", "energy_j", "simulated RAPL energy_uj", wraps_at=RAPL_COUNTS * RAPL_UNIT_J, resolution=RAPL_UNIT_J, tick_s=RAPL_TICK_S
+            "",
+            "energy_j",
+            "simulated RAPL energy_uj",
+            wraps_at=RAPL_COUNTS * RAPL_UNIT_J,
+            resolution=RAPL_UNIT_J,
+            tick_s=RAPL_TICK_S,
         )
         domains = [f"{kind}:{i}" for i in range(plan.packages) for kind in ("cpu", "dram")]
         scopes = {"cpu": "package", "dram": "dram"}
-        super().__init__("simulated-rapl", [replace(about, domain=d, scope=scopes[d.split(":")[0]]) for d in domains], machine, origin)
+        super().__init__(
+            "simulated-rapl",
+            [replace(about, domain=d, scope=scopes[d.split(":")[0]]) for d in domains],
+            machine,
+            origin,
+        )
         loads = [machine.loads[domain] for domain in domains]
         self._base_w = np.array([load.base_w for load in loads])
         self._weights_w = np.array([load.weights_w for load in loads])
@@ -130,8 +160,12 @@ class SimulatedRapl(Simulated):
     def values(self, t_s: float) -> list[float]:
         tick_s = math.floor(t_s / RAPL_TICK_S) * RAPL_TICK_S
         areas = self.machine.timeline.areas(np.array([tick_s]))[0]
-        counted = self.machine.plan.cpu_counter_at_j + self._base_w * tick_s + self._weights_w @ areas
-        values: list[float] = (np.mod(np.floor(counted / RAPL_UNIT_J), RAPL_COUNTS) * RAPL_UNIT_J).tolist()
+        counted = (
+            self.machine.plan.cpu_counter_at_j + self._base_w * tick_s + self._weights_w @ areas
+        )
+        values: list[float] = (
+            np.mod(np.floor(counted / RAPL_UNIT_J), RAPL_COUNTS) * RAPL_UNIT_J
+        ).tolist()
         return values
 
 
@@ -139,7 +173,9 @@ class SimulatedBlock(Simulated):
     """Drives: a save's bytes lie on all of them in equal shares."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
-        about = Channel("", "written_bytes", "simulated diskstats", "disk", device="simulated drive")
+        about = Channel(
+            "", "written_bytes", "simulated diskstats", "disk", device="simulated drive"
+        )
         channels: list[Channel] = []
         for i in range(machine.plan.disks):
             disk = replace(about, domain=f"disk:nvme{i}n1")
@@ -174,16 +210,27 @@ class SimulatedWriteback(Simulated):
     """The page cache: what is dirty, and what of it is on its way."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
-        host = Channel("host", "dirty_bytes", "simulated meminfo Dirty", "host", role="detail", resolution=KIB)
-        channels = [host, replace(host, quantity="writeback_bytes", source="simulated meminfo Writeback")]
+        host = Channel(
+            "host", "dirty_bytes", "simulated meminfo Dirty", "host", role="detail", resolution=KIB
+        )
+        channels = [
+            host,
+            replace(host, quantity="writeback_bytes", source="simulated meminfo Writeback"),
+        ]
         super().__init__("simulated-writeback", channels, machine, origin)
 
     def values(self, t_s: float) -> list[float]:
         plan, at = self.machine.plan, np.array([t_s])
         areas = self.machine.timeline.areas(at)[0]
         busy = float(self.machine.timeline.rates(at)[0, BUSY]) > 0.5
-        owed = 0.0 if plan.storage == "direct" else max(float(areas[DIRTIED] - areas[STORED]), 0.0) * plan.checkpoint_bytes
-        under_way = min(owed, plan.queue_depth * plan.write_size_bytes * plan.disks) if busy else 0.0
+        owed = (
+            0.0
+            if plan.storage == "direct"
+            else max(float(areas[DIRTIED] - areas[STORED]), 0.0) * plan.checkpoint_bytes
+        )
+        under_way = (
+            min(owed, plan.queue_depth * plan.write_size_bytes * plan.disks) if busy else 0.0
+        )
         dirty = math.floor((owed - under_way) / KIB + _WHOLE) * KIB + _SETTLED_DIRTY_BYTES
         return [dirty, math.floor(under_way / KIB + _WHOLE) * KIB]
 
@@ -192,12 +239,24 @@ class SimulatedProcess(Simulated):
     """The job's own count: bytes when they are made dirty, or written past the cache."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
-        job = Channel("process:4242", "written_bytes", "simulated /proc/4242/io write_bytes", "process", role="detail", resolution=4096.0)
-        super().__init__("simulated-process", [job, replace(job, quantity="cancelled_bytes")], machine, origin)
+        job = Channel(
+            "process:4242",
+            "written_bytes",
+            "simulated /proc/4242/io write_bytes",
+            "process",
+            role="detail",
+            resolution=4096.0,
+        )
+        super().__init__(
+            "simulated-process", [job, replace(job, quantity="cancelled_bytes")], machine, origin
+        )
 
     def values(self, t_s: float) -> list[float]:
         saves = float(self.machine.timeline.areas(np.array([t_s]))[0, DIRTIED])
-        return [math.floor(saves * self.machine.plan.checkpoint_bytes / 4096.0 + _WHOLE) * 4096.0, 0.0]
+        return [
+            math.floor(saves * self.machine.plan.checkpoint_bytes / 4096.0 + _WHOLE) * 4096.0,
+            0.0,
+        ]
 
 
 class SimulatedNode(Simulated):
@@ -205,9 +264,16 @@ class SimulatedNode(Simulated):
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
         node = Channel(
-            "node", "power_w", "simulated BMC", scope="node", role="whole", resolution=1.0, tick_s=1.0, averaging_s=1.0,
+            "node",
+            "power_w",
+            "simulated BMC",
+            scope="node",
+            role="whole",
+            resolution=1.0,
+            tick_s=1.0,
+            averaging_s=1.0,
             note="alternating current, losses of the supplies included",
-        )  # fmt: skip
+        )
         super().__init__("simulated-node", [node], machine, origin, least_s=1.0)
         self._second, self._watts = -math.inf, NOTHING
 
@@ -215,7 +281,10 @@ class SimulatedNode(Simulated):
         plan, second = self.machine.plan, math.floor(t_s)
         if second != self._second:
             noise_w = plan.node_noise_w * (2.0 * chance(plan.seed, NOISE, second) - 1.0)
-            self._second, self._watts = second, float(round(self.machine.exact_j("node", second - 1.0, float(second)) + noise_w))
+            self._second, self._watts = (
+                second,
+                float(round(self.machine.exact_j("node", second - 1.0, float(second)) + noise_w)),
+            )
         return [self._watts]
 
 
@@ -230,7 +299,11 @@ def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> Found:
         meters.append(SimulatedRapl(machine, origin))
     if plan.disks:
         meters.append(SimulatedBlock(machine, origin))
-    meters += [SimulatedWriteback(machine, origin), SimulatedProcess(machine, origin), SimulatedNode(machine, origin)]
+    meters += [
+        SimulatedWriteback(machine, origin),
+        SimulatedProcess(machine, origin),
+        SimulatedNode(machine, origin),
+    ]
     return Found(tuple(meters), tuple(_absent(plan)))
 
 
@@ -240,17 +313,49 @@ def _absent(plan: Plan) -> list[Absence]:
     if not plan.gpus:
         found.append(Absence(where, "the plan has no GPU", "plan one: gpus=8", "gpu"))
     if not plan.packages:
-        found.append(Absence("simulated-rapl", "the plan has no package", "plan one: packages=2", "cpu"))
+        found.append(
+            Absence("simulated-rapl", "the plan has no package", "plan one: packages=2", "cpu")
+        )
     if not plan.disks:
-        found.append(Absence("simulated-block", "the plan has no drive", "plan one: disks=4", "storage"))
+        found.append(
+            Absence("simulated-block", "the plan has no drive", "plan one: disks=4", "storage")
+        )
     for i in range(plan.gpus):
         if plan.gpu_kind == "superchip":
-            found.append(Absence(f"{where} gpu:{i}", "planned as a superchip: only its module answers", "gpu_kind='card'", "gpu"))
+            found.append(
+                Absence(
+                    f"{where} gpu:{i}",
+                    "planned as a superchip: only its module answers",
+                    "gpu_kind='card'",
+                    "gpu",
+                )
+            )
             continue
         if plan.gpu_kind == "mig":
-            found.append(Absence(f"{where} gpu:{i} utilisation", "planned with MIG: no utilisation of the card", "gpu_kind='card'", "gpu"))
+            found.append(
+                Absence(
+                    f"{where} gpu:{i} utilisation",
+                    "planned with MIG: no utilisation of the card",
+                    "gpu_kind='card'",
+                    "gpu",
+                )
+            )
         if not plan.energy_counter:
-            found.append(Absence(f"{where} gpu:{i} energy counter", "planned without, as before Volta", "energy_counter=True", "gpu"))
+            found.append(
+                Absence(
+                    f"{where} gpu:{i} energy counter",
+                    "planned without, as before Volta",
+                    "energy_counter=True",
+                    "gpu",
+                )
+            )
         if not plan.memory_scope:
-            found.append(Absence(f"{where} gpu:{i} memory power", "planned as not supported", "memory_scope=True", "gpu"))
+            found.append(
+                Absence(
+                    f"{where} gpu:{i} memory power",
+                    "planned as not supported",
+                    "memory_scope=True",
+                    "gpu",
+                )
+            )
     return found

@@ -37,9 +37,15 @@ class Gpus:
         self._memory_base_w = np.array([load.base_w for load in memory])
         self._memory_weights_w = np.array([load.weights_w for load in memory])
         self._dipped_s = machine.wave.area(self._phase_s)
-        self._tick_phase_s = np.array([plan.gpu_tick_s * chance(plan.seed, TICKS, i) for i in count])
+        self._tick_phase_s = np.array(
+            [plan.gpu_tick_s * chance(plan.seed, TICKS, i) for i in count]
+        )
         self._kinds = self._shown()
-        self.channels = tuple(replace(channel, domain=channel.domain.format(i)) for i in count for _, channel in self._kinds)
+        self.channels = tuple(
+            replace(channel, domain=channel.domain.format(i))
+            for i in count
+            for _, channel in self._kinds
+        )
         self._ticks = np.full(plan.gpus, np.nan)
         self._values: list[float] = []
 
@@ -47,12 +53,25 @@ class Gpus:
         """What each card shows, in the order of its channels."""
         plan, mig = self.machine.plan, self.machine.plan.gpu_kind == "mig"
         gpu = Channel(
-            "gpu:{}", "energy_j", "simulated NVML total energy consumption", scope="gpu", device="simulated GPU", resolution=RESOLUTION,
-            tick_s=plan.gpu_tick_s, note=_MIG if mig else "",
-        )  # fmt: skip
+            "gpu:{}",
+            "energy_j",
+            "simulated NVML total energy consumption",
+            scope="gpu",
+            device="simulated GPU",
+            resolution=RESOLUTION,
+            tick_s=plan.gpu_tick_s,
+            note=_MIG if mig else "",
+        )
         if self._module:
             inside = "one sensor for GPU, CPU and memory"
-            gpu = replace(gpu, domain="module:{}", scope="module", covers=("cpu", "dram"), device="simulated superchip", note=inside)
+            gpu = replace(
+                gpu,
+                domain="module:{}",
+                scope="module",
+                covers=("cpu", "dram"),
+                device="simulated superchip",
+                note=inside,
+            )
         now = replace(
             gpu,
             quantity="power_w",
@@ -61,19 +80,41 @@ class Gpus:
             looks=min(LOOK_S / plan.gpu_tick_s, 1.0),
         )
         mean = replace(
-            gpu, quantity="power_w", domain=f"{gpu.domain}.average", source="simulated NVML field 185 (average power)", role="detail",
+            gpu,
+            quantity="power_w",
+            domain=f"{gpu.domain}.average",
+            source="simulated NVML field 185 (average power)",
+            role="detail",
             averaging_s=AVERAGING_S,
-        )  # fmt: skip
+        )
         shown = [("energy", gpu)] if plan.energy_counter else []
         shown += [("now", now), ("mean", mean)]
         if self._module:
             return shown
         if plan.memory_scope:
-            shown.append(("memory", replace(mean, domain="gpu:{}.memory", source=f"{mean.source}, scope memory", scope="memory")))
+            shown.append(
+                (
+                    "memory",
+                    replace(
+                        mean,
+                        domain="gpu:{}.memory",
+                        source=f"{mean.source}, scope memory",
+                        scope="memory",
+                    ),
+                )
+            )
         if not mig:
-            busy = replace(gpu, quantity="utilisation", source="simulated NVML utilisation", resolution=0.01)
+            busy = replace(
+                gpu, quantity="utilisation", source="simulated NVML utilisation", resolution=0.01
+            )
             shown.append(("utilisation", replace(busy, tick_s=None)))
-        used = replace(gpu, quantity="memory_used_bytes", source="simulated NVML memory", resolution=1.0, tick_s=None)
+        used = replace(
+            gpu,
+            quantity="memory_used_bytes",
+            source="simulated NVML memory",
+            resolution=1.0,
+            tick_s=None,
+        )
         return [*shown, ("used", used)]
 
     def values(self, t_s: float) -> list[float]:
@@ -108,7 +149,11 @@ class Gpus:
         times = np.concatenate([at, at - LOOK_S, at - AVERAGING_S]).reshape(3, count)
         areas = machine.timeline.areas(times.ravel()).reshape(3, count, -1)
         dips = machine.wave.area(areas[:, :, TRAIN] + self._phase_s) - self._dipped_s
-        joules = self._base_w * times + np.einsum("sgc,gc->sg", areas, self._weights_w) - self._dip_w * dips
+        joules = (
+            self._base_w * times
+            + np.einsum("sgc,gc->sg", areas, self._weights_w)
+            - self._dip_w * dips
+        )
         shown = np.empty((count, len(self._kinds)))
         for slot, (kind, _) in enumerate(self._kinds):
             if kind == "energy":
@@ -122,7 +167,9 @@ class Gpus:
                 shown[:, slot] = (self._memory_base_w + grown / AVERAGING_S) * 1000.0
             elif kind == "utilisation":
                 # a collective that waits for the one that saves spins: busy, and nothing done; in whole per cent
-                shown[:, slot] = np.rint((areas[0, :, JOB] - areas[2, :, JOB]) * (100.0 / AVERAGING_S)) * 10.0
+                shown[:, slot] = (
+                    np.rint((areas[0, :, JOB] - areas[2, :, JOB]) * (100.0 / AVERAGING_S)) * 10.0
+                )
             else:
                 shown[:, slot] = (areas[0, :, JOB] > 0) * (plan.memory_used_bytes * 1000.0)
         values: list[float] = (np.rint(shown) / 1000.0).ravel().tolist()

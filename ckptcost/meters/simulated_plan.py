@@ -135,10 +135,25 @@ class Plan:
         for key in ("gpus", "packages", "disks"):
             if not 0 <= getattr(self, key) <= 1024:
                 refuse(key, "expected 0 to 1024")
-        for key in ("snapshot_s", "fsync_s", "commit_s", "writeback_delay_s", "ramp_s", "checkpoint_bytes", "gpu_jitter_s"):
+        for key in (
+            "snapshot_s",
+            "fsync_s",
+            "commit_s",
+            "writeback_delay_s",
+            "ramp_s",
+            "checkpoint_bytes",
+            "gpu_jitter_s",
+        ):
             if not 0 <= getattr(self, key) < math.inf:
                 refuse(key, "expected 0 or more")
-        for key in ("gpu_tick_s", "step_s", "interval_s", "write_s", "writeback_s", "write_size_bytes"):
+        for key in (
+            "gpu_tick_s",
+            "step_s",
+            "interval_s",
+            "write_s",
+            "writeback_s",
+            "write_size_bytes",
+        ):
             if not 0 < getattr(self, key) < math.inf:
                 refuse(key, "expected more than 0")
         if not 0 < self.psu_efficiency <= 1:
@@ -150,12 +165,20 @@ class Plan:
         if self.gpu_kind == "superchip" and self.packages != self.gpus:
             refuse("packages", "a superchip has one CPU for each GPU", f"packages={self.gpus}")
         if self.saves != 0 and not self.start_s + self.ramp_s <= self.first_s:
-            refuse("first_s", "the first save begins before the job is under way", f"{self.start_s + self.ramp_s:g} or more")
+            refuse(
+                "first_s",
+                "the first save begins before the job is under way",
+                f"{self.start_s + self.ramp_s:g} or more",
+            )
         if not (self.shares and all(0 < share <= 1 for share in self.shares)):
             refuse("shares", "expected fractions of checkpoint_bytes")
         longest_s = self.offsets(1.0 + self.variation).settled_s
         if self.saves != 0 and not longest_s < self.interval_s:
-            refuse("interval_s", f"a save and its tail last up to {longest_s:g} s and would meet the next", "saves do not overlap here")
+            refuse(
+                "interval_s",
+                f"a save and its tail last up to {longest_s:g} s and would meet the next",
+                "saves do not overlap here",
+            )
         if not self.start_s + self.ramp_s <= self.stop_s:
             refuse("stop_s", "the job ends before it begins")
 
@@ -179,12 +202,28 @@ class Plan:
             stored = drains + self.writeback_s * factor * share
             durable = stored
         else:
-            drains, stored, durable = snapshotted, (written if self.storage == "direct" else synced), committed
-        return Offsets(snapshotted, written, synced, committed, returned, drains, stored, durable, max(stored, committed) + self.ramp_s)
+            drains, stored, durable = (
+                snapshotted,
+                (written if self.storage == "direct" else synced),
+                committed,
+            )
+        return Offsets(
+            snapshotted,
+            written,
+            synced,
+            committed,
+            returned,
+            drains,
+            stored,
+            durable,
+            max(stored, committed) + self.ramp_s,
+        )
 
     def count(self) -> float:
         """How many saves there are: those that are over and settled when the job stops."""
-        room = (self.stop_s - self.first_s - self.offsets(1.0 + self.variation).settled_s) / self.interval_s
+        room = (
+            self.stop_s - self.first_s - self.offsets(1.0 + self.variation).settled_s
+        ) / self.interval_s
         fit = math.inf if room == math.inf else max(math.floor(room) + 1, 0)
         return fit if self.saves is None else min(fit, self.saves)
 
@@ -233,7 +272,16 @@ def marks(plan: Plan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iter
 
 
 SQUARE = Plan(
-    gpus=1, gpu_idle_w=120.0, gpu_stall_w=120.0, gpu_train_w=600.0, gpu_spread=0.0, step_s=2.0, dip_w=480.0, dip_share=0.5,
-    start_s=0.0, saves=0, ramp_s=0.0,
-)  # fmt: skip
+    gpus=1,
+    gpu_idle_w=120.0,
+    gpu_stall_w=120.0,
+    gpu_train_w=600.0,
+    gpu_spread=0.0,
+    step_s=2.0,
+    dip_w=480.0,
+    dip_share=0.5,
+    start_s=0.0,
+    saves=0,
+    ramp_s=0.0,
+)
 """600 W and 120 W in turns, 1 s each: the curve that algorithms for counters are compared on"""

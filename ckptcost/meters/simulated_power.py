@@ -62,9 +62,14 @@ def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: A
     knots = np.take_along_axis(knots, order, axis=1)
     slope = np.cumsum(np.take_along_axis(turn, order[..., None], axis=1), axis=1)
     gap = np.diff(knots, axis=1, append=(until_s - begin_s)[:, None])[..., None]
-    risen = np.concatenate([np.zeros((cycles, 1, len(before))), np.cumsum(slope * gap, axis=1)[:, :-1]], axis=1)
+    risen = np.concatenate(
+        [np.zeros((cycles, 1, len(before))), np.cumsum(slope * gap, axis=1)[:, :-1]], axis=1
+    )
     rate = before + np.cumsum(np.take_along_axis(jump, order[..., None], axis=1), axis=1) + risen
-    slope[:, -1], rate[:, -1] = 0.0, after  # what is left of rounding would grow with the square of the time to the next cycle
+    slope[:, -1], rate[:, -1] = (
+        0.0,
+        after,
+    )  # what is left of rounding would grow with the square of the time to the next cycle
     grown = np.cumsum((gap * (rate + slope * gap / 2.0)).reshape(-1, len(before)), axis=0)
     area = np.concatenate([np.zeros((1, len(before))), grown[:-1]])
     flat = [part.reshape(-1, len(before)) for part in (rate, slope)]
@@ -132,7 +137,9 @@ class Wave(NamedTuple):
         """
         whole = np.floor(t_s / self.period_s)
         inside = t_s - whole * self.period_s
-        grown: Array = whole * (self.share * self.period_s) + np.maximum(inside - (1.0 - self.share) * self.period_s, 0.0)
+        grown: Array = whole * (self.share * self.period_s) + np.maximum(
+            inside - (1.0 - self.share) * self.period_s, 0.0
+        )
         return grown
 
 
@@ -153,7 +160,9 @@ class Load(NamedTuple):
         )
 
     def times(self, factor: float) -> Load:
-        return Load(self.base_w * factor, self.weights_w * factor, self.dips_w * factor, self.phases_s)
+        return Load(
+            self.base_w * factor, self.weights_w * factor, self.dips_w * factor, self.phases_s
+        )
 
     def watts(self, rates: Array, areas: Array, clock: int, wave: Wave) -> Array:
         """Power where activities are as given; dips are as deep as the clock's own rate."""

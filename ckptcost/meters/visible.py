@@ -61,7 +61,11 @@ def chosen(environ: Mapping[str, str], cards: Sequence[Card], everything: bool =
     if text is None:
         return _container(environ.get("NVIDIA_VISIBLE_DEVICES"), cards)
     choice = listed("CUDA_VISIBLE_DEVICES", text, cards)
-    if _INDEX.match(text.strip()) and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and len({card.name for card in cards}) > 1:
+    if (
+        _INDEX.match(text.strip())
+        and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"
+        and len({card.name for card in cards}) > 1
+    ):
         unlike = Remark(
             "the cards of this node are unlike, and CUDA numbers them fastest first: its index may name another card than the one measured",
             "export CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the cards by UUID (nvidia-smi -L)",
@@ -83,9 +87,13 @@ def listed(variable: str, text: str, cards: Sequence[Card]) -> Choice:
     for entry in (part.strip() for part in text.split(",")):
         found = _named(entry, cards) if _kind(entry) == kind else None
         if found is None:
-            if text.strip() and entry != "-1":  # empty and -1 are the customary ways to say: no more
+            if (
+                text.strip() and entry != "-1"
+            ):  # empty and -1 are the customary ways to say: no more
                 said = f"{variable}: {entry!r} names no card here; it and all entries after it are ignored, as the driver does"
-                remarks.append(Remark(said, f"correct {variable}; `nvidia-smi -L` lists what there is"))
+                remarks.append(
+                    Remark(said, f"correct {variable}; `nvidia-smi -L` lists what there is")
+                )
             break
         if found in picked:
             said = f"{variable} names {entry!r} twice, which hides every card"
@@ -117,7 +125,12 @@ def _named(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
                     return card, part.uuid
         return None
     if entry.startswith("MIG-"):
-        hits = [(card, part.uuid) for card in cards for part in card.slices if part.uuid.startswith(entry)]
+        hits = [
+            (card, part.uuid)
+            for card in cards
+            for part in card.slices
+            if part.uuid.startswith(entry)
+        ]
         return hits[0] if len(hits) == 1 else None
     if entry.startswith("GPU-"):
         near = _beginning(entry, cards)

@@ -39,7 +39,14 @@ class Writeback(Basic):
         self._kept = Kept(path)
         self.channels = (
             Channel("host", "dirty_bytes", f"{path} Dirty", "host", role="detail", resolution=KIB),
-            Channel("host", "writeback_bytes", f"{path} Writeback", "host", role="detail", resolution=KIB),
+            Channel(
+                "host",
+                "writeback_bytes",
+                f"{path} Writeback",
+                "host",
+                role="detail",
+                resolution=KIB,
+            ),
         )
 
     def read(self, t_ns: int) -> tuple[float, float]:
@@ -61,7 +68,17 @@ class Written(Basic):
         self._kept = Kept(path)
         self._page_bytes = page_bytes
         note = "page cache only, on any device or server; direct I/O passes by"
-        self.channels = (Channel("host", "written_bytes", f"{path} nr_written", "host", role="detail", resolution=page_bytes, note=note),)
+        self.channels = (
+            Channel(
+                "host",
+                "written_bytes",
+                f"{path} nr_written",
+                "host",
+                role="detail",
+                resolution=page_bytes,
+                note=note,
+            ),
+        )
 
     def read(self, t_ns: int) -> tuple[float]:
         try:
@@ -74,7 +91,9 @@ class Written(Basic):
         self._kept.close()
 
 
-def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), page_bytes: int | None = None) -> Found:
+def find(
+    *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), page_bytes: int | None = None
+) -> Found:
     """The meters `writeback` (meminfo) and `vmstat`."""
     remedy = "the kernel's own /proc; containers with a made-up meminfo (lxcfs) need the host's"
     meters: list[Writeback | Written] = []
@@ -116,8 +135,14 @@ class Drained(NamedTuple):
 
 
 def drained(
-    owed: Series, written: Series | None, *, begin_s: float, returned_s: float, size_bytes: float = NOTHING, slack_bytes: float = NOTHING
-) -> Drained:  # fmt: skip
+    owed: Series,
+    written: Series | None,
+    *,
+    begin_s: float,
+    returned_s: float,
+    size_bytes: float = NOTHING,
+    slack_bytes: float = NOTHING,
+) -> Drained:
     """When the write-back of a save that began at `begin_s` and returned at `returned_s` had drained.
 
     `owed` is Dirty + Writeback, `written` the device's counter of bytes written, `size_bytes` what the save wrote less what was cancelled.
@@ -137,7 +162,11 @@ def drained(
     if not len(t_s) or not len(before):
         return Drained(NOTHING, NOTHING, NOTHING, NOTHING, None)
     start_bytes = float(level[before[-1]])
-    slack = slack_bytes if slack_bytes == slack_bytes else min(0.01 * size_bytes if size_bytes == size_bytes else np.inf, MOST_SLACK_BYTES)
+    slack = (
+        slack_bytes
+        if slack_bytes == slack_bytes
+        else min(0.01 * size_bytes if size_bytes == size_bytes else np.inf, MOST_SLACK_BYTES)
+    )
     back = level <= start_bytes + slack
     taken = np.ones(len(t_s), dtype=bool)
     enough: bool | None = None
@@ -145,7 +174,9 @@ def drained(
         there = ~np.isnan(written.value)
         moved = written.value[there]
         begin = np.flatnonzero(written.t_s[there] <= begin_s)
-        if len(begin) and not np.any(np.diff(moved[begin[-1] :]) < 0):  # a counter that fell says nothing
+        if len(begin) and not np.any(
+            np.diff(moved[begin[-1] :]) < 0
+        ):  # a counter that fell says nothing
             # the latest reading of the device at each reading of the level
             upto = np.maximum(np.searchsorted(written.t_s[there], t_s, side="right") - 1, 0)
             taken = moved[upto] - moved[begin[-1]] >= size_bytes - slack

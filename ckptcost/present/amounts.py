@@ -98,14 +98,25 @@ def count(value: float | None) -> str:
 
 
 _PEOPLE = {
-    "w": (1.0, "W"), "j_per_byte": (1e-9, "J/GB"), "usd_per_gpu_s": (1 / HOUR_S, "USD/GPU-h"), "usd_per_j": (1 / KWH_J, "USD/kWh"),
-    "kgco2e_per_j": (1e-3 / KWH_J, "g/kWh"), "kgco2e_per_gpu_s": (1e-3 / HOUR_S, "g/GPU-h"), "usd_per_byte_s": (1e-9 / MONTH_S,
-    "USD/GB-month"),
-    "failures_per_node_s": (1e-3 / DAY_S, "/1000 node-days"), "failures_per_s": (1 / DAY_S, "/day"), "per_s": (1e6 / 2**40, "MB/s/TiB"),
-    "usd_per_s": (1 / HOUR_S, "USD/h"), "usd_per_request": (1e-3, "USD/1000 requests"), "bytes_per_param": (1.0, "B"),
+    "w": (1.0, "W"),
+    "j_per_byte": (1e-9, "J/GB"),
+    "usd_per_gpu_s": (1 / HOUR_S, "USD/GPU-h"),
+    "usd_per_j": (1 / KWH_J, "USD/kWh"),
+    "kgco2e_per_j": (1e-3 / KWH_J, "g/kWh"),
+    "kgco2e_per_gpu_s": (1e-3 / HOUR_S, "g/GPU-h"),
+    "usd_per_byte_s": (1e-9 / MONTH_S, "USD/GB-month"),
+    "failures_per_node_s": (1e-3 / DAY_S, "/1000 node-days"),
+    "failures_per_s": (1 / DAY_S, "/day"),
+    "per_s": (1e6 / 2**40, "MB/s/TiB"),
+    "usd_per_s": (1 / HOUR_S, "USD/h"),
+    "usd_per_request": (1e-3, "USD/1000 requests"),
+    "bytes_per_param": (1.0, "B"),
     "files_per_s": (1.0, "files/s"),
-    "j": (KWH_J, "kWh"), "gpu_s": (HOUR_S, "GPU-h"), "usd": (1.0, "USD"), "kgco2e": (1.0, "kgCO2e"),
-}  # fmt: skip
+    "j": (KWH_J, "kWh"),
+    "gpu_s": (HOUR_S, "GPU-h"),
+    "usd": (1.0, "USD"),
+    "kgco2e": (1.0, "kgCO2e"),
+}
 
 
 def amount(value: float | None, unit: str) -> str:

@@ -12,10 +12,18 @@ from ckptcost.core.units import parse
 from ckptcost.present.amounts import number
 
 _STEPS = {
-    "bytes": ("B", "kB", "MB", "GB", "TB", "PB"), "bytes_per_s": ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"), "w": ("W", "kW", "MW", "GW"),
-    "j": ("J", "Wh", "kWh", "MWh", "GWh"), "s": ("ms", "s", "min", "h", "d"), "j_per_byte": ("J/GB",), "bytes_per_param": ("B",),
-    "usd": ("USD",), "kgco2e": ("kg",), "usd_per_s": ("USD/h",), "gpu_s": ("GPU-h",),
-}  # fmt: skip
+    "bytes": ("B", "kB", "MB", "GB", "TB", "PB"),
+    "bytes_per_s": ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"),
+    "w": ("W", "kW", "MW", "GW"),
+    "j": ("J", "Wh", "kWh", "MWh", "GWh"),
+    "s": ("ms", "s", "min", "h", "d"),
+    "j_per_byte": ("J/GB",),
+    "bytes_per_param": ("B",),
+    "usd": ("USD",),
+    "kgco2e": ("kg",),
+    "usd_per_s": ("USD/h",),
+    "gpu_s": ("GPU-h",),
+}
 
 
 def amount(value: Interval, unit: str, like: str = "", at_most: bool = False) -> str:
@@ -44,7 +52,11 @@ def _number(value: float) -> str:
 def _usual(value: Interval, unit: str) -> str:
     size = max((abs(end) for end in (value.low, value.high) if math.isfinite(end)), default=0.0)
     steps = _STEPS.get(unit, ("",))
-    fitting = [step for step in steps if size >= parse(f"1 {step}".strip(), unit)] if len(steps) > 1 else []
+    fitting = (
+        [step for step in steps if size >= parse(f"1 {step}".strip(), unit)]
+        if len(steps) > 1
+        else []
+    )
     return fitting[-1] if fitting else steps[0]
 
 
@@ -91,7 +103,9 @@ def apart(verdict: Verdict) -> str:
         case "elsewhere":
             return "need not hold"
         case "apart":
-            return distance(verdict.factor) or difference(verdict.stated, verdict.fact, verdict.unit)
+            return distance(verdict.factor) or difference(
+                verdict.stated, verdict.fact, verdict.unit
+            )
     return ""
 
 

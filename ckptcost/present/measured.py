@@ -83,4 +83,6 @@ def warning_text(code: str, about: str) -> str:
 
 def absence_text(what: str, reason: str, remedy: str) -> str:
     """One line for a list of what is not there."""
-    return f"{what}: {reason}." + (f" Remedy: {remedy}" + ("" if remedy.endswith(".") else ".") if remedy else "")
+    return f"{what}: {reason}." + (
+        f" Remedy: {remedy}" + ("" if remedy.endswith(".") else ".") if remedy else ""
+    )

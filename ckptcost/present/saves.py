@@ -18,7 +18,9 @@ def save_text(one: Save) -> str:
     if one.error:
         return f"{one.label}: " + ", ".join([*said, f"failed: {one.error}"])
     if one.held_up_s == one.held_up_s:
-        said.append(f"{'held up for' if one.has_returned else 'written in'} {duration(one.held_up_s)}")
+        said.append(
+            f"{'held up for' if one.has_returned else 'written in'} {duration(one.held_up_s)}"
+        )
     if one.safe_s == one.safe_s:
         said.append(f"safe after {duration(one.safe_s)}")
         if one.bytes == one.bytes and one.safe_s > 0:
@@ -28,7 +30,9 @@ def save_text(one: Save) -> str:
     return f"{one.label}: " + ", ".join(said)
 
 
-def status_text(seconds: float, saves: int, bytes_: float, open_: Sequence[str], lost: Sequence[str]) -> str:
+def status_text(
+    seconds: float, saves: int, bytes_: float, open_: Sequence[str], lost: Sequence[str]
+) -> str:
     """`1 min 20 s, 3 checkpoints, 144 MB; saving step_400`."""
     text = f"{duration(seconds)}, {count(saves)} checkpoint{'' if saves == 1 else 's'}"
     if bytes_ > 0:

@@ -8,7 +8,13 @@ LEAST = 8
 """a text column is not cut below this"""
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, gap: str = "  ", widest: int | None = None) -> list[str]:
+def columns(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: int = 1,
+    gap: str = "  ",
+    widest: int | None = None,
+) -> list[str]:
     """Lines of a table whose first `left` columns are text; past `widest`, gaps narrow to one and then text is cut with "..".
 
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
@@ -21,12 +27,20 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1,
         if over > 0:  # narrower gaps before shorter names
             over -= (len(gap) - 1) * (len(widths) - 1)
             gap = " "
-        while over > 0 and left and max(widths[:left]) > LEAST:  # the widest gives first, so that no name is cut for another's sake
+        while (
+            over > 0 and left and max(widths[:left]) > LEAST
+        ):  # the widest gives first, so that no name is cut for another's sake
             widths[widths.index(max(widths[:left]))] -= 1
             over -= 1
         cells = [
             list(row)
-            for row in zip(*(_cut(column, width) for column, width in zip(zip(*cells, strict=True), widths, strict=True)), strict=True)
+            for row in zip(
+                *(
+                    _cut(column, width)
+                    for column, width in zip(zip(*cells, strict=True), widths, strict=True)
+                ),
+                strict=True,
+            )
         ]
     return [_line(row, widths, left, gap) for row in cells]
 
@@ -41,12 +55,16 @@ def _cut(column: Sequence[str], width: int) -> list[str]:
     if len(set(ended)) == len(set(column)) or width < LEAST:
         return ended
     first = (width - 2) // 2
-    return [cell if len(cell) <= width else f"{cell[:first]}..{cell[len(cell) - (width - 2 - first) :]}" for cell in column]
+    return [
+        cell if len(cell) <= width else f"{cell[:first]}..{cell[len(cell) - (width - 2 - first) :]}"
+        for cell in column
+    ]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str:
     return gap.join(
-        cell.ljust(width) if i < left else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        cell.ljust(width) if i < left else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ).rstrip()
 
 
@@ -57,5 +75,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
     ['| tier | kWh |', '| :--- | ---: |', '| a\\\\|b | 3 |']
     """
     rule = [":---" if i < left else "---:" for i in range(len(header))]
-    safe = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in [header, *rows]]
+    safe = [
+        [cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in [header, *rows]
+    ]
     return ["| " + " | ".join(row) + " |" for row in [safe[0], rule, *safe[1:]]]

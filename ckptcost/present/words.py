@@ -74,9 +74,7 @@ def caution_text(caution: Caution) -> str:
                 f"{size(limit)}. Set policy.keep_last, or give tier.capacity."
             )
         case "DRIVE_WEAR":
-            return (
-                f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
-            )
+            return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
         case "MEAN_OF_RATES":
             return (
                 f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower "
@@ -122,7 +120,11 @@ def measured(value: float, measure_id: str, unit: str) -> str:
 def gate_text(verdict: Verdict) -> str:
     """One line of whether a target is met."""
     gate = verdict.gate
-    value = "unknown" if verdict.value != verdict.value else measured(verdict.value, gate.measure.id, gate.measure.unit)
+    value = (
+        "unknown"
+        if verdict.value != verdict.value
+        else measured(verdict.value, gate.measure.id, gate.measure.unit)
+    )
     where = f" [{verdict.of}]" if verdict.of else ""
     return f"{'met' if verdict.met else 'MISSED'}: {gate.text}, it is {value}{where}"
 

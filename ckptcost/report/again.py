@@ -29,7 +29,11 @@ def told(source: str, form: str, table: str | None = None) -> str:
         if form == "html":
             return _page_of_report(report)
         return (
-            to_csv.of_report(report) if form == "csv" else report_views.to_markdown(report) if form == "md" else report_views.text(report)
+            to_csv.of_report(report)
+            if form == "csv"
+            else report_views.to_markdown(report)
+            if form == "md"
+            else report_views.text(report)
         )
     if raw["schema_name"] == "ckptcost.study":
         document = study_again.read(raw, source)
@@ -38,7 +42,10 @@ def told(source: str, form: str, table: str | None = None) -> str:
         study = study_again.study_of(document)
         if form == "html":
             inputs = document.reproducibility.inputs
-            return page_of(reading.gathered(document.statements, document.tool.command, inputs), of_study(study, document.statements))
+            return page_of(
+                reading.gathered(document.statements, document.tool.command, inputs),
+                of_study(study, document.statements),
+            )
         return _of_study(study, form, table)
     statements = reading.again(raw, source)
     return page(statements, source, None) if form == "html" else of_statements(statements, form)
@@ -52,7 +59,10 @@ def _of_study(study: Study, form: str, table: str | None) -> str:
 
 def _page_of_report(report: Report) -> str:
     statement = statement_of(report)
-    return page_of(reading.gathered([statement], report.tool.command, report.reproducibility.inputs), of_report(report, statement))
+    return page_of(
+        reading.gathered([statement], report.tool.command, report.reproducibility.inputs),
+        of_report(report, statement),
+    )
 
 
 def of_statements(document: StatementDocument, form: str) -> str:
@@ -65,10 +75,20 @@ def of_statements(document: StatementDocument, form: str) -> str:
 
 def page(document: StatementDocument, source: str, study: Study | None, case: str = "") -> str:
     """The page of what `source` was read into: its statements, and what else there is to draw. `study`: of a recorded run."""
-    return page_of(document, of_study(study, document.statements) if study is not None else _extras(document, source, case))
+    return page_of(
+        document,
+        of_study(study, document.statements)
+        if study is not None
+        else _extras(document, source, case),
+    )
 
 
-def page_of_answer(answer: Report | Study, catalog: Catalog, command: Sequence[str], files: Sequence[tuple[str, bytes]] = ()) -> str:
+def page_of_answer(
+    answer: Report | Study,
+    catalog: Catalog,
+    command: Sequence[str],
+    files: Sequence[tuple[str, bytes]] = (),
+) -> str:
     """The page of what was just found, before it was written anywhere."""
     if isinstance(answer, Report):
         return _page_of_report(answer)

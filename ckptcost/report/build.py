@@ -27,7 +27,14 @@ from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_name
 from ckptcost.present.words import caution_text, line_label, unknown_text
 from ckptcost.report.canonical import sha256, tidy
-from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of, inputs_hash, plain_factor
+from ckptcost.report.factors import (
+    Part,
+    assumptions_of,
+    factor_ids,
+    factor_of,
+    inputs_hash,
+    plain_factor,
+)
 from ckptcost.report.rows import columns_of, excludes_of
 from ckptcost.version import __version__
 
@@ -44,14 +51,24 @@ def _same(value: Any) -> Any:
 
 
 FIELDS: tuple[tuple[str, Any, str, Any], ...] = (
-    ("energy", "energy_j", "kWh", to_kwh), ("emissions_location", "location_kgco2e", "kgCO2e", _same), ("emissions_market",
-    "market_kgco2e", "kgCO2e", _same),
-    ("embodied", "embodied_kgco2e", "kgCO2e", _same), ("gpu_time_lost", "gpu_s", "GPU-h", to_hours), ("cost", "cost_usd", "USD", _same),
-)  # fmt: skip
+    ("energy", "energy_j", "kWh", to_kwh),
+    ("emissions_location", "location_kgco2e", "kgCO2e", _same),
+    ("emissions_market", "market_kgco2e", "kgCO2e", _same),
+    ("embodied", "embodied_kgco2e", "kgCO2e", _same),
+    ("gpu_time_lost", "gpu_s", "GPU-h", to_hours),
+    ("cost", "cost_usd", "USD", _same),
+)
 """quantity of the document, attribute of a line, unit, and how one becomes the other"""
 
 
-def _quantity(value: Any, drawn: Any, unit: str, people: Any, factors: Sequence[str] = (), excludes: Sequence[str] = ()) -> Part:
+def _quantity(
+    value: Any,
+    drawn: Any,
+    unit: str,
+    people: Any,
+    factors: Sequence[str] = (),
+    excludes: Sequence[str] = (),
+) -> Part:
     point = float(people(value))
     part = {
         "value": tidy(point),
@@ -70,33 +87,64 @@ def _quantity(value: Any, drawn: Any, unit: str, people: Any, factors: Sequence[
     return part
 
 
-def _component(line: Line, spread: Line, known: tuple[str, ...], bases: dict[str, str], case: Case) -> Part:
+def _component(
+    line: Line, spread: Line, known: tuple[str, ...], bases: dict[str, str], case: Case
+) -> Part:
     quantities = {
-        field: _quantity(getattr(line, attribute), getattr(spread, attribute), unit, people, factor_ids(line.id, field, known))
+        field: _quantity(
+            getattr(line, attribute),
+            getattr(spread, attribute),
+            unit,
+            people,
+            factor_ids(line.id, field, known),
+        )
         for field, attribute, unit, people in FIELDS
     }
     used = {name for field in ("energy", "gpu_time_lost") for name in quantities[field]["factors"]}
     price = float(case.scenario.cluster.usd_per_gpu_s)
-    part = {"id": line.id, "label": line_label(line.id), "cause": line.cause, "ledger": line.ledger, "boundary": line.boundary,
-            "basis": "modelled", "rests_on": softest(tuple(bases[name] for name in used)), **quantities}  # fmt: skip
+    part = {
+        "id": line.id,
+        "label": line_label(line.id),
+        "cause": line.cause,
+        "ledger": line.ledger,
+        "boundary": line.boundary,
+        "basis": "modelled",
+        "rests_on": softest(tuple(bases[name] for name in used)),
+        **quantities,
+    }
     timed = price == price and (quantities["gpu_time_lost"]["value"] or 0.0) > 0
-    priced = (quantities["gpu_time_lost"]["value"], "GPU-h", tidy(price * HOUR_S)) if timed else (None, None, None)
+    priced = (
+        (quantities["gpu_time_lost"]["value"], "GPU-h", tidy(price * HOUR_S))
+        if timed
+        else (None, None, None)
+    )
     priced_as: Part = dict(zip(("price_qty", "price_unit", "unit_price"), priced, strict=True))
     return part | priced_as | {"sku": None}
 
 
-def _components(bill: Bill, spread: Bill, known: tuple[str, ...], bases: dict[str, str], case: Case) -> list[Part]:
-    return [_component(line, other, known, bases, case) for line, other in zip(bill.lines, spread.lines, strict=True)]
+def _components(
+    bill: Bill, spread: Bill, known: tuple[str, ...], bases: dict[str, str], case: Case
+) -> list[Part]:
+    return [
+        _component(line, other, known, bases, case)
+        for line, other in zip(bill.lines, spread.lines, strict=True)
+    ]
 
 
 def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Part:
     return {
         field: _quantity(
-            bill.total(attribute, ledger), spread.total(attribute, ledger), unit, people,
-            sorted({name for line in bill.of(ledger) for name in factor_ids(line.id, field, known)}), bill.unknown(attribute, ledger),
+            bill.total(attribute, ledger),
+            spread.total(attribute, ledger),
+            unit,
+            people,
+            sorted(
+                {name for line in bill.of(ledger) for name in factor_ids(line.id, field, known)}
+            ),
+            bill.unknown(attribute, ledger),
         )
         for field, attribute, unit, people in FIELDS
-    }  # fmt: skip
+    }
 
 
 def _row(case: Case, base: Case, catalog: Catalog) -> Part:
@@ -112,14 +160,23 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
     mine = {i.path: i for i in case.resolved.inputs}
     words, base_words = case.resolved.words, base.resolved.words
     return {
-        "id": case_name(case), "tier": case.tier_id, "tier_name": case.resolved.names["tier"],
+        "id": case_name(case),
+        "tier": case.tier_id,
+        "tier_name": case.resolved.names["tier"],
         "values": {name: tidy(float(value)) for name, value in values.items()},
-        "low": low, "high": high, "claims": _claims(case), "cautions": [caution.code for caution in case.cautions],
+        "low": low,
+        "high": high,
+        "claims": _claims(case),
+        "cautions": [caution.code for caution in case.cautions],
         "excludes": excludes_of(case.outcome),
         "factors": [factor_of(i, catalog) for path, i in mine.items() if theirs.get(path) != i],
         "dropped": [path for path in theirs if path not in mine],
-        "choices": {key: words.get(key) for key in sorted({*words, *base_words}) if words.get(key) != base_words.get(key)},
-    }  # fmt: skip
+        "choices": {
+            key: words.get(key)
+            for key in sorted({*words, *base_words})
+            if words.get(key) != base_words.get(key)
+        },
+    }
 
 
 def _claims(case: Case) -> list[Part]:
@@ -127,41 +184,74 @@ def _claims(case: Case) -> list[Part]:
     size = float(full_bytes(case.scenario.checkpoint))
     found = []
     for claim in case.resolved.claims:
-        unit, people, convert = {"energy": ("j", "kWh", to_kwh), "time": ("s", "s", _same)}[claim.what]
+        unit, people, convert = {"energy": ("j", "kWh", to_kwh), "time": ("s", "s", _same)}[
+            claim.what
+        ]
         texts = {part: getattr(claim, part) for part in ("value", "low", "high")}
-        stated = {part: None if text is None else tidy(convert(parse(text, unit))) for part, text in texts.items()}
+        stated = {
+            part: None if text is None else tidy(convert(parse(text, unit)))
+            for part, text in texts.items()
+        }
         of_bytes = parse(claim.size, "bytes")
-        found.append({
-            "what": claim.what, "unit": people, **stated, "size_bytes": of_bytes, "this_size": abs(of_bytes - size) <= 0.01 * size,
-            "source": claim.source,
-        })  # fmt: skip
+        found.append(
+            {
+                "what": claim.what,
+                "unit": people,
+                **stated,
+                "size_bytes": of_bytes,
+                "this_size": abs(of_bytes - size) <= 0.01 * size,
+                "source": claim.source,
+            }
+        )
     return found
 
 
 def _difference(first: Part, reference: Part) -> Part:
     pairs = {name: (value, reference["values"][name]) for name, value in first["values"].items()}
-    values = {name: None if mine is None or theirs is None else tidy(mine - theirs) for name, (mine, theirs) in pairs.items()}
-    return {**reference, "id": f"{first['id']} minus {reference['id']}", "values": values, "low": {}, "high": {}}
+    values = {
+        name: None if mine is None or theirs is None else tidy(mine - theirs)
+        for name, (mine, theirs) in pairs.items()
+    }
+    return {
+        **reference,
+        "id": f"{first['id']} minus {reference['id']}",
+        "values": values,
+        "low": {},
+        "high": {},
+    }
 
 
 def _schedule(case: Case) -> Part:
     o, s, classic = case.outcome, case.scenario, case.classic
     numbers = {
-        "interval_s": o.interval_s, "saves": o.saves, "stall_s": o.mean_stall_s, "blocked_s": o.cycle.blocked_s,
+        "interval_s": o.interval_s,
+        "saves": o.saves,
+        "stall_s": o.mean_stall_s,
+        "blocked_s": o.cycle.blocked_s,
         "lag_s": o.plan.saved.lag_s,
-        "write_s": o.plan.saved.write_s, "load_s": o.plan.recovery.load_s, "size_bytes": full_bytes(s.checkpoint),
+        "write_s": o.plan.saved.write_s,
+        "load_s": o.plan.recovery.load_s,
+        "size_bytes": full_bytes(s.checkpoint),
         "written_bytes": o.plan.saved.written_bytes,
-        "write_rate_bytes_per_s": o.plan.saved.wire_bytes_per_s, "work_s": s.work_s, "wall_s": o.wall_s, "goodput": o.goodput,
+        "write_rate_bytes_per_s": o.plan.saved.wire_bytes_per_s,
+        "work_s": s.work_s,
+        "wall_s": o.wall_s,
+        "goodput": o.goodput,
         "failures": o.failures,
-        "mtbf_s": mtbf_s(o.plan.failures_per_s), "young_interval_s": classic.young_interval_s, "daly_interval_s": classic.daly_interval_s,
+        "mtbf_s": mtbf_s(o.plan.failures_per_s),
+        "young_interval_s": classic.young_interval_s,
+        "daly_interval_s": classic.daly_interval_s,
         "first_order_goodput": classic.first_order_goodput,
-    }  # fmt: skip
+    }
     return {
-        "mode": s.policy.mode, "cadence": s.policy.cadence if s.policy.cadence != "optimal" else f"optimal for {s.policy.objective}",
-        "validity": ("red", "amber", "green")[int(classic.validity)], "best_interval_s": {name: tidy(float(value)) for name,
-        value in case.best.items()},
+        "mode": s.policy.mode,
+        "cadence": s.policy.cadence
+        if s.policy.cadence != "optimal"
+        else f"optimal for {s.policy.objective}",
+        "validity": ("red", "amber", "green")[int(classic.validity)],
+        "best_interval_s": {name: tidy(float(value)) for name, value in case.best.items()},
         **{name: tidy(float(value)) for name, value in numbers.items()},
-    }  # fmt: skip
+    }
 
 
 def _boundary(case: Case) -> Part:
@@ -170,13 +260,18 @@ def _boundary(case: Case) -> Part:
         ("useful training", "the bill holds what checkpoints and failures add"),
         ("idle storage, its share", "allocated ledger, reported apart"),
     ]
-    unknown = [(line_label(line.id), "energy unknown") for line in lines if line.energy_j != line.energy_j]
+    unknown = [
+        (line_label(line.id), "energy unknown") for line in lines if line.energy_j != line.energy_j
+    ]
     return {
         "included": [line_label(line.id) for line in lines if line.energy_j == line.energy_j],
         "excluded": [{"component": name, "reason": reason} for name, reason in (*unknown, *apart)],
-        "pue": case.scenario.site.pue, "pue_included_in_energy": True, "embodied_included": False,
-        "counterfactual": "the same work with no checkpoints and no failures", "inventory_treatment": "memo_item",
-    }  # fmt: skip
+        "pue": case.scenario.site.pue,
+        "pue_included_in_energy": True,
+        "embodied_included": False,
+        "counterfactual": "the same work with no checkpoints and no failures",
+        "inventory_treatment": "memo_item",
+    }
 
 
 def _warnings(answer: Answer) -> list[Part]:
@@ -186,7 +281,10 @@ def _warnings(answer: Answer) -> list[Part]:
         for caution in case.cautions:
             said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_name(case))
     found = [
-        {"code": code, "message": text + ("" if len(where) == len(answer.cases) else f" [{', '.join(where)}]")}
+        {
+            "code": code,
+            "message": text + ("" if len(where) == len(answer.cases) else f" [{', '.join(where)}]"),
+        }
         for code, (text, where) in said.items()
     ]
     for path, reason in answer.cases[0].resolved.unknown.items():
@@ -197,16 +295,26 @@ def _warnings(answer: Answer) -> list[Part]:
 def _subject(case: Case) -> Part:
     names, s = case.resolved.names, case.scenario
     return {
-        "run_name": case.resolved.name or "scenario", "checkpoint": names["checkpoint"], "tier": names["tier"],
+        "run_name": case.resolved.name or "scenario",
+        "checkpoint": names["checkpoint"],
+        "tier": names["tier"],
         "second_tier": names.get("second_tier"),
-        "cluster": names["cluster"], "accelerator": names.get("accelerator"), "accelerator_count": s.cluster.gpus,
+        "cluster": names["cluster"],
+        "accelerator": names.get("accelerator"),
+        "accelerator_count": s.cluster.gpus,
         "nodes": float(nodes_of(s.cluster)),
-        "site": names["site"], "grid": names.get("grid"),
-    }  # fmt: skip
+        "site": names["site"],
+        "grid": names.get("grid"),
+    }
 
 
 @np.errstate(over="ignore")
-def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Part:
+def parts_of(
+    answer: Answer,
+    catalog: Catalog,
+    command: Sequence[str] = (),
+    files: Sequence[tuple[str, bytes]] = (),
+) -> Part:
     """The document's content: the first case in full, all cases as rows. The result's hash is still empty."""
     case = answer.cases[0]
     o, spread = case.outcome, case.spread
@@ -218,31 +326,64 @@ def parts_of(answer: Answer, catalog: Catalog, command: Sequence[str] = (), file
     digest = inputs_hash(factors, choices, rows)
     everything = [*factors, *(f for row in rows for f in row["factors"])]
     return {
-        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "report_id": f"urn:sha256:{digest[:32]}",
+        "schema_name": SCHEMA_NAME,
+        "schema_version": SCHEMA_VERSION,
+        "report_id": f"urn:sha256:{digest[:32]}",
         "generated_at": generated_at(),
-        "tool": {"name": "ckptcost", "version": __version__, "command": list(command),
-        "method_version": METHOD_VERSION},
-        "kind": "modelled", "simulated": False, "currency": "USD", "period_start": None, "period_end": None,
-        "subject": _subject(case), "boundary": _boundary(case), "schedule": _schedule(case),
-        "totals": _totals(o.run, spread.run, "marginal", known) | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)},
-        "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],
-        "components": _components(o.run, spread.run, known, bases, case), "allocated": _totals(o.run, spread.run, "allocated", known),
-        "one_save": {"totals": _totals(o.one_save, spread.one_save, "marginal", known), "components": _components(o.one_save,
-        spread.one_save, known, bases, case)},
-        "avoidable": _difference(rows[0], _row(answer.reference, case, catalog)) if answer.reference else None,
-        "cases": rows, "factors": factors, "choices": choices, "assumptions": assumptions_of(factors), "measurements": [],
-        "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"}, "warnings": _warnings(answer),
-        "reproducibility": {
-            "inputs_sha256": digest, "seed": SEED, "result_sha256": "",
-            "inputs": [input_part(name, raw) for name, raw in files],
-            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([plain_factor(f) for f in everything])},
+        "tool": {
+            "name": "ckptcost",
+            "version": __version__,
+            "command": list(command),
+            "method_version": METHOD_VERSION,
         },
-    }  # fmt: skip
+        "kind": "modelled",
+        "simulated": False,
+        "currency": "USD",
+        "period_start": None,
+        "period_end": None,
+        "subject": _subject(case),
+        "boundary": _boundary(case),
+        "schedule": _schedule(case),
+        "totals": _totals(o.run, spread.run, "marginal", known)
+        | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)},
+        "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],
+        "components": _components(o.run, spread.run, known, bases, case),
+        "allocated": _totals(o.run, spread.run, "allocated", known),
+        "one_save": {
+            "totals": _totals(o.one_save, spread.one_save, "marginal", known),
+            "components": _components(o.one_save, spread.one_save, known, bases, case),
+        },
+        "avoidable": _difference(rows[0], _row(answer.reference, case, catalog))
+        if answer.reference
+        else None,
+        "cases": rows,
+        "factors": factors,
+        "choices": choices,
+        "assumptions": assumptions_of(factors),
+        "measurements": [],
+        "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"},
+        "warnings": _warnings(answer),
+        "reproducibility": {
+            "inputs_sha256": digest,
+            "seed": SEED,
+            "result_sha256": "",
+            "inputs": [input_part(name, raw) for name, raw in files],
+            "factor_set": {
+                "name": FACTOR_SET,
+                "version": __version__,
+                "sha256": sha256([plain_factor(f) for f in everything]),
+            },
+        },
+    }
 
 
 def input_part(name: str, raw: bytes) -> Part:
     """A file of the user's as a document names it: without its folder."""
-    return {"path": os.path.basename(name), "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+    return {
+        "path": os.path.basename(name),
+        "bytes": len(raw),
+        "sha256": hashlib.sha256(raw).hexdigest(),
+    }
 
 
 def plain(answer: Answer, catalog: Catalog) -> Any:
@@ -262,15 +403,33 @@ def _spaced(part: Any, key: str = "") -> Any:
     return part
 
 
-def build(answer: Answer, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> Any:
+def build(
+    answer: Answer,
+    catalog: Catalog,
+    command: Sequence[str] = (),
+    files: Sequence[tuple[str, bytes]] = (),
+) -> Any:
     """The report of an answer: judged by its schema, with its hashes."""
     from ckptcost.report.document import Report
 
     report = Report.model_validate(parts_of(answer, catalog, command, files))
-    return report.model_copy(update={"reproducibility": report.reproducibility.model_copy(update={"result_sha256": result_hash(report)})})
+    return report.model_copy(
+        update={
+            "reproducibility": report.reproducibility.model_copy(
+                update={"result_sha256": result_hash(report)}
+            )
+        }
+    )
 
 
-NOT_HASHED = {"schema_name", "schema_version", "report_id", "generated_at", "tool", "reproducibility"}
+NOT_HASHED = {
+    "schema_name",
+    "schema_version",
+    "report_id",
+    "generated_at",
+    "tool",
+    "reproducibility",
+}
 
 
 def result_hash(report: Any) -> str:
@@ -284,6 +443,8 @@ def generated_at() -> str:
         when = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     except (ValueError, OverflowError, OSError):
         raise InputError(
-            f"{brief(epoch)} is no time in seconds", where="SOURCE_DATE_EPOCH", remedy="unset it, or e.g. SOURCE_DATE_EPOCH=0"
+            f"{brief(epoch)} is no time in seconds",
+            where="SOURCE_DATE_EPOCH",
+            remedy="unset it, or e.g. SOURCE_DATE_EPOCH=0",
         ) from None
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

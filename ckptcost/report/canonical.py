@@ -58,7 +58,10 @@ def canonical(value: Any) -> str:
         return (
             "["
             + ",".join(
-                [_number(item) if "e" in said or not item else said.removesuffix(".0") for item, said in zip(value, plain, strict=True)]
+                [
+                    _number(item) if "e" in said or not item else said.removesuffix(".0")
+                    for item, said in zip(value, plain, strict=True)
+                ]
             )
             + "]"
         )

@@ -40,8 +40,24 @@ REBUILT = (
     "subject",
     "assumptions",
 )
-_SAID = {"label", "tier_name", "claims", "factors", "dropped", "choices", "included", "excluded", "run_name", "checkpoint", "tier",
-         "second_tier", "cluster", "accelerator", "site", "grid"}  # fmt: skip
+_SAID = {
+    "label",
+    "tier_name",
+    "claims",
+    "factors",
+    "dropped",
+    "choices",
+    "included",
+    "excluded",
+    "run_name",
+    "checkpoint",
+    "tier",
+    "second_tier",
+    "cluster",
+    "accelerator",
+    "site",
+    "grid",
+}
 
 
 class Difference(NamedTuple):
@@ -55,18 +71,28 @@ def read(path: str) -> Report:
     raw = parsed(path, MOST_BYTES)
     if not isinstance(raw, dict) or raw.get("schema_name") != SCHEMA_NAME:
         raise InputError(
-            "is not a ckptcost report", where=path, key="schema_name", remedy="write one with `ckptcost model -f json -o FILE`"
+            "is not a ckptcost report",
+            where=path,
+            key="schema_name",
+            remedy="write one with `ckptcost model -f json -o FILE`",
         )
     version = str(raw.get("schema_version"))
     if not version.startswith("1."):
         raise InputError(
-            f"has schema version {brief(version)}, this program reads 1.x", where=path, key="schema_version", remedy="use a newer ckptcost"
+            f"has schema version {brief(version)}, this program reads 1.x",
+            where=path,
+            key="schema_version",
+            remedy="use a newer ckptcost",
         )
     try:
         return Report.model_validate(raw, extra="ignore" if version != "1.0" else None)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(first["msg"][0].lower() + first["msg"][1:], where=path, key=".".join(map(str, first["loc"]))) from None
+        raise InputError(
+            first["msg"][0].lower() + first["msg"][1:],
+            where=path,
+            key=".".join(map(str, first["loc"])),
+        ) from None
 
 
 def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
@@ -94,21 +120,34 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         if value is not None and word in allowed.get(section, ()):
             known = WORDS[section].get(word, ())
             if known not in ((str,), (bool,)) and known and value not in known:
-                raise InputError(f"{brief(value)} is not a choice this version knows", key=f"choices.{path}")
+                raise InputError(
+                    f"{brief(value)} is not a choice this version knows", key=f"choices.{path}"
+                )
             parts[section][word] = value
     cadence = choices.get("policy.cadence")
     if cadence not in (*CADENCES, "optimal"):
         raise InputError("does not say how often saves happen", key="choices.policy.cadence")
     parts["policy"].update(cadence=cadence, objective=choices.get("policy.optimal") or "time")
     parts["policy"].setdefault("every", 0.0)
-    second, third = (Tier(**parts[name]) if parts[name] else None for name in ("second_tier", "third_tier"))
+    second, third = (
+        Tier(**parts[name]) if parts[name] else None for name in ("second_tier", "third_tier")
+    )
     try:
         return Scenario(
-            Checkpoint(**parts["checkpoint"]), Tier(**parts["tier"]), Cluster(**parts["cluster"]), Policy(**parts["policy"]),
-            Failures(**parts["failures"]), Site(**parts["site"]), parts["run"]["work_s"], second, third,
-        )  # fmt: skip
+            Checkpoint(**parts["checkpoint"]),
+            Tier(**parts["tier"]),
+            Cluster(**parts["cluster"]),
+            Policy(**parts["policy"]),
+            Failures(**parts["failures"]),
+            Site(**parts["site"]),
+            parts["run"]["work_s"],
+            second,
+            third,
+        )
     except (KeyError, TypeError) as error:
-        raise InputError(f"lacks an input that the calculation needs ({error})", key="factors") from None
+        raise InputError(
+            f"lacks an input that the calculation needs ({error})", key="factors"
+        ) from None
 
 
 def _case(factors: list[Part], choices: dict[str, Any], tier_id: str) -> Case:
@@ -130,7 +169,9 @@ def _case(factors: list[Part], choices: dict[str, Any], tier_id: str) -> Case:
         )
         inputs.append(Input(f["id"], field, f["unit"], figure, f["set_by"]))
     names = dict.fromkeys(("checkpoint", "tier", "cluster", "site"), "")
-    resolved = Resolved(scenario_of(factors, choices), tuple(inputs), dict(choices), names, "", (), {})
+    resolved = Resolved(
+        scenario_of(factors, choices), tuple(inputs), dict(choices), names, "", (), {}
+    )
     return case_of(resolved)._replace(tier_id=tier_id)
 
 
@@ -153,8 +194,14 @@ def _said(report: Report) -> Part:
 
 
 def _case_of(said: Part, row: Part) -> Case:
-    changed = {f["id"]: f for f in said["factors"] if f["id"] not in row["dropped"]} | {f["id"]: f for f in row["factors"]}
-    choices = {key: value for key, value in {**said["choices"], **row["choices"]}.items() if value is not None}
+    changed = {f["id"]: f for f in said["factors"] if f["id"] not in row["dropped"]} | {
+        f["id"]: f for f in row["factors"]
+    }
+    choices = {
+        key: value
+        for key, value in {**said["choices"], **row["choices"]}.items()
+        if value is not None
+    }
     return _case([changed[name] for name in sorted(changed)], choices, row["tier"])
 
 
@@ -169,7 +216,9 @@ def differences(report: Report) -> list[Difference]:
         ("inputs_sha256", inputs_hash(said["factors"], said["choices"], said["cases"])),
     ):
         if digest != said["reproducibility"][name]:
-            found.append(Difference(f"reproducibility.{name}", said["reproducibility"][name], digest))
+            found.append(
+                Difference(f"reproducibility.{name}", said["reproducibility"][name], digest)
+            )
     if report.report_id != f"urn:sha256:{said['reproducibility']['inputs_sha256'][:32]}":
         found.append(Difference("report_id", report.report_id, "the inputs' hash"))
     if report.tool.method_version != METHOD_VERSION:
@@ -178,16 +227,27 @@ def differences(report: Report) -> list[Difference]:
     ranged = [f for f in everything if None not in (f["low"], f["high"], f["value"])]
     outside = [f for f in ranged if not f["low"] <= f["value"] <= f["high"]]
     if outside:
-        return [*found, *(Difference(f"factors.{f['id']}", f["value"], f"between {f['low']} and {f['high']}") for f in outside)]
+        return [
+            *found,
+            *(
+                Difference(f"factors.{f['id']}", f["value"], f"between {f['low']} and {f['high']}")
+                for f in outside
+            ),
+        ]
     again = rebuilt(report)
     for key in REBUILT:
         found += _compare(key, said[key], again[key])
     for name, totals, components, ledger in (
-        ("totals", report.totals, report.components, "marginal"), ("allocated", report.allocated, report.components, "allocated"),
+        ("totals", report.totals, report.components, "marginal"),
+        ("allocated", report.allocated, report.components, "allocated"),
         ("one_save.totals", report.one_save.totals, report.one_save.components, "marginal"),
-    ):  # fmt: skip
+    ):
         for field, *_ in FIELDS:
-            found += _compare(f"{name}.{field} as a sum", getattr(totals, field).value, _sum(components, ledger, field))
+            found += _compare(
+                f"{name}.{field} as a sum",
+                getattr(totals, field).value,
+                _sum(components, ledger, field),
+            )
     return found
 
 
@@ -195,7 +255,11 @@ def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]
     if isinstance(reported, dict) and isinstance(recomputed, dict):
         for key in sorted({*reported, *recomputed} - _SAID):
             yield from _compare(f"{where}.{key}", reported.get(key), recomputed.get(key))
-    elif isinstance(reported, list) and isinstance(recomputed, list) and len(reported) == len(recomputed):
+    elif (
+        isinstance(reported, list)
+        and isinstance(recomputed, list)
+        and len(reported) == len(recomputed)
+    ):
         for i, (one, other) in enumerate(zip(reported, recomputed, strict=True)):
             name = one.get("id", i) if isinstance(one, dict) else i
             yield from _compare(f"{where}.{name}", one, other)
@@ -210,7 +274,11 @@ def _sum(components: list[Component], ledger: str, field: str) -> float | None:
     """As core's Bill.total sums: nothing without what GPUs and hosts do."""
     values = {c.id: getattr(c, field).value for c in components if c.ledger == ledger}
     known = [value for value in values.values() if value is not None]
-    return None if not known or any(values[line] is None for line in values.keys() & OF_THE_JOB) else sum(known)
+    return (
+        None
+        if not known or any(values[line] is None for line in values.keys() & OF_THE_JOB)
+        else sum(known)
+    )
 
 
 def _number(value: Any) -> bool:

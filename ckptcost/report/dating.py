@@ -19,7 +19,13 @@ from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.report.canonical import tidy
 from ckptcost.report.document import Component, Factor, Quantity, Source, Totals, Warned
-from ckptcost.report.rows_of_time import Factors, checkpoints_of, number_or_nan, placed_of, series_of
+from ckptcost.report.rows_of_time import (
+    Factors,
+    checkpoints_of,
+    number_or_nan,
+    placed_of,
+    series_of,
+)
 from ckptcost.report.statement import Contract, Series, Statement, instant, utc
 
 MOST_ROWS = 2_000_000
@@ -29,13 +35,23 @@ LOCATION, MARKET = "site.grid_location", "site.grid_market"
 
 
 def dated(
-    s: Statement, start_s: float | None = None, grid: GridHours | None = None, sites: Mapping[str, SiteContracts] | None = None
+    s: Statement,
+    start_s: float | None = None,
+    grid: GridHours | None = None,
+    sites: Mapping[str, SiteContracts] | None = None,
 ) -> Statement:
     """The statement with its dates and rows, under the factors that are given; without them under its own."""
     site = _site(s, sites)
-    begin_s, end_s = (None if each is None else round(each, 3) for each in _period(s, start_s))  # as documents tell instants
+    begin_s, end_s = (
+        None if each is None else round(each, 3) for each in _period(s, start_s)
+    )  # as documents tell instants
     if begin_s is None or end_s is None:
-        if grid is not None or (site is not None and any(math.isfinite(each.begin_s) or math.isfinite(each.end_s) for each in site.bought)):
+        if grid is not None or (
+            site is not None
+            and any(
+                math.isfinite(each.begin_s) or math.isfinite(each.end_s) for each in site.bought
+            )
+        ):
             raise InputError(
                 f"{s.subject.name} has no dates, and factors that change with time need them",
                 remedy='give --start, e.g. "2026-11-01T00:00Z"',
@@ -47,9 +63,7 @@ def dated(
     warnings = list(s.warnings)
     if s.series is not None:
         if width_s < s.series.width_s:
-            text = (
-                f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s: when in them energy was used is not known."
-            )
+            text = f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s: when in them energy was used is not known."
             warnings.append(Warned(code="ROWS_DIVIDED", message=text))
         width_s = min(width_s, s.series.width_s)  # its factors are of its own rows
     edges = edges_of(begin_s, end_s, width_s)
@@ -61,7 +75,9 @@ def dated(
         )
     factors = Factors(_location(s, grid, edges), _market(s, site, steps, edges))
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
-    changed = _told(s, None if grid is None else series, None if site is None else series, grid, site)
+    changed = _told(
+        s, None if grid is None else series, None if site is None else series, grid, site
+    )
     return changed.model_copy(
         update={
             "series": series,
@@ -76,7 +92,11 @@ def dated(
 def _period(s: Statement, start_s: float | None) -> tuple[float | None, float | None]:
     if s.period_start is not None and s.period_end is not None:
         if start_s is not None:
-            raise InputError(f"{s.subject.name} has dates of its own, from {s.period_start}", where="--start", remedy="leave it out")
+            raise InputError(
+                f"{s.subject.name} has dates of its own, from {s.period_start}",
+                where="--start",
+                remedy="leave it out",
+            )
         return utc(s.period_start).timestamp(), utc(s.period_end).timestamp()
     if start_s is None:
         return None, None
@@ -108,7 +128,9 @@ def _own_factor(s: Statement, name: str, edges: Floats) -> Floats | None:
     """The statement's own factor: as its rows have it, else the one it lists."""
     if s.series is not None:
         at = {}
-        column = s.series.grid_kgco2e_per_kwh if name == LOCATION else s.series.market_kgco2e_per_kwh
+        column = (
+            s.series.grid_kgco2e_per_kwh if name == LOCATION else s.series.market_kgco2e_per_kwh
+        )
         for start, length_s, value in zip(s.series.start, s.series.duration_s, column, strict=True):
             if value is not None:
                 at[utc(start).timestamp()] = (length_s, value)
@@ -118,7 +140,9 @@ def _own_factor(s: Statement, name: str, edges: Floats) -> Floats | None:
         lengths, values = np.array([at[each] for each in starts.tolist()]).T
         ends = starts + lengths
         until = np.append(starts[1:], edges[-1])
-        return mean_over(Steps(starts, np.where(np.abs(until - ends) < _INSTANT_S, until, ends), values), edges)
+        return mean_over(
+            Steps(starts, np.where(np.abs(until - ends) < _INSTANT_S, until, ends), values), edges
+        )
     value = next((f.value for f in s.factors if f.id == name and f.unit == "kgco2e_per_j"), None)
     return None if value is None else np.full(len(edges) - 1, tidy(value * KWH_J))
 
@@ -138,7 +162,9 @@ def _site(s: Statement, sites: Mapping[str, SiteContracts] | None) -> SiteContra
 
 def _factor_at(site: SiteContracts, at_s: float) -> float:
     held = [each for each in site.bought if each.begin_s <= at_s < each.end_s]
-    return contracted([each.share for each in held], [each.kg_per_kwh for each in held], site.residual_kg_per_kwh)
+    return contracted(
+        [each.share for each in held], [each.kg_per_kwh for each in held], site.residual_kg_per_kwh
+    )
 
 
 def _constant_market(site: SiteContracts) -> float:
@@ -146,7 +172,13 @@ def _constant_market(site: SiteContracts) -> float:
 
 
 def _market_steps(site: SiteContracts, begin_s: float, end_s: float) -> Steps:
-    points = sorted({begin_s, end_s, *(t for each in site.bought for t in (each.begin_s, each.end_s) if begin_s < t < end_s)})
+    points = sorted(
+        {
+            begin_s,
+            end_s,
+            *(t for each in site.bought for t in (each.begin_s, each.end_s) if begin_s < t < end_s),
+        }
+    )
     starts, ends = np.array(points[:-1]), np.array(points[1:])
     return Steps(starts, ends, np.array([_factor_at(site, float(each)) for each in starts]))
 
@@ -155,7 +187,9 @@ def _inner(steps: Steps | None) -> Steps | None:
     return None if steps is None else Steps(steps.start_s[1:], steps.end_s[:-1], steps.value[1:])
 
 
-def _market(s: Statement, site: SiteContracts | None, steps: Steps | None, edges: Floats) -> Floats | None:
+def _market(
+    s: Statement, site: SiteContracts | None, steps: Steps | None, edges: Floats
+) -> Floats | None:
     if site is None or steps is None:
         return _own_factor(s, MARKET, edges)
     found = mean_over(steps, edges)
@@ -163,7 +197,11 @@ def _market(s: Statement, site: SiteContracts | None, steps: Steps | None, edges
 
 
 def _told(
-    s: Statement, location: Series | None, market: Series | float | None, grid: GridHours | None, site: SiteContracts | None
+    s: Statement,
+    location: Series | None,
+    market: Series | float | None,
+    grid: GridHours | None,
+    site: SiteContracts | None,
 ) -> Statement:
     """Components, totals and factors under the factors that were given."""
     update: dict[str, Any] = {}
@@ -176,18 +214,35 @@ def _told(
             continue
         sums = _by_component(by, column) if isinstance(by, Series) else None
         constant = _time_mean(by, name) if isinstance(by, Series) else by
-        components = [_under(c, field, name, sums if c.ledger == "marginal" else None, constant) for c in components]
-        energy = math.fsum(c.energy.value or 0.0 for c in components if c.ledger == "marginal" and getattr(c, field).value is not None)
+        components = [
+            _under(c, field, name, sums if c.ledger == "marginal" else None, constant)
+            for c in components
+        ]
+        energy = math.fsum(
+            c.energy.value or 0.0
+            for c in components
+            if c.ledger == "marginal" and getattr(c, field).value is not None
+        )
         kg = math.fsum(getattr(c, field).value or 0.0 for c in components if c.ledger == "marginal")
         mean = by if isinstance(by, float) else kg / energy if energy else math.nan
-        factors = [f for f in factors if f.id != name] + ([_factor(name, mean, s, grid, site)] if mean == mean else [])
+        factors = [f for f in factors if f.id != name] + (
+            [_factor(name, mean, s, grid, site)] if mean == mean else []
+        )
     update["components"], update["factors"] = components, sorted(factors, key=lambda f: f.id)
     marginal = [c for c in components if c.ledger == "marginal"]
-    changed = [what for what, by in (("emissions_location", location), ("emissions_market", market)) if by is not None]
-    update["totals"] = s.totals.model_copy(update={what: _total(s.totals, marginal, what) for what in changed})
+    changed = [
+        what
+        for what, by in (("emissions_location", location), ("emissions_market", market))
+        if by is not None
+    ]
+    update["totals"] = s.totals.model_copy(
+        update={what: _total(s.totals, marginal, what) for what in changed}
+    )
     if s.allocated is not None:
         apart = [c for c in components if c.ledger == "allocated"]
-        update["allocated"] = s.allocated.model_copy(update={what: _total(s.allocated, apart, what) for what in changed})
+        update["allocated"] = s.allocated.model_copy(
+            update={what: _total(s.allocated, apart, what) for what in changed}
+        )
     if site is not None:
         update["contracts"] = [
             Contract(
@@ -208,12 +263,19 @@ def _by_component(series: Series, column: str) -> dict[str, float]:
     """Sums of the rows; NaN where the factor of one is not known."""
     parts: dict[str, list[float]] = {}
     energies: list[float | None] = series.energy_kwh
-    for name, value, energy in zip(series.component, getattr(series, column), energies, strict=True):
+    for name, value, energy in zip(
+        series.component, getattr(series, column), energies, strict=True
+    ):
         parts.setdefault(name, []).append(math.nan if value is None and energy else value or 0.0)
-    return {name: math.fsum(values) if not any(v != v for v in values) else math.nan for name, values in parts.items()}
+    return {
+        name: math.fsum(values) if not any(v != v for v in values) else math.nan
+        for name, values in parts.items()
+    }
 
 
-def _under(c: Component, field: str, name: str, sums: Mapping[str, float] | None, factor: float | None) -> Component:
+def _under(
+    c: Component, field: str, name: str, sums: Mapping[str, float] | None, factor: float | None
+) -> Component:
     """The component's emissions: as its rows have them, with the range of its energy. What has no rows used nothing, or nobody knows."""
     energy: Quantity = c.energy
     before: Quantity = getattr(c, field)
@@ -225,7 +287,10 @@ def _under(c: Component, field: str, name: str, sums: Mapping[str, float] | None
         kg = sums.get(c.id, 0.0 if energy.value == 0 else math.nan)
     value = tidy(kg)
     share = kg / energy.value if energy.value and kg == kg else None
-    low, high = (None if share is None or bound is None else tidy(bound * share) for bound in (energy.low, energy.high))
+    low, high = (
+        None if share is None or bound is None else tidy(bound * share)
+        for bound in (energy.low, energy.high)
+    )
     rests = sorted({*energy.factors, name})
     basis = "modelled" if before.basis == "measured" else before.basis
     told = Quantity(
@@ -244,21 +309,37 @@ def _under(c: Component, field: str, name: str, sums: Mapping[str, float] | None
 def _time_mean(series: Series, name: str) -> float:
     """Over the hours alone: what stands there anyway draws the same in each. Unknown where one of them is."""
     column = series.grid_kgco2e_per_kwh if name == LOCATION else series.market_kgco2e_per_kwh
-    first = [n for n, component in enumerate(series.component) if component == series.component[0]]  # which has all rows
+    first = [
+        n for n, component in enumerate(series.component) if component == series.component[0]
+    ]  # which has all rows
     lengths = [series.duration_s[n] for n in first]
     factors = [number_or_nan(column[n]) for n in first]
-    return math.fsum(f * length_s for f, length_s in zip(factors, lengths, strict=True)) / math.fsum(lengths) if lengths else math.nan
+    return (
+        math.fsum(f * length_s for f, length_s in zip(factors, lengths, strict=True))
+        / math.fsum(lengths)
+        if lengths
+        else math.nan
+    )
 
 
 def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity:
     """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a sum's."""
     before: Quantity = getattr(totals, what)
     known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
-    dark = any(c.id in OF_THE_JOB and c.id not in known for c in marginal)  # without what GPUs and hosts did there is no sum
-    value = tidy(math.fsum(known.values())) if known and not dark and totals.energy.value is not None else None
+    dark = any(
+        c.id in OF_THE_JOB and c.id not in known for c in marginal
+    )  # without what GPUs and hosts did there is no sum
+    value = (
+        tidy(math.fsum(known.values()))
+        if known and not dark and totals.energy.value is not None
+        else None
+    )
     energy = totals.energy
     share = value / energy.value if value is not None and energy.value else None
-    low, high = (None if share is None or bound is None else tidy(bound * share) for bound in (energy.low, energy.high))
+    low, high = (
+        None if share is None or bound is None else tidy(bound * share)
+        for bound in (energy.low, energy.high)
+    )
     lacking = [c.id for c in marginal if c.id not in known]
     factors = sorted({name for c in marginal for name in getattr(c, what).factors})
     return before.model_copy(
@@ -273,20 +354,36 @@ def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity
     )
 
 
-def _factor(name: str, kg_per_kwh: float, s: Statement, grid: GridHours | None, site: SiteContracts | None) -> Factor:
+def _factor(
+    name: str, kg_per_kwh: float, s: Statement, grid: GridHours | None, site: SiteContracts | None
+) -> Factor:
     """The mean that the rows come to, and where its parts are from."""
     if name == LOCATION and grid is not None:
         source = Source(id="file", title=grid.file, version=f"sha256 {grid.sha256}")
-        said, note = f"each {grid.step_s:g} s, {grid.column}", "mean weighted with the energy of each row; rows are in the series"
+        said, note = (
+            f"each {grid.step_s:g} s, {grid.column}",
+            "mean weighted with the energy of each row; rows are in the series",
+        )
         set_by, meaning = "--grid", "location-based emissions of the grid, by time"
     else:
         contracts = "; ".join(each.name for each in site.bought) if site else ""
         source = Source(id="contracts", title=contracts or "residual mix")
-        said, note = f"{len(site.bought) if site else 0} contracts", "shares of the contracts, and of the residual mix for the rest"
+        said, note = (
+            f"{len(site.bought) if site else 0} contracts",
+            "shares of the contracts, and of the residual mix for the rest",
+        )
         set_by, meaning = "--contracts", "market-based emissions of the site"
     value = tidy(kg_per_kwh / KWH_J)
     return Factor(
-        id=name, name=meaning, value=value, unit="kgco2e_per_j", text=said, origin="user", set_by=set_by, note=note, sources=[source]
+        id=name,
+        name=meaning,
+        value=value,
+        unit="kgco2e_per_j",
+        text=said,
+        origin="user",
+        set_by=set_by,
+        note=note,
+        sources=[source],
     )
 
 
@@ -301,9 +398,13 @@ def start_of(text: str) -> float:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text!r} is no time", where="--start", remedy="ISO 8601, e.g. 2026-11-01T00:00Z") from None
+        raise InputError(
+            f"{text!r} is no time", where="--start", remedy="ISO 8601, e.g. 2026-11-01T00:00Z"
+        ) from None
     if when.tzinfo is None and (when.hour or when.minute or when.second):
-        raise InputError(f"{text!r} names no time zone", where="--start", remedy="e.g. 2026-11-01T00:00Z")
+        raise InputError(
+            f"{text!r} names no time zone", where="--start", remedy="e.g. 2026-11-01T00:00Z"
+        )
     found = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     if not 0 <= found < 32503680000:
         raise InputError(f"{text!r} is out of range", where="--start", remedy="years 1970 to 2999")

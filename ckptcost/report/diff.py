@@ -35,7 +35,8 @@ _CONVERTS = ("price", "tariff", "embodied")
 
 def _amount(q: Quantity, count: float = 1.0) -> Amount:
     scaled: dict[str, Any] = {
-        name: None if getattr(q, name) is None else tidy(getattr(q, name) / count) for name in ("value", "low", "high")
+        name: None if getattr(q, name) is None else tidy(getattr(q, name) / count)
+        for name in ("value", "low", "high")
     }
     return Amount(**scaled, interval=q.interval, basis=q.basis, excludes=q.excludes)
 
@@ -53,9 +54,20 @@ def change_of(unit: Any, before: Amount | None, after: Amount | None) -> Change:
     >>> change_of("kWh", Amount(value=None), Amount(value=104.0)).reason
     'not known before'
     """
-    told: dict[str, Any] = {"change": None, "relative": None, "direction": "unknown", "ranges_overlap": None}
+    told: dict[str, Any] = {
+        "change": None,
+        "relative": None,
+        "direction": "unknown",
+        "ranges_overlap": None,
+    }
     told["reason"] = _unknown(before, after)
-    if told["reason"] is None and before and after and before.value is not None and after.value is not None:
+    if (
+        told["reason"] is None
+        and before
+        and after
+        and before.value is not None
+        and after.value is not None
+    ):
         change = tidy(after.value - before.value)
         if change is None:
             told["reason"] = "too large to be told"
@@ -77,7 +89,13 @@ def _unknown(before: Amount | None, after: Amount | None) -> str | None:
         return "only in the current one" if before is None else "only in the past one"
     unknown = before.value is None, after.value is None
     if any(unknown):
-        return "not known in either" if all(unknown) else "not known before" if unknown[0] else "not known now"
+        return (
+            "not known in either"
+            if all(unknown)
+            else "not known before"
+            if unknown[0]
+            else "not known now"
+        )
     lacking = sorted({*before.excludes} ^ {*after.excludes})
     return f"unknown in one of the two only: {some(lacking)}" if lacking else None
 
@@ -92,14 +110,20 @@ def overlap(before: Amount, after: Amount) -> bool | None:
 
 def _ends(amount: Amount) -> tuple[float, float]:
     value = math.nan if amount.value is None else amount.value
-    return (value, value) if amount.low is None else (amount.low, math.inf if amount.high is None else amount.high)
+    return (
+        (value, value)
+        if amount.low is None
+        else (amount.low, math.inf if amount.high is None else amount.high)
+    )
 
 
 def _six(before: Any, after: Any, counts: tuple[float, float] = (1.0, 1.0)) -> dict[str, Change]:
     sides = [(before, counts[0]), (after, counts[1])]
     told = {}
     for what in QUANTITIES:
-        pair = [None if side is None else _amount(getattr(side, what), count) for side, count in sides]
+        pair = [
+            None if side is None else _amount(getattr(side, what), count) for side, count in sides
+        ]
         told[what] = change_of(getattr(before or after, what).unit, *pair)
     return told
 
@@ -108,14 +132,20 @@ def delta_of(past: Statement, current: Statement) -> Delta:
     """All changes, however comparable the two are."""
     totals = TotalChanges(
         **_six(past.totals, current.totals),
-        checkpoints=change_of("1", _amount(past.totals.checkpoints), _amount(current.totals.checkpoints)),
+        checkpoints=change_of(
+            "1", _amount(past.totals.checkpoints), _amount(current.totals.checkpoints)
+        ),
         length=change_of("s", _bare(past.length_s), _bare(current.length_s)),
     )
     standing: tuple[Totals | None, Totals | None] = (past.allocated, current.allocated)
     return Delta(
-        totals=totals, allocated=Changes(**_six(*standing)) if all(standing) else None, components=_components(past, current),
-        per=_per_unit(past, current), factors=factors_changed(past.factors, current.factors), splits=_splits(past, current),
-    )  # fmt: skip
+        totals=totals,
+        allocated=Changes(**_six(*standing)) if all(standing) else None,
+        components=_components(past, current),
+        per=_per_unit(past, current),
+        factors=factors_changed(past.factors, current.factors),
+        splits=_splits(past, current),
+    )
 
 
 def _components(past: Statement, current: Statement) -> list[ComponentChanges]:
@@ -125,19 +155,39 @@ def _components(past: Statement, current: Statement) -> list[ComponentChanges]:
         before, after = one.get(name), two.get(name)
         only: Any = "current" if before is None else "past" if after is None else None
         changes = _six(before, after)
-        found.append(ComponentChanges(id=name, label=shown.label, cause=shown.cause, ledger=shown.ledger, only_in=only, **changes))
+        found.append(
+            ComponentChanges(
+                id=name,
+                label=shown.label,
+                cause=shown.cause,
+                ledger=shown.ledger,
+                only_in=only,
+                **changes,
+            )
+        )
     return found
 
 
 def _per_unit(past: Statement, current: Statement) -> list[UnitChanges]:
     """For each functional unit that both count, and for each hour."""
     one, two = ({unit.name: unit.count for unit in s.functional_units} for s in (past, current))
-    pairs: list[tuple[str, float | None, float | None]] = [(name, one[name], two[name]) for name in one if name in two]
+    pairs: list[tuple[str, float | None, float | None]] = [
+        (name, one[name], two[name]) for name in one if name in two
+    ]
     work = [value_of(s, "run.work") for s in (past, current)]
-    name, lengths = ("hour of training", work) if all(work) else ("hour of the run", [past.length_s, current.length_s])
+    name, lengths = (
+        ("hour of training", work)
+        if all(work)
+        else ("hour of the run", [past.length_s, current.length_s])
+    )
     pairs.append((name, *(None if each is None else each / HOUR_S for each in lengths)))  # type: ignore[arg-type]
     return [
-        UnitChanges(name=name, before_count=before, after_count=after, **_six(past.totals, current.totals, (before, after)))
+        UnitChanges(
+            name=name,
+            before_count=before,
+            after_count=after,
+            **_six(past.totals, current.totals, (before, after)),
+        )
         for name, before, after in pairs
         if before is not None and after is not None and before > 0 and after > 0
     ]
@@ -159,14 +209,25 @@ def factors_changed(past: Sequence[Factor], current: Sequence[Factor]) -> list[F
         before, after = one.get(name), two.get(name)
         shown = after or before
         if shown is not None and figure(before) != figure(after):
-            found.append(FactorChange(
-                id=name, name=shown.name, unit=shown.unit, before=_told(before), after=_told(after), converts=converts(name),
-            ))  # fmt: skip
+            found.append(
+                FactorChange(
+                    id=name,
+                    name=shown.name,
+                    unit=shown.unit,
+                    before=_told(before),
+                    after=_told(after),
+                    converts=converts(name),
+                )
+            )
     return sorted(found, key=lambda each: not each.converts)
 
 
 def _told(f: Factor | None) -> FactorValue | None:
-    return None if f is None else FactorValue(value=f.value, low=f.low, high=f.high, text=f.text, origin=f.origin)
+    return (
+        None
+        if f is None
+        else FactorValue(value=f.value, low=f.low, high=f.high, text=f.text, origin=f.origin)
+    )
 
 
 def converts(factor_id: str) -> bool:
@@ -204,10 +265,36 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
     energy, lost = (_known(past, current, what) for what in ("energy", "gpu_time_lost"))
     pues = _pues(past, current)
     found = [
-        _split("energy", "kWh", "machines", "energy of the machines themselves", (), energy, pues) if energy and pues else None,
-        _by_product(past, current, "emissions_location", energy, pues, "site.grid_location", "the grid's factor"),
-        _by_product(past, current, "emissions_market", energy, pues, "site.grid_market", "the contracts' factor"),
-        _by_product(past, current, "embodied", lost, (), "cluster.gpu_embodied", "embodied carbon of a GPU-hour"),
+        _split("energy", "kWh", "machines", "energy of the machines themselves", (), energy, pues)
+        if energy and pues
+        else None,
+        _by_product(
+            past,
+            current,
+            "emissions_location",
+            energy,
+            pues,
+            "site.grid_location",
+            "the grid's factor",
+        ),
+        _by_product(
+            past,
+            current,
+            "emissions_market",
+            energy,
+            pues,
+            "site.grid_market",
+            "the contracts' factor",
+        ),
+        _by_product(
+            past,
+            current,
+            "embodied",
+            lost,
+            (),
+            "cluster.gpu_embodied",
+            "embodied carbon of a GPU-hour",
+        ),
         _cost(past, current),
     ]
     return [each for each in found if each is not None]
@@ -216,40 +303,80 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
 def _pues(past: Statement, current: Statement) -> tuple[float, ...]:
     """The two, where they are in the energies and not the same."""
     one, two = past.boundary, current.boundary
-    if one.pue and two.pue and one.pue_included_in_energy and two.pue_included_in_energy and _differ(one.pue, two.pue):
+    if (
+        one.pue
+        and two.pue
+        and one.pue_included_in_energy
+        and two.pue_included_in_energy
+        and _differ(one.pue, two.pue)
+    ):
         return one.pue, two.pue
     return ()
 
 
 def _by_product(
-    past: Statement, current: Statement, what: str, amount: _Known | None, pues: tuple[float, ...], factor: str, label: str
+    past: Statement,
+    current: Statement,
+    what: str,
+    amount: _Known | None,
+    pues: tuple[float, ...],
+    factor: str,
+    label: str,
 ) -> Split | None:
     """Of a quantity that is an amount times a factor: the mean factor is their quotient, whatever the hours were."""
     whole = _known(past, current, what)
-    if amount is None or whole is None or whole.lines != amount.lines or not amount.before or not amount.after:
+    if (
+        amount is None
+        or whole is None
+        or whole.lines != amount.lines
+        or not amount.before
+        or not amount.after
+    ):
         return None
     each = whole.before / amount.before, whole.after / amount.after
     if not _differ(*each) and not pues:
         return None
     cause = "gpu_time_lost" if what == "embodied" else "machines" if pues else "energy"
-    named = {"gpu_time_lost": "GPU time lost", "machines": "energy of the machines themselves", "energy": "energy"}[cause]
+    named = {
+        "gpu_time_lost": "GPU time lost",
+        "machines": "energy of the machines themselves",
+        "energy": "energy",
+    }[cause]
     return _split(what, "kgCO2e", cause, named, (factor, label, each), amount, pues)
 
 
-def _split(what: str, unit: str, cause: str, named: str, factor: tuple[Any, ...], amount: _Known, pues: tuple[float, ...]) -> Split:
+def _split(
+    what: str,
+    unit: str,
+    cause: str,
+    named: str,
+    factor: tuple[Any, ...],
+    amount: _Known,
+    pues: tuple[float, ...],
+) -> Split:
     each_before, each_after = factor[2] if factor else (1.0, 1.0)
     of_amount, of_factor = _floats(amount.before, each_before, amount.after, each_after)
     parts = [(cause, named, of_amount)]
     if pues:  # the machines first, at the old PUE; then what the PUE makes of the new amount
-        of_machines, of_pue = _floats(amount.before / pues[0], pues[0], amount.after / pues[1], pues[1])
-        parts = [(cause, named, of_machines * each_before), ("site.pue", "power usage effectiveness", of_pue * each_before)]
+        of_machines, of_pue = _floats(
+            amount.before / pues[0], pues[0], amount.after / pues[1], pues[1]
+        )
+        parts = [
+            (cause, named, of_machines * each_before),
+            ("site.pue", "power usage effectiveness", of_pue * each_before),
+        ]
     if factor:
         parts.append((factor[0], factor[1], of_factor))
-    told = [SplitPart(cause=name, label=label, change=tidy(value) or 0.0) for name, label, value in parts]
+    told = [
+        SplitPart(cause=name, label=label, change=tidy(value) or 0.0)
+        for name, label, value in parts
+    ]
     return Split(quantity=what, unit=unit, parts=told, at_constant_factors=told[0].change)
 
 
-def _floats(amount: float, each: float, other_amount: float, other_each: float) -> tuple[float, float]:
+def _floats(
+    amount: float, each: float, other_amount: float, other_each: float
+) -> tuple[float, float]:
     of_amount, of_each = product_parts(amount, each, other_amount, other_each)
     return float(of_amount), float(of_each)
 
@@ -257,9 +384,19 @@ def _floats(amount: float, each: float, other_amount: float, other_each: float) 
 def _cost(past: Statement, current: Statement) -> Split | None:
     """Where the price of a GPU-hour is the only price that changed."""
     whole = _known(past, current, "cost")
-    prices = {f.id for f in factors_changed(past.factors, current.factors) if "price" in f.id or "tariff" in f.id}
+    prices = {
+        f.id
+        for f in factors_changed(past.factors, current.factors)
+        if "price" in f.id or "tariff" in f.id
+    }
     one, two = ({c.unit_price for c in s.marginal() if c.price_qty} for s in (past, current))
-    if whole is None or prices != {"cluster.gpu_price"} or len(one) != 1 or len(two) != 1 or None in one | two:
+    if (
+        whole is None
+        or prices != {"cluster.gpu_price"}
+        or len(one) != 1
+        or len(two) != 1
+        or None in one | two
+    ):
         return None
     counted = [c for c in current.marginal() if c.id not in whole.lines]
     if any(c.price_qty is None and c.gpu_time_lost.value for c in counted):
@@ -267,8 +404,14 @@ def _cost(past: Statement, current: Statement) -> Split | None:
     hours = math.fsum(c.price_qty or 0.0 for c in counted)
     of_price = hours * ((two.pop() or 0.0) - (one.pop() or 0.0))
     parts = [
-        SplitPart(cause="amounts", label="GPU time and the rest", change=tidy(whole.after - whole.before - of_price) or 0.0),
-        SplitPart(cause="cluster.gpu_price", label="price of a GPU-hour", change=tidy(of_price) or 0.0),
+        SplitPart(
+            cause="amounts",
+            label="GPU time and the rest",
+            change=tidy(whole.after - whole.before - of_price) or 0.0,
+        ),
+        SplitPart(
+            cause="cluster.gpu_price", label="price of a GPU-hour", change=tidy(of_price) or 0.0
+        ),
     ]
     return Split(quantity="cost", unit="USD", parts=parts, at_constant_factors=parts[0].change)
 

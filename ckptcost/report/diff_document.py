@@ -27,7 +27,9 @@ class Amount(_Part):
     high: float | None = Field(None, description="null beside a low end: without bound")
     interval: Literal["p5-p95", "bounds"] | None = None
     basis: Basis = "modelled"
-    excludes: list[str] = Field([], description="ids of components that are unknown and therefore not in this sum")
+    excludes: list[str] = Field(
+        [], description="ids of components that are unknown and therefore not in this sum"
+    )
 
 
 class Change(_Part):
@@ -36,13 +38,17 @@ class Change(_Part):
     unit: Literal["kWh", "kgCO2e", "GPU-h", "USD", "1", "s"]
     before: Amount | None = Field(description="null: the past one has no such line")
     after: Amount | None = Field(description="null: the current one has no such line")
-    change: float | None = Field(description="after less before; null where either is unknown, or their sums lack different lines")
+    change: float | None = Field(
+        description="after less before; null where either is unknown, or their sums lack different lines"
+    )
     relative: float | None = Field(description="of before; null also where before is 0")
     direction: Direction = Field(description="more is worse")
     ranges_overlap: bool | None = Field(
         description="true: the change is within the uncertainty of the two, each taken alone; null where neither has a range"
     )
-    reason: str | None = Field(None, description="why the change, or its relation to before, is not known")
+    reason: str | None = Field(
+        None, description="why the change, or its relation to before, is not known"
+    )
 
 
 class Changes(_Part):
@@ -95,7 +101,9 @@ class FactorChange(_Part):
     unit: str = Field(description="base unit; empty for a plain number")
     before: FactorValue | None = Field(description="null: not a factor of the past one")
     after: FactorValue | None = Field(description="null: not a factor of the current one")
-    converts: bool = Field(description="a price, grid or facility factor: it changes what amounts cost, not the amounts")
+    converts: bool = Field(
+        description="a price, grid or facility factor: it changes what amounts cost, not the amounts"
+    )
 
 
 class SplitPart(_Part):
@@ -110,12 +118,16 @@ class Split(_Part):
     quantity: str
     unit: str
     parts: list[SplitPart]
-    at_constant_factors: float = Field(description="the part of the amounts: what the change is with the factors of the past one")
+    at_constant_factors: float = Field(
+        description="the part of the amounts: what the change is with the factors of the past one"
+    )
 
 
 class Delta(_Part):
     totals: TotalChanges = Field(description="the marginal ledger")
-    allocated: Changes | None = Field(description="share of what stands there anyway; in no total; null where either has none")
+    allocated: Changes | None = Field(
+        description="share of what stands there anyway; in no total; null where either has none"
+    )
     components: list[ComponentChanges]
     per: list[UnitChanges]
     factors: list[FactorChange]
@@ -147,12 +159,16 @@ class Budget(_Part):
     operator: Literal["<=", "<"]
     limit: float = Field(description="a share of before, or in the quantity's unit")
     relative: bool
-    value: float | None = Field(description="null: unknown, which meets nothing, or without bound where before was 0")
+    value: float | None = Field(
+        description="null: unknown, which meets nothing, or without bound where before was 0"
+    )
     met: bool
 
 
 class Reproducible(_Part):
-    result_sha256: str = Field(description="over the statements' hashes, delta, comparable, incomparable_reasons, notes and budgets")
+    result_sha256: str = Field(
+        description="over the statements' hashes, delta, comparable, incomparable_reasons, notes and budgets"
+    )
 
 
 class DiffDocument(_Part):
@@ -165,7 +181,9 @@ class DiffDocument(_Part):
     delta: Delta
     comparable: bool = Field(description="false as soon as there is one reason below")
     incomparable_reasons: list[Reason]
-    notes: list[Warned] = Field(description="what to know of the change that does not make the two incomparable")
+    notes: list[Warned] = Field(
+        description="what to know of the change that does not make the two incomparable"
+    )
     budgets: list[Budget] = []
     reproducibility: Reproducible
 
@@ -180,26 +198,49 @@ def side_of(document: StatementDocument, statement: Statement, source: str) -> S
     from ckptcost.report.canonical import sha256
 
     return Side(
-        source=source, generated_at=document.generated_at, tool_version=document.tool.version, inputs=document.reproducibility.inputs,
-        result_sha256=document.reproducibility.result_sha256, statement_sha256=sha256(statement.model_dump(mode="json")),
+        source=source,
+        generated_at=document.generated_at,
+        tool_version=document.tool.version,
+        inputs=document.reproducibility.inputs,
+        result_sha256=document.reproducibility.result_sha256,
+        statement_sha256=sha256(statement.model_dump(mode="json")),
         statement=statement.model_copy(update={"series": None}),
-    )  # fmt: skip
+    )
 
 
 def document_of(
-    past: Side, current: Side, delta: Delta, reasons: Sequence[Reason], notes: Sequence[Warned], budgets: Sequence[Budget],
-    generated_at: str, tool: Any,
-) -> DiffDocument:  # fmt: skip
+    past: Side,
+    current: Side,
+    delta: Delta,
+    reasons: Sequence[Reason],
+    notes: Sequence[Warned],
+    budgets: Sequence[Budget],
+    generated_at: str,
+    tool: Any,
+) -> DiffDocument:
     """The document, judged by its schema, with its hash."""
     from ckptcost.report.canonical import sha256
 
     hashed = {
-        "past": past.statement_sha256, "current": current.statement_sha256, "delta": delta.model_dump(mode="json"),
-        "comparable": not reasons, "incomparable_reasons": [each.model_dump(mode="json") for each in reasons],
-        "notes": [each.model_dump(mode="json") for each in notes], "budgets": [each.model_dump(mode="json") for each in budgets],
-    }  # fmt: skip
+        "past": past.statement_sha256,
+        "current": current.statement_sha256,
+        "delta": delta.model_dump(mode="json"),
+        "comparable": not reasons,
+        "incomparable_reasons": [each.model_dump(mode="json") for each in reasons],
+        "notes": [each.model_dump(mode="json") for each in notes],
+        "budgets": [each.model_dump(mode="json") for each in budgets],
+    }
     return DiffDocument(
-        schema_name="ckptcost.diff", schema_version=SCHEMA_VERSION, generated_at=generated_at, tool=tool, past=past, current=current,
-        delta=delta, comparable=not reasons, incomparable_reasons=list(reasons), notes=list(notes), budgets=list(budgets),
+        schema_name="ckptcost.diff",
+        schema_version=SCHEMA_VERSION,
+        generated_at=generated_at,
+        tool=tool,
+        past=past,
+        current=current,
+        delta=delta,
+        comparable=not reasons,
+        incomparable_reasons=list(reasons),
+        notes=list(notes),
+        budgets=list(budgets),
         reproducibility=Reproducible(result_sha256=sha256(hashed)),
-    )  # fmt: skip
+    )

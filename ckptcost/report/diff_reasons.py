@@ -15,7 +15,9 @@ _SAME_LENGTH = 0.01
 """relative: no two recorded runs last equally long to the second"""
 
 
-def reasons_of(past: Statement, current: Statement, factors: Sequence[FactorChange]) -> list[Reason]:
+def reasons_of(
+    past: Statement, current: Statement, factors: Sequence[FactorChange]
+) -> list[Reason]:
     """Why the two are not like for like; none: they are.
 
     The SCI standard wants a baseline of identical methodology: measurements, assumptions, models and functional units the same. So:
@@ -39,27 +41,54 @@ def reasons_of(past: Statement, current: Statement, factors: Sequence[FactorChan
         ("METHOD", "method", past.method_version, current.method_version),
         ("CURRENCY", "currency", past.currency, current.currency),
         ("KIND", "kind", past.kind, current.kind),
-        ("SIMULATED", "meters", *("simulated" if s.simulated else "not simulated" for s in (past, current))),
+        (
+            "SIMULATED",
+            "meters",
+            *("simulated" if s.simulated else "not simulated" for s in (past, current)),
+        ),
         ("PUE_INCLUDED", "energy", *(_pue_words(s) for s in (past, current))),
-        ("COUNTERFACTUAL", "measured against", past.boundary.counterfactual, current.boundary.counterfactual),
+        (
+            "COUNTERFACTUAL",
+            "measured against",
+            past.boundary.counterfactual,
+            current.boundary.counterfactual,
+        ),
         ("FUNCTIONAL_UNIT", "functional units", *(_units(s) for s in (past, current))),
     ):
         if one != two:
             add(code, f"{what}: {one} before, {two} now")
     found += _boundary_reasons(past, current)
-    changed = [f.id for f in factors if f.converts and not _same_value(f) and not _comes_with(f, past, current)]
+    changed = [
+        f.id
+        for f in factors
+        if f.converts and not _same_value(f) and not _comes_with(f, past, current)
+    ]
     if changed:
         add("FACTORS", f"other prices, grid or facility: {some(changed)}", False)
     paid = "cluster.price_includes_electricity"
     if len({s.choices[paid] for s in (past, current) if paid in s.choices}) > 1:
         words = ["held in" if s.choices.get(paid) else "paid besides" for s in (past, current)]
-        add("CHOICES", f"electricity is {words[0]} the price of a GPU-hour before, {words[1]} it now", False)
+        add(
+            "CHOICES",
+            f"electricity is {words[0]} the price of a GPU-hour before, {words[1]} it now",
+            False,
+        )
     if past.contracts != current.contracts:
-        add("CONTRACTS", f"electricity contracts: {_contracts(past)} before, {_contracts(current)} now", False)
+        add(
+            "CONTRACTS",
+            f"electricity contracts: {_contracts(past)} before, {_contracts(current)} now",
+            False,
+        )
     if _interval(past) != _interval(current):
-        add("INTERVAL", f"low and high are {_interval(past)} before, {_interval(current)} now", False)
+        add(
+            "INTERVAL",
+            f"low and high are {_interval(past)} before, {_interval(current)} now",
+            False,
+        )
     work = [value_of(s, "run.work") for s in (past, current)]
-    what, lengths = ("training", work) if None not in work else ("the run", [past.length_s, current.length_s])
+    what, lengths = (
+        ("training", work) if None not in work else ("the run", [past.length_s, current.length_s])
+    )
     if _far(lengths[0], lengths[1]):
         add(
             "LENGTH",
@@ -75,19 +104,52 @@ def _boundary_reasons(past: Statement, current: Statement) -> list[Reason]:
     levels = [
         f"{one[name].label} ({one[name].boundary} before, {two[name].boundary} now)"
         for name in one
-        if name in two and one[name].boundary != two[name].boundary and any(c.energy.value for c in (one[name], two[name]))
+        if name in two
+        and one[name].boundary != two[name].boundary
+        and any(c.energy.value for c in (one[name], two[name]))
     ]
     if levels:
-        found.append(Reason(code="BOUNDARY_LEVEL", message=f"counted at another boundary: {some(levels)}", refuses=True))
+        found.append(
+            Reason(
+                code="BOUNDARY_LEVEL",
+                message=f"counted at another boundary: {some(levels)}",
+                refuses=True,
+            )
+        )
     modelled = past.kind == current.kind == "modelled"
-    alone = {c.label for mine, theirs in ((one, two), (two, one)) for name, c in mine.items() if name not in theirs} if modelled else set()
+    alone = (
+        {
+            c.label
+            for mine, theirs in ((one, two), (two, one))
+            for name, c in mine.items()
+            if name not in theirs
+        }
+        if modelled
+        else set()
+    )
     # a line that both have, known in one: its sums have no change, and everything else can be told
-    dark = {one[name].label for name in one if name in two and (one[name].energy.value is None) != (two[name].energy.value is None)}
+    dark = {
+        one[name].label
+        for name in one
+        if name in two and (one[name].energy.value is None) != (two[name].energy.value is None)
+    }
     if dark:
-        found.append(Reason(code="UNKNOWN_LINE", message=f"energy known in only one of the two: {some(sorted(dark))}", refuses=False))
+        found.append(
+            Reason(
+                code="UNKNOWN_LINE",
+                message=f"energy known in only one of the two: {some(sorted(dark))}",
+                refuses=False,
+            )
+        )
     differ = sorted(({*past.boundary.included} ^ {*current.boundary.included}) - alone - dark)
     if differ:
-        found.append(Reason(code="INCLUDED", message=f"counted in only one of the two: {some(differ)}", refuses=True))
+        found.append(
+            Reason(
+                code="INCLUDED",
+                message=f"counted in only one of the two: {some(differ)}",
+                refuses=True,
+            )
+        )
     return found
 
 
@@ -99,20 +161,39 @@ def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
         if names:
             found.append(Warned(code="LINES", message=f"Only the {only} has: {some(names)}."))
     if (past.period_start, past.period_end) != (current.period_start, current.period_end):
-        spans = [f"{s.period_start} to {s.period_end}" if s.period_start else "no dates" for s in (past, current)]
-        found.append(Warned(code="DATES", message=f"Other dates: {spans[0]} before, {spans[1]} now."))
-    unknown = {c.reason for c in _each(delta) if c.direction == "unknown" and c.reason and c.reason.startswith("unknown in one")}
-    found += [Warned(code="LACKING", message=f"A change of totals is not known: {reason}.") for reason in sorted(unknown)]
-    if any(c.ranges_overlap and c.direction != "same" for c in _each(delta)):
-        found.append(Warned(
-            code="OVERLAP",
-            message="Where ranges overlap, the change is within the uncertainty of the two, each taken alone. Where both rest on the same "
-            "uncertain inputs it can be surer than that: `ckptcost compare` draws both together.",
-        ))  # fmt: skip
-    grid = next((s for s in delta.splits if s.quantity == "emissions_location"), None)
-    if grid is not None and not any(f.id in ("site.grid_location", "site.pue") for f in delta.factors):
+        spans = [
+            f"{s.period_start} to {s.period_end}" if s.period_start else "no dates"
+            for s in (past, current)
+        ]
         found.append(
-            Warned(code="HOURS", message="The grid's mean factor differs though the grid is the same: the energy was used at other hours.")
+            Warned(code="DATES", message=f"Other dates: {spans[0]} before, {spans[1]} now.")
+        )
+    unknown = {
+        c.reason
+        for c in _each(delta)
+        if c.direction == "unknown" and c.reason and c.reason.startswith("unknown in one")
+    }
+    found += [
+        Warned(code="LACKING", message=f"A change of totals is not known: {reason}.")
+        for reason in sorted(unknown)
+    ]
+    if any(c.ranges_overlap and c.direction != "same" for c in _each(delta)):
+        found.append(
+            Warned(
+                code="OVERLAP",
+                message="Where ranges overlap, the change is within the uncertainty of the two, each taken alone. Where both rest on the same "
+                "uncertain inputs it can be surer than that: `ckptcost compare` draws both together.",
+            )
+        )
+    grid = next((s for s in delta.splits if s.quantity == "emissions_location"), None)
+    if grid is not None and not any(
+        f.id in ("site.grid_location", "site.pue") for f in delta.factors
+    ):
+        found.append(
+            Warned(
+                code="HOURS",
+                message="The grid's mean factor differs though the grid is the same: the energy was used at other hours.",
+            )
         )
     return found
 
@@ -153,4 +234,8 @@ def _interval(s: Statement) -> str:
 
 
 def _far(one: float | None, two: float | None) -> bool:
-    return one is not None and two is not None and abs(one - two) > _SAME_LENGTH * max(abs(one), abs(two))
+    return (
+        one is not None
+        and two is not None
+        and abs(one - two) > _SAME_LENGTH * max(abs(one), abs(two))
+    )

@@ -10,7 +10,16 @@ from typing import Any
 
 from ckptcost.present.amounts import between, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
-from ckptcost.report.diff_document import Amount, Budget, Change, ComponentChanges, DiffDocument, FactorChange, FactorValue, UnitChanges
+from ckptcost.report.diff_document import (
+    Amount,
+    Budget,
+    Change,
+    ComponentChanges,
+    DiffDocument,
+    FactorChange,
+    FactorValue,
+    UnitChanges,
+)
 from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.to_csv import lines, safe
 
@@ -21,13 +30,21 @@ MOST_BYTES = 65_535
 """GitHub takes comments below 65,536 characters; bytes are never fewer"""
 NOT_KNOWN = "not known"
 NAMES = {
-    "energy": "energy", "emissions_location": "emissions, location-based", "emissions_market": "emissions, market-based",
-    "embodied": "embodied carbon of the GPU time lost", "gpu_time_lost": "GPU time lost", "cost": "cost", "checkpoints": "checkpoints",
+    "energy": "energy",
+    "emissions_location": "emissions, location-based",
+    "emissions_market": "emissions, market-based",
+    "embodied": "embodied carbon of the GPU time lost",
+    "gpu_time_lost": "GPU time lost",
+    "cost": "cost",
+    "checkpoints": "checkpoints",
     "length": "length of the run",
-}  # fmt: skip
+}
 HEADLINES = ("cost", "energy", "gpu_time_lost", "emissions_location")
 _TOTALS = (*QUANTITIES, "checkpoints", "length")
-_ENTITIES = {each: f"&#{ord(each)};" for each in "\\`*_[]<>|~&$"} | {"@": "@&#8203;", "#": "#&#8203;"}
+_ENTITIES = {each: f"&#{ord(each)};" for each in "\\`*_[]<>|~&$"} | {
+    "@": "@&#8203;",
+    "#": "#&#8203;",
+}
 _BLOCK = re.compile(r"([-+]|\d{1,9}[.)])( |$)|[-=]+$")
 """what begins a list, a rule or a heading where it begins a line"""
 _LONGEST = 160
@@ -39,7 +56,12 @@ def plain(text: str) -> str:
     >>> plain("a|b <b>*@me*"), plain("see www.x.org")
     ('a&#124;b &#60;b&#62;&#42;@&#8203;me&#42;', 'see www&#46;x.org')
     """
-    flat = " ".join("".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") else each for each in text).split())
+    flat = " ".join(
+        "".join(
+            " " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") else each
+            for each in text
+        ).split()
+    )
     shown = "".join(_ENTITIES.get(each, each) for each in flat)
     shown = shown.replace("://", "&#58;//").replace("www.", "www&#46;").replace("WWW.", "WWW&#46;")
     return "&#8203;" + shown if _BLOCK.match(shown) else shown
@@ -69,7 +91,11 @@ def _figure(value: float, unit: str) -> str:
 def change_text(change: Change) -> str:
     if change.change is None:
         return NOT_KNOWN
-    return "0" if change.direction == "same" else ("+" if change.change > 0 else "") + _figure(change.change, change.unit)
+    return (
+        "0"
+        if change.direction == "same"
+        else ("+" if change.change > 0 else "") + _figure(change.change, change.unit)
+    )
 
 
 def relative_text(change: Change) -> str:
@@ -77,7 +103,11 @@ def relative_text(change: Change) -> str:
         return "0 %"
     if change.relative is None and change.change is not None:
         return "from 0"
-    return NOT_KNOWN if change.relative is None else ("+" if change.relative > 0 else "") + share(change.relative)
+    return (
+        NOT_KNOWN
+        if change.relative is None
+        else ("+" if change.relative > 0 else "") + share(change.relative)
+    )
 
 
 def range_text(amount: Amount | None) -> str:
@@ -99,9 +129,18 @@ def headline(document: DiffDocument) -> str:
     if not told:
         known = any(each.direction == "same" for _, each in found)
         return "nothing changed in what is known" if known else "the change is not known"
-    name, most = max(told, key=lambda pair: float("inf") if pair[1].relative is None else round(abs(pair[1].relative), 6))
+    name, most = max(
+        told,
+        key=lambda pair: (
+            float("inf") if pair[1].relative is None else round(abs(pair[1].relative), 6)
+        ),
+    )
     word = "worse" if most.direction == "more" else "better"
-    by = f"{share(abs(most.relative))} {most.direction}" if most.relative is not None else "from nothing to some"
+    by = (
+        f"{share(abs(most.relative))} {most.direction}"
+        if most.relative is not None
+        else "from nothing to some"
+    )
     sure = ", within the uncertainty" if most.ranges_overlap else ""
     return f"{by} {NAMES[name]} ({word}{sure}): {amount_text(most.before, most.unit)} before, {amount_text(most.after, most.unit)} now"
 
@@ -125,8 +164,12 @@ def total_rows(document: DiffDocument) -> list[list[str]]:
 
 def _row(name: str, change: Change) -> list[str]:
     return [
-        name, amount_text(change.before, change.unit), amount_text(change.after, change.unit), change_text(change), relative_text(change),
-    ]  # fmt: skip
+        name,
+        amount_text(change.before, change.unit),
+        amount_text(change.after, change.unit),
+        change_text(change),
+        relative_text(change),
+    ]
 
 
 def _ranges(change: Change) -> list[str]:
@@ -146,22 +189,33 @@ def _moved(c: ComponentChanges) -> list[str]:
     """Quantities of a line that say something."""
     changes = [(name, getattr(c, name)) for name in QUANTITIES]
     return [
-        name for name, each in changes if any(side is not None and (side.value is None or side.value) for side in (each.before, each.after))
+        name
+        for name, each in changes
+        if any(
+            side is not None and (side.value is None or side.value)
+            for side in (each.before, each.after)
+        )
     ]
 
 
 def _factor_text(value: FactorValue | None, factor: FactorChange) -> str:
     if value is None:
         return "none"
-    return value.text or ("unlimited" if value.value is None else quantity(value.value, factor.unit))
+    return value.text or (
+        "unlimited" if value.value is None else quantity(value.value, factor.unit)
+    )
 
 
 def split_lines(document: DiffDocument) -> list[str]:
     """What a change would be with the factors of before."""
     found = []
     for split in document.delta.splits:
-        parts = ", ".join(f"{_signed(part.change)} {split.unit} from {part.label}" for part in split.parts)
-        found.append(f"{NAMES[split.quantity]}, at constant factors: {_signed(split.at_constant_factors)} {split.unit} ({parts})")
+        parts = ", ".join(
+            f"{_signed(part.change)} {split.unit} from {part.label}" for part in split.parts
+        )
+        found.append(
+            f"{NAMES[split.quantity]}, at constant factors: {_signed(split.at_constant_factors)} {split.unit} ({parts})"
+        )
     return found
 
 
@@ -184,11 +238,10 @@ def budget_text(budget: Budget) -> str:
 
 def hash_line(document: DiffDocument) -> str:
     sides = [
-        f"{which} {side.result_sha256[:16]} ({side.source})" for which, side in (("past", document.past), ("current", document.current))
+        f"{which} {side.result_sha256[:16]} ({side.source})"
+        for which, side in (("past", document.past), ("current", document.current))
     ]
-    return (
-        f"Documents: {', '.join(sides)}; difference {document.reproducibility.result_sha256[:16]}; method {document.tool.method_version}."
-    )
+    return f"Documents: {', '.join(sides)}; difference {document.reproducibility.result_sha256[:16]}; method {document.tool.method_version}."
 
 
 # ---- Markdown
@@ -217,13 +270,27 @@ def _left_out(names: Sequence[str]) -> list[str]:
 
 def _head(document: DiffDocument) -> list[str]:
     past, current = document.past.statement, document.current.statement
-    simulated = ["", "**SIMULATED: no machine was measured for this.**"] if past.simulated or current.simulated else []
+    simulated = (
+        ["", "**SIMULATED: no machine was measured for this.**"]
+        if past.simulated or current.simulated
+        else []
+    )
     out = [MARKER, f"### Checkpoint cost: {headline(document)}", *simulated]
     if not document.comparable:
-        out += ["", f"> **{verdict(document)}**", *(f"> - {_cut(line)}" for line in reason_lines(document))]
-    sides = [f"{_named(side.statement.subject.name)} ({_named(side.source)})" for side in (document.past, document.current)]
+        out += [
+            "",
+            f"> **{verdict(document)}**",
+            *(f"> - {_cut(line)}" for line in reason_lines(document)),
+        ]
+    sides = [
+        f"{_named(side.statement.subject.name)} ({_named(side.source)})"
+        for side in (document.past, document.current)
+    ]
     out += ["", f"Before: {sides[0]}. Now: {sides[1]}. More is worse.", ""]
-    rows = [[*row, *_ranges(getattr(document.delta.totals, name))] for name, row in zip(_TOTALS, total_rows(document), strict=True)]
+    rows = [
+        [*row, *_ranges(getattr(document.delta.totals, name))]
+        for name, row in zip(_TOTALS, total_rows(document), strict=True)
+    ]
     out += _table([*_HEADER, *_MORE], rows)
     if document.budgets:
         out += ["", *(f"- {plain(line)}" for line in budget_lines(document.budgets))]
@@ -242,7 +309,12 @@ def _details(document: DiffDocument) -> list[tuple[str, list[str]]]:
     """Blocks by what they tell, the most needed first."""
     delta = document.delta
     return [
-        ("changes at constant factors", ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(document))])] if delta.splits else []),
+        (
+            "changes at constant factors",
+            ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(document))])]
+            if delta.splits
+            else [],
+        ),
         ("warnings", [f"\n- {_cut(f'{note.message} ({note.code})')}" for note in document.notes]),
         ("figures for each unit", [_unit_block(each) for each in _shown_units(document)]),
         ("factors that changed", _factor_blocks(delta.factors)),
@@ -252,17 +324,27 @@ def _details(document: DiffDocument) -> list[tuple[str, list[str]]]:
 
 def _unit_block(unit: UnitChanges) -> str:
     counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
-    rows = [[*_row(NAMES[name], getattr(unit, name)), *_ranges(getattr(unit, name))] for name in QUANTITIES]
-    return _folded(f"For each {_named(unit.name.replace('_', ' '))} ({counts})", _table([*_HEADER, *_MORE], rows))
+    rows = [
+        [*_row(NAMES[name], getattr(unit, name)), *_ranges(getattr(unit, name))]
+        for name in QUANTITIES
+    ]
+    return _folded(
+        f"For each {_named(unit.name.replace('_', ' '))} ({counts})",
+        _table([*_HEADER, *_MORE], rows),
+    )
 
 
 def _component_block(c: ComponentChanges) -> str:
     only = f", only in the {c.only_in} one" if c.only_in else ""
     apart = "" if c.ledger == "marginal" else " (stands there anyway, in no total)"
     told = f"{change_text(c.energy)}, {change_text(c.cost)}" if not c.only_in else ""
-    rows = [[*_row(NAMES[name], getattr(c, name)), *_ranges(getattr(c, name))] for name in _moved(c)]
+    rows = [
+        [*_row(NAMES[name], getattr(c, name)), *_ranges(getattr(c, name))] for name in _moved(c)
+    ]
     return _folded(
-        f"{_named(c.label)}{apart}{only}" + (f": energy {told.replace(', ', ', cost ')}" if told else ""), _table([*_HEADER, *_MORE], rows)
+        f"{_named(c.label)}{apart}{only}"
+        + (f": energy {told.replace(', ', ', cost ')}" if told else ""),
+        _table([*_HEADER, *_MORE], rows),
     )
 
 
@@ -271,10 +353,17 @@ def _factor_blocks(factors: Sequence[FactorChange]) -> list[str]:
     found = []
     for at in range(0, len(factors), 50):
         rows = [
-            [f.id, _factor_text(f.before, f), _factor_text(f.after, f), "price, grid or facility" if f.converts else ""]
+            [
+                f.id,
+                _factor_text(f.before, f),
+                _factor_text(f.after, f),
+                "price, grid or facility" if f.converts else "",
+            ]
             for f in factors[at : at + 50]
         ]
-        title = f"Factors that changed ({len(factors)})" if at == 0 else "Factors that changed, more"
+        title = (
+            f"Factors that changed ({len(factors)})" if at == 0 else "Factors that changed, more"
+        )
         found.append(_folded(title, _table(["factor", "before", "after", "kind"], rows, left=4)))
     return found
 
@@ -284,8 +373,14 @@ def _folded(title: str, body: Sequence[str]) -> str:
 
 
 def _tail(document: DiffDocument) -> list[str]:
-    warned = {w.code: w.message for side in (document.past, document.current) for w in side.statement.warnings}
-    codes = [f"Warnings of the statements: {_cut(', '.join(list(warned)[:20]))}.", ""] if warned else []
+    warned = {
+        w.code: w.message
+        for side in (document.past, document.current)
+        for w in side.statement.warnings
+    }
+    codes = (
+        [f"Warnings of the statements: {_cut(', '.join(list(warned)[:20]))}.", ""] if warned else []
+    )
     memo = "Memo item: this energy already sits in the facility's meter."
     return ["", *codes, f"<sub>{plain(hash_line(document))} {memo}</sub>"]
 
@@ -297,7 +392,9 @@ def text(document: DiffDocument) -> str:
     """The same for a terminal; every change in full."""
     out = _wrapped(f"Checkpoint cost: {headline(document)}")
     sides = (document.past.statement, document.current.statement)
-    out += ["SIMULATED: no machine was measured for this."] if any(s.simulated for s in sides) else []
+    out += (
+        ["SIMULATED: no machine was measured for this."] if any(s.simulated for s in sides) else []
+    )
     if not document.comparable:
         out += ["", *_wrapped(verdict(document)), *_listed(reason_lines(document))]
     out += ["", *_wrapped(f"before: {sides[0].subject.name} ({document.past.source})")]
@@ -307,15 +404,34 @@ def text(document: DiffDocument) -> str:
     for unit in _shown_units(document):
         counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
         out += ["", *_wrapped(f"For each {unit.name.replace('_', ' ')} ({counts})")]
-        out += columns(_HEADER, [_row(NAMES[name], getattr(unit, name)) for name in QUANTITIES], widest=WIDTH)
+        out += columns(
+            _HEADER, [_row(NAMES[name], getattr(unit, name)) for name in QUANTITIES], widest=WIDTH
+        )
     for name, unit_name in (("energy", "kWh"), ("cost", "USD")):
-        rows = [_row(_label(c), getattr(c, name)) for c in document.delta.components if name in _moved(c)]
+        rows = [
+            _row(_label(c), getattr(c, name))
+            for c in document.delta.components
+            if name in _moved(c)
+        ]
         out += (
-            ["", f"{NAMES[name].capitalize()} by line, {unit_name}", *columns(["line", *_HEADER[1:]], rows, widest=WIDTH)] if rows else []
+            [
+                "",
+                f"{NAMES[name].capitalize()} by line, {unit_name}",
+                *columns(["line", *_HEADER[1:]], rows, widest=WIDTH),
+            ]
+            if rows
+            else []
         )
     if document.delta.factors:
-        rows = [[f.id, _short(_factor_text(f.before, f)), _short(_factor_text(f.after, f))] for f in document.delta.factors]
-        out += ["", "Factors that changed", *columns(["factor", "before", "after"], rows, left=3, widest=WIDTH)]
+        rows = [
+            [f.id, _short(_factor_text(f.before, f)), _short(_factor_text(f.after, f))]
+            for f in document.delta.factors
+        ]
+        out += [
+            "",
+            "Factors that changed",
+            *columns(["factor", "before", "after"], rows, left=3, widest=WIDTH),
+        ]
     out += _section("At constant factors", split_lines(document))
     out += _section("Budgets", budget_lines(document.budgets))
     out += _section("Take care", [f"{note.message} ({note.code})" for note in document.notes])
@@ -332,7 +448,11 @@ def _range_lines(document: DiffDocument) -> list[str]:
         if change.change is None:
             found.append(f"{NAMES[name]}: {change.reason}")
         elif change.ranges_overlap is not None:
-            word = "overlap: the change is within the uncertainty" if change.ranges_overlap else "do not overlap"
+            word = (
+                "overlap: the change is within the uncertainty"
+                if change.ranges_overlap
+                else "do not overlap"
+            )
             found.append(f"{NAMES[name]}: {spans[0]} before and {spans[1]} now {word}")
     return found
 
@@ -356,7 +476,9 @@ def _listed(told: Sequence[str]) -> list[str]:
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
     printable = "".join(each if each.isprintable() else " " for each in line)
-    return textwrap.wrap(printable, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [""]
+    return textwrap.wrap(
+        printable, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [""]
 
 
 # ---- CSV
@@ -364,18 +486,55 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
 
 def to_csv(document: DiffDocument) -> str:
     """One row per quantity of the totals, of each unit and of each component; numbers in the row's unit, empty where unknown."""
-    header = ["of", "id", "label", "ledger", "quantity", "unit", "before", "before_low", "before_high", "after", "after_low", "after_high",
-              "change", "change_share", "direction", "ranges_overlap", "reason", "comparable"]  # fmt: skip
+    header = [
+        "of",
+        "id",
+        "label",
+        "ledger",
+        "quantity",
+        "unit",
+        "before",
+        "before_low",
+        "before_high",
+        "after",
+        "after_low",
+        "after_high",
+        "change",
+        "change_share",
+        "direction",
+        "ranges_overlap",
+        "reason",
+        "comparable",
+    ]
     rows: list[list[Any]] = [header]
 
-    def add(of: str, name: str, label: str, ledger: str, changes: Any, quantities: Sequence[str]) -> None:
+    def add(
+        of: str, name: str, label: str, ledger: str, changes: Any, quantities: Sequence[str]
+    ) -> None:
         for what in quantities:
             change: Change = getattr(changes, what)
-            ends = [getattr(side, end) if side else None for side in (change.before, change.after) for end in ("value", "low", "high")]
-            rows.append([
-                of, safe(name), safe(label), ledger, what, change.unit, *ends, change.change, change.relative, change.direction,
-                _flag(change.ranges_overlap), safe(change.reason or ""), _flag(document.comparable),
-            ])  # fmt: skip
+            ends = [
+                getattr(side, end) if side else None
+                for side in (change.before, change.after)
+                for end in ("value", "low", "high")
+            ]
+            rows.append(
+                [
+                    of,
+                    safe(name),
+                    safe(label),
+                    ledger,
+                    what,
+                    change.unit,
+                    *ends,
+                    change.change,
+                    change.relative,
+                    change.direction,
+                    _flag(change.ranges_overlap),
+                    safe(change.reason or ""),
+                    _flag(document.comparable),
+                ]
+            )
 
     delta = document.delta
     add("total", "", "", "marginal", delta.totals, _TOTALS)
@@ -390,4 +549,9 @@ def _flag(value: bool | None) -> str | None:
     return None if value is None else "true" if value else "false"
 
 
-VIEWS: dict[str, Callable[[DiffDocument], str]] = {"text": text, "md": to_markdown, "csv": to_csv, "json": DiffDocument.to_json}
+VIEWS: dict[str, Callable[[DiffDocument], str]] = {
+    "text": text,
+    "md": to_markdown,
+    "csv": to_csv,
+    "json": DiffDocument.to_json,
+}

@@ -26,10 +26,13 @@ class Quantity(_Part):
     low: float | None = None
     high: float | None = Field(default=None, description="null beside a low end: without bound")
     interval: Literal["p5-p95", "bounds"] | None = Field(
-        default=None, description="what low and high are; p5-p95 is widened where needed to contain the value, bounds are of a measurement"
+        default=None,
+        description="what low and high are; p5-p95 is widened where needed to contain the value, bounds are of a measurement",
     )
     factors: list[str] = Field(default=[], description="ids of the factors this figure rests on")
-    excludes: list[str] = Field(default=[], description="ids of components that are unknown and therefore not in this sum")
+    excludes: list[str] = Field(
+        default=[], description="ids of components that are unknown and therefore not in this sum"
+    )
 
 
 class Source(_Part):
@@ -106,9 +109,15 @@ class Schedule(_Part):
     cadence: str
     interval_s: float
     saves: float
-    stall_s: float = Field(description="training held up per save; waiting for earlier saves and a second tier's share included")
-    blocked_s: float = Field(description="part of the stall that waits for an earlier save to drain")
-    lag_s: float = Field(description="from the end of the stall until the save can be recovered from")
+    stall_s: float = Field(
+        description="training held up per save; waiting for earlier saves and a second tier's share included"
+    )
+    blocked_s: float = Field(
+        description="part of the stall that waits for an earlier save to drain"
+    )
+    lag_s: float = Field(
+        description="from the end of the stall until the save can be recovered from"
+    )
     write_s: float
     load_s: float
     size_bytes: float
@@ -116,14 +125,18 @@ class Schedule(_Part):
     write_rate_bytes_per_s: float | None
     work_s: float
     wall_s: float | None
-    goodput: float | None = Field(description="useful training time over wall time (effective training time ratio)")
+    goodput: float | None = Field(
+        description="useful training time over wall time (effective training time ratio)"
+    )
     failures: float | None
     mtbf_s: float | None
     best_interval_s: dict[str, float | None]
     young_interval_s: float | None
     daly_interval_s: float | None
     first_order_goodput: float | None
-    validity: Literal["green", "amber", "red"] = Field(description="how far the first-order rules can be trusted here")
+    validity: Literal["green", "amber", "red"] = Field(
+        description="how far the first-order rules can be trusted here"
+    )
 
 
 class Row(_Part):
@@ -133,16 +146,27 @@ class Row(_Part):
     tier: str
     tier_name: str
     values: dict[str, float | None]
-    low: dict[str, float | None] = Field(default={}, description="p5 of those columns that depend on uncertain inputs")
+    low: dict[str, float | None] = Field(
+        default={}, description="p5 of those columns that depend on uncertain inputs"
+    )
     high: dict[str, float | None] = Field(default={}, description="p95; null = without bound")
     claims: list[dict[str, Any]] = Field(
-        default=[], description="what a vendor says of one checkpoint, as stated, for the size it states; never an input"
+        default=[],
+        description="what a vendor says of one checkpoint, as stated, for the size it states; never an input",
     )
     cautions: list[str] = []
-    excludes: dict[str, list[str]] = Field(default={}, description="lines that are unknown and therefore not in the sums, by quantity")
-    factors: list[Factor] = Field(default=[], description="factors that differ from the first case's")
-    dropped: list[str] = Field(default=[], description="ids of the first case's factors that this case does not have")
-    choices: dict[str, Any] = Field(default={}, description="choices that differ from the first case's")
+    excludes: dict[str, list[str]] = Field(
+        default={}, description="lines that are unknown and therefore not in the sums, by quantity"
+    )
+    factors: list[Factor] = Field(
+        default=[], description="factors that differ from the first case's"
+    )
+    dropped: list[str] = Field(
+        default=[], description="ids of the first case's factors that this case does not have"
+    )
+    choices: dict[str, Any] = Field(
+        default={}, description="choices that differ from the first case's"
+    )
 
 
 class Subject(_Part):
@@ -168,10 +192,13 @@ class Boundary(_Part):
     excluded: list[Excluded]
     pue: float
     pue_included_in_energy: Literal[True] = True
-    embodied_included: Literal[False] = Field(default=False, description="embodied carbon is a figure of its own, in no emissions total")
+    embodied_included: Literal[False] = Field(
+        default=False, description="embodied carbon is a figure of its own, in no emissions total"
+    )
     counterfactual: str = "the same work with no checkpoints and no failures"
     inventory_treatment: Literal["memo_item"] = Field(
-        default="memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory"
+        default="memo_item",
+        description="these kWh already sit in the facility's meter: do not add them to an inventory",
     )
 
 
@@ -214,7 +241,9 @@ class Reproducibility(_Part):
     inputs: list[InputFile] = []
     factor_set: FactorSet
     seed: int
-    result_sha256: str = Field(description="over everything but schema, report_id, generated_at, tool and this section")
+    result_sha256: str = Field(
+        description="over everything but schema, report_id, generated_at, tool and this section"
+    )
 
 
 class Tool(_Part):
@@ -245,11 +274,17 @@ class Report(_Part):
     schedule: Schedule
     totals: RunTotals = Field(description="the run's marginal ledger, first case")
     functional_units: list[FunctionalUnit]
-    components: list[Component] = Field(description="the run's bill, first case: every line of both ledgers")
-    allocated: Totals = Field(description="share of what stands there anyway; never added to totals")
+    components: list[Component] = Field(
+        description="the run's bill, first case: every line of both ledgers"
+    )
+    allocated: Totals = Field(
+        description="share of what stands there anyway; never added to totals"
+    )
     one_save: Bill = Field(description="one completed save, no failures")
     avoidable: Row | None = Field(default=None, description="first case minus the reference case")
-    cases: list[Row] = Field(description="every tier at every cadence asked for, the first case included")
+    cases: list[Row] = Field(
+        description="every tier at every cadence asked for, the first case included"
+    )
     factors: list[Factor]
     choices: dict[str, Any]
     assumptions: list[Assumption]

@@ -25,11 +25,20 @@ _SAVING = (
     "failures.*",
 )
 _POWER = {
-    "gpu_wait": ("cluster.gpu_stall",), "host_wait": ("cluster.host_stall",), "slowdown": ("cluster.gpu_train", "cluster.host_train"),
-    "redone_work": ("cluster.gpu_train", "cluster.host_train"), "loading": ("cluster.gpu_stall", "cluster.host_stall"),
-    "restart": ("cluster.gpu_stall", "cluster.gpu_idle", "cluster.gpu_train", "cluster.host_stall", "cluster.host_idle",
-    "cluster.host_train"),
-}  # fmt: skip
+    "gpu_wait": ("cluster.gpu_stall",),
+    "host_wait": ("cluster.host_stall",),
+    "slowdown": ("cluster.gpu_train", "cluster.host_train"),
+    "redone_work": ("cluster.gpu_train", "cluster.host_train"),
+    "loading": ("cluster.gpu_stall", "cluster.host_stall"),
+    "restart": (
+        "cluster.gpu_stall",
+        "cluster.gpu_idle",
+        "cluster.gpu_train",
+        "cluster.host_stall",
+        "cluster.host_idle",
+        "cluster.host_train",
+    ),
+}
 
 
 @lru_cache(maxsize=4096)
@@ -38,15 +47,19 @@ def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, .
     second = line_id.startswith("second_")
     plain = line_id.removeprefix("second_")
     timed = plain in _POWER
-    wanted = [pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING]
+    wanted = [
+        pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING
+    ]
     if timed and field in ("energy", "emissions_location", "emissions_market", "cost"):
         wanted += _POWER[plain]
     if field in ("energy", "emissions_location", "emissions_market"):
         wanted.append("site.pue")
     wanted += {
-        "emissions_location": ["site.grid_location"], "emissions_market": ["site.grid_market"], "embodied": ["cluster.gpu_embodied"],
+        "emissions_location": ["site.grid_location"],
+        "emissions_market": ["site.grid_market"],
+        "embodied": ["cluster.gpu_embodied"],
         "cost": ["site.tariff", "cluster.gpu_price"] if timed else ["site.tariff"],
-    }.get(field, [])  # fmt: skip
+    }.get(field, [])
     sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
     single = set(wanted)
     return tuple(name for name in known if name in single or name.startswith(sections))
@@ -59,7 +72,9 @@ def sources_of(catalog: Catalog, said: str) -> list[Part]:
     found: list[Part] = []
     for name in filter(None, (part.strip() for part in said.split(";"))):
         entry = catalog.sources.get(name, {"title": name})
-        found.append({key: str(entry[key]) if key in entry else None for key in _SOURCE} | {"id": name})
+        found.append(
+            {key: str(entry[key]) if key in entry else None for key in _SOURCE} | {"id": name}
+        )
     return found
 
 
@@ -67,12 +82,19 @@ def factor_of(i: Input, catalog: Catalog) -> Part:
     section, key = i.path.split(".")
     f = i.figure
     return {
-        "id": i.path, "name": meaning_of(section, key), "value": None if f.value == float("inf") else f.value, "unit": i.unit,
+        "id": i.path,
+        "name": meaning_of(section, key),
+        "value": None if f.value == float("inf") else f.value,
+        "unit": i.unit,
         "text": f.text,
-        "low": f.low, "high": f.high, "origin": "default" if f.basis in ("", "assumed") else f.basis, "set_by": i.origin,
+        "low": f.low,
+        "high": f.high,
+        "origin": "default" if f.basis in ("", "assumed") else f.basis,
+        "set_by": i.origin,
         "boundary": f.boundary or None,
-        "note": f.note or None, "sources": sources_of(catalog, f.source),
-    }  # fmt: skip
+        "note": f.note or None,
+        "sources": sources_of(catalog, f.source),
+    }
 
 
 def assumptions_of(factors: list[Part]) -> list[Part]:
@@ -80,7 +102,8 @@ def assumptions_of(factors: list[Part]) -> list[Part]:
     return [
         {
             "id": f"A{n}",
-            "text": f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else ""),
+            "text": f"{f['name']}: {f['text'] or f['value']}"
+            + (f" ({f['note']})" if f["note"] else ""),
             **{key: f[key] for key in ("value", "unit", "low", "high")},
             "sensitivity": None,
         }
@@ -92,7 +115,12 @@ def inputs_hash(factors: list[Part], choices: Part, rows: list[Part]) -> str:
     """Over the factors and choices of all cases."""
     first = {"factors": [plain_factor(f) for f in factors], "choices": choices}
     others = [
-        {"factors": [plain_factor(f) for f in row["factors"]], "dropped": row["dropped"], "choices": row["choices"]} for row in rows[1:]
+        {
+            "factors": [plain_factor(f) for f in row["factors"]],
+            "dropped": row["dropped"],
+            "choices": row["choices"],
+        }
+        for row in rows[1:]
     ]
     return sha256([first, *others])
 

@@ -80,7 +80,11 @@ def _sync(path: Path) -> None:
 def _sweep(target: Path) -> None:
     """What killed writers of the same folder left: half-written ones go, and an older one that has no successor comes back."""
     for left in target.parent.iterdir():
-        if not (left.name.startswith(f".{target.name}.") and left.name.endswith(_ENDING) and left.is_dir()):
+        if not (
+            left.name.startswith(f".{target.name}.")
+            and left.name.endswith(_ENDING)
+            and left.is_dir()
+        ):
             continue
         with contextlib.suppress(OSError):
             fd = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -40,7 +40,9 @@ def frame_of_rows(rows: Sequence[CaseRow]) -> pd.DataFrame:
             record[name] = np.nan if value is None else value
             if name in row.low:
                 record[name + "_low"], record[name + "_high"] = row.low[name], row.high[name]
-        record |= {name: " ".join(row.excludes.get(name.removesuffix("_without"), ())) for name in NOTES}
+        record |= {
+            name: " ".join(row.excludes.get(name.removesuffix("_without"), ())) for name in NOTES
+        }
         records.append(record)
     return pd.DataFrame.from_records(records)
 
@@ -58,9 +60,18 @@ def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
     for piece in pieces:
         values = columns_of(piece.outcome)
         # an axis called like a column would be there twice: the axis wins
-        part = pd.DataFrame({name: np.broadcast_to(_finite(value), (piece.rows,)) for name, value in {**values, **piece.axes}.items()})
+        part = pd.DataFrame(
+            {
+                name: np.broadcast_to(_finite(value), (piece.rows,))
+                for name, value in {**values, **piece.axes}.items()
+            }
+        )
         lacking = excludes_of(piece.outcome)
-        parts.append(part.assign(**{name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}))
+        parts.append(
+            part.assign(
+                **{name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
+            )
+        )
     frame = pd.concat(parts, ignore_index=True)
     axes = list(piece.axes)
     return frame[[*axes, *(name for name in frame.columns if name not in axes)]]

@@ -20,7 +20,9 @@ def parsed(source: str, most_bytes: int) -> Any:
     except InputError as error:
         raise error.at(source) from None
     except ValueError as error:
-        said = "a number of thousands of digits" if "digits" in str(error) else brief(str(error), 200)
+        said = (
+            "a number of thousands of digits" if "digits" in str(error) else brief(str(error), 200)
+        )
         raise InputError(f"is not valid JSON: {said}", where=source) from None
 
 

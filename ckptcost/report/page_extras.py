@@ -31,9 +31,17 @@ _WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
 def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
     """Of a model: how the result hangs on the interval, and the tiers beside each other."""
     # under factors by the hour, or contracts, the report's own sentences on carbon hold no more
-    own = all(getattr(statement.totals, what) == getattr(report.totals, what) for what in ("emissions_location", "emissions_market"))
+    own = all(
+        getattr(statement.totals, what) == getattr(report.totals, what)
+        for what in ("emissions_location", "emissions_market")
+    )
     carbon = text.carbon_lines(report) if own else []
-    findings = [*text.interval_lines(report), *carbon, *text.allocated_lines(report), text.basis_line(report)]
+    findings = [
+        *text.interval_lines(report),
+        *carbon,
+        *text.allocated_lines(report),
+        text.basis_line(report),
+    ]
     title, header, rows, note = text.one_save(report)
     claimed = [row[-1] for row in rows] if header[-1] == "claimed" else None
     cut = len(header) - 1 if claimed is not None else len(header)
@@ -42,10 +50,13 @@ def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
     others = [_table(each) for each in (text.all_saves(report), text.whole_run(report))]
     first = case in ("", names[0])
     return Extras(
-        title=statement.subject.name, findings=findings if first else findings[-1:],
+        title=statement.subject.name,
+        findings=findings if first else findings[-1:],
         curve=curve_of(report, names.index(case) if case else 0),
-        tiers=tiers, tables=others, sci=sci_of(statement),
-    )  # fmt: skip
+        tiers=tiers,
+        tables=others,
+        sci=sci_of(statement),
+    )
 
 
 def _table(told: text.Table) -> TextTable:
@@ -67,7 +78,10 @@ def curve_of(report: Report, at: int) -> Curve | None:
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
     lines = [Line("goodput", _listed(outcome.goodput, x), "share of time")]
-    wanted: tuple[tuple[str, Quantity, str], ...] = (("energy added", "energy_j", "kWh"), ("cost added", "cost_usd", "USD"))
+    wanted: tuple[tuple[str, Quantity, str], ...] = (
+        ("energy added", "energy_j", "kWh"),
+        ("cost added", "cost_usd", "USD"),
+    )
     for name, quantity, unit in wanted:
         values = outcome.run.total(quantity)
         lines.append(Line(name, _listed(to_kwh(values) if unit == "kWh" else values, x), unit))
@@ -90,14 +104,32 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
     power = power_of(known["power"], known.get("windows")) if "power" in known else None
     tables = [_told(table) for table in shown]
     if not statements or study.kind == "fleet":
-        care = [TextTable("Take care", ["code", "what"], [list(each) for each in study.warnings], 2)] if study.warnings else []
-        met = [TextTable("Targets", ["target"], [[gate_text(each)] for each in study.gates])] if study.gates else []
+        care = (
+            [TextTable("Take care", ["code", "what"], [list(each) for each in study.warnings], 2)]
+            if study.warnings
+            else []
+        )
+        met = (
+            [TextTable("Targets", ["target"], [[gate_text(each)] for each in study.gates])]
+            if study.gates
+            else []
+        )
         said = [*study.about, *study.findings]
-        lead = f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this document." if statements else ""
+        lead = (
+            f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this document."
+            if statements
+            else ""
+        )
         banner = SIMULATED if study.simulated else ""
         return Extras(study.title, lead, banner, said, power=power, tables=[*tables, *met, *care])
     if len(statements) == 1:
-        return Extras(title=study.title, findings=study.findings, power=power, tables=tables, sci=sci_of(statements[0]))
+        return Extras(
+            title=study.title,
+            findings=study.findings,
+            power=power,
+            tables=tables,
+            sci=sci_of(statements[0]),
+        )
     each = {s.subject.run_id: Extras(sci=sci_of(s)) for s in statements}
     return Extras(title=study.title, findings=study.findings, power=power, tables=tables, each=each)
 
@@ -112,7 +144,11 @@ def _told(table: Table) -> TextTable:
 
 def power_of(power: Table, windows: Table | None) -> Power:
     """Watts over time, with the checkpoints as bands."""
-    lines = [Line(name, [row[column] for row in power.rows], "W") for column, name in _WATTS if any(c.id == column for c in power.columns)]
+    lines = [
+        Line(name, [row[column] for row in power.rows], "W")
+        for column, name in _WATTS
+        if any(c.id == column for c in power.columns)
+    ]
     bands = [
         Band(str(row["window"]), row["begin"], row["returned"], row["durable"])
         for row in (windows.rows if windows is not None else ())

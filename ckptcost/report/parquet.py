@@ -36,29 +36,56 @@ COMPRESSION: Final = "zstd"
 
 _TEXT, _NUMBER, _COUNT = "text", "number", "count"
 _READINGS: Final = {
-    "t_s": (_NUMBER, "when it was asked, in seconds since the run began"), "host": (_TEXT, ""),
+    "t_s": (_NUMBER, "when it was asked, in seconds since the run began"),
+    "host": (_TEXT, ""),
     "domain": (_TEXT, "gpu:0, cpu:0, disk:sda ..."),
     "quantity": (_TEXT, "energy_j, power_w, written_bytes ...; its unit is its ending"),
-    "source": (_TEXT, "where the number comes from"), "scope": (_TEXT, "what the sensor sees"),
-    "value": (_NUMBER, "a counter or a gauge, as headers say; null: it was asked and did not answer"),
+    "source": (_TEXT, "where the number comes from"),
+    "scope": (_TEXT, "what the sensor sees"),
+    "value": (
+        _NUMBER,
+        "a counter or a gauge, as headers say; null: it was asked and did not answer",
+    ),
     "took_s": (_NUMBER, "until the answer was there"),
-}  # fmt: skip
+}
 _MARKS: Final = {
-    "t_s": (_NUMBER, "in seconds since the run began"), "host": (_TEXT, "empty: of several hosts nobody says which"), "name": (_TEXT, ""),
-    "window": (_TEXT, "the label that joins marks to a checkpoint"), "rank": (_COUNT, ""), "by": (_TEXT, "who said so"),
+    "t_s": (_NUMBER, "in seconds since the run began"),
+    "host": (_TEXT, "empty: of several hosts nobody says which"),
+    "name": (_TEXT, ""),
+    "window": (_TEXT, "the label that joins marks to a checkpoint"),
+    "rank": (_COUNT, ""),
+    "by": (_TEXT, "who said so"),
     "detail": (_TEXT, "a JSON object"),
-}  # fmt: skip
+}
 _WINDOWS: Final = {
-    "host": (_TEXT, ""), "window": (_TEXT, "its name"), "label": (_TEXT, "as the marks have it"), "of": (_TEXT, "save or load"),
-    "begin_s": (_NUMBER, "in seconds since the run began, as all instants here"), "returned_s": (_NUMBER, "training went on"),
-    "durable_s": (_NUMBER, "it was safe"), "last_s": (_NUMBER, "its last mark"), "stall_s": (_NUMBER, ""), "drain_s": (_NUMBER, ""),
-    "length_s": (_NUMBER, ""), "bytes": (_NUMBER, ""), "files": (_NUMBER, ""), "ranks": (_COUNT, ""), "path": (_TEXT, ""),
-    "error": (_TEXT, "what ended it before its time"), "how": (_TEXT, "the evidence for durable_s"),
+    "host": (_TEXT, ""),
+    "window": (_TEXT, "its name"),
+    "label": (_TEXT, "as the marks have it"),
+    "of": (_TEXT, "save or load"),
+    "begin_s": (_NUMBER, "in seconds since the run began, as all instants here"),
+    "returned_s": (_NUMBER, "training went on"),
+    "durable_s": (_NUMBER, "it was safe"),
+    "last_s": (_NUMBER, "its last mark"),
+    "stall_s": (_NUMBER, ""),
+    "drain_s": (_NUMBER, ""),
+    "length_s": (_NUMBER, ""),
+    "bytes": (_NUMBER, ""),
+    "files": (_NUMBER, ""),
+    "ranks": (_COUNT, ""),
+    "path": (_TEXT, ""),
+    "error": (_TEXT, "what ended it before its time"),
+    "how": (_TEXT, "the evidence for durable_s"),
     "unsure_s": (_NUMBER, "so long before durable_s it was last seen not to be safe"),
-    "begin_why": (_TEXT, "code, where begin_s is null; the next two alike"), "returned_why": (_TEXT, ""), "durable_why": (_TEXT, ""),
+    "begin_why": (_TEXT, "code, where begin_s is null; the next two alike"),
+    "returned_why": (_TEXT, ""),
+    "durable_why": (_TEXT, ""),
     "flags": (_TEXT, "codes with commas between"),
-}  # fmt: skip
-TABLES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {READINGS: _READINGS, MARKS: _MARKS, WINDOWS: _WINDOWS}
+}
+TABLES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    READINGS: _READINGS,
+    MARKS: _MARKS,
+    WINDOWS: _WINDOWS,
+}
 
 
 WRITE_BACK: Final = ("dirty_bytes", "writeback_bytes", "written_bytes")
@@ -90,10 +117,17 @@ def pack(path: Path, target: Path, run: str = "", force: bool = False) -> Packed
     whole = reader.load(path, run)
     try:
         with whole_folder(target, force) as folder:
-            rows = {READINGS: _write(arrow, folder / READINGS, _readings(whole)), MARKS: _write(arrow, folder / MARKS, _marks(whole))}
+            rows = {
+                READINGS: _write(arrow, folder / READINGS, _readings(whole)),
+                MARKS: _write(arrow, folder / MARKS, _marks(whole)),
+            }
             rows[WINDOWS] = _write(arrow, folder / WINDOWS, _windows(whole))
-            (folder / ABOUT).write_text(json.dumps(about(whole), indent=1, allow_nan=False) + "\n", "utf-8")
-            files = tuple(File(name, rows.get(name), (folder / name).stat().st_size) for name in FILES)
+            (folder / ABOUT).write_text(
+                json.dumps(about(whole), indent=1, allow_nan=False) + "\n", "utf-8"
+            )
+            files = tuple(
+                File(name, rows.get(name), (folder / name).stat().st_size) for name in FILES
+            )
     except OSError as error:
         raise OutputError(f"{target}: could not be written ({error.strerror or error})") from None
     problems = tuple(str(problem) for problem in whole.problems)
@@ -105,7 +139,10 @@ def _arrow() -> Any:
         import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
         import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise MeterUnavailable(f"Parquet is written with pyarrow, which {not_there(error)}", "pip install 'ckptcost[parquet]'") from None
+        raise MeterUnavailable(
+            f"Parquet is written with pyarrow, which {not_there(error)}",
+            "pip install 'ckptcost[parquet]'",
+        ) from None
     return pyarrow
 
 
@@ -116,15 +153,25 @@ def may_write(target: Path, force: bool) -> None:
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        raise InputError("is no folder", where=str(target), remedy="name one that is not there yet") from None
+        raise InputError(
+            "is no folder", where=str(target), remedy="name one that is not there yet"
+        ) from None
     except OSError as error:
         raise OutputError(f"{target}: could not be written ({error.strerror})") from None
     if not there:
         return
     if strange := [name for name in there if name not in FILES]:
-        raise InputError(f"holds something else than a packed run ({strange[0]})", where=str(target), remedy="name another folder")
+        raise InputError(
+            f"holds something else than a packed run ({strange[0]})",
+            where=str(target),
+            remedy="name another folder",
+        )
     if not force:
-        raise InputError("is already there", where=str(target), remedy="--force replaces it; or name another folder")
+        raise InputError(
+            "is already there",
+            where=str(target),
+            remedy="--force replaces it; or name another folder",
+        )
 
 
 Columns = Mapping[str, Any]
@@ -134,27 +181,44 @@ Columns = Mapping[str, Any]
 def _write(arrow: Any, file: Path, pieces: Iterator[tuple[int, Columns]]) -> int:
     """Pieces become row groups: several where they are small, none larger than GROUP_ROWS."""
     columns = TABLES[file.name]
-    types = {_TEXT: arrow.dictionary(arrow.int32(), arrow.string()), _NUMBER: arrow.float64(), _COUNT: arrow.int64()}
-    schema = arrow.schema([(name, types[kind]) for name, (kind, _) in columns.items()], {"format": FORMAT, "version": str(VERSION)})
+    types = {
+        _TEXT: arrow.dictionary(arrow.int32(), arrow.string()),
+        _NUMBER: arrow.float64(),
+        _COUNT: arrow.int64(),
+    }
+    schema = arrow.schema(
+        [(name, types[kind]) for name, (kind, _) in columns.items()],
+        {"format": FORMAT, "version": str(VERSION)},
+    )
     texts = [name for name, (kind, _) in columns.items() if kind == _TEXT]
     rows = waiting = 0
     tables: list[Any] = []
-    with arrow.parquet.ParquetWriter(str(file), schema, compression=COMPRESSION, use_dictionary=texts) as writer:
+    with arrow.parquet.ParquetWriter(
+        str(file), schema, compression=COMPRESSION, use_dictionary=texts
+    ) as writer:
         for count, values in pieces:
-            arrays = [_array(arrow, schema.field(name).type, values[name], count) for name in columns]
+            arrays = [
+                _array(arrow, schema.field(name).type, values[name], count) for name in columns
+            ]
             tables.append(arrow.Table.from_arrays(arrays, schema=schema))
             rows, waiting = rows + count, waiting + count
             if waiting >= GROUP_ROWS:
-                writer.write_table(arrow.concat_tables(tables).unify_dictionaries(), row_group_size=GROUP_ROWS)
+                writer.write_table(
+                    arrow.concat_tables(tables).unify_dictionaries(), row_group_size=GROUP_ROWS
+                )
                 tables, waiting = [], 0
         if tables:
-            writer.write_table(arrow.concat_tables(tables).unify_dictionaries(), row_group_size=GROUP_ROWS)
+            writer.write_table(
+                arrow.concat_tables(tables).unify_dictionaries(), row_group_size=GROUP_ROWS
+            )
     return rows
 
 
 def _array(arrow: Any, kind: Any, values: Any, count: int) -> Any:
     if isinstance(values, str):
-        return arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(count, np.int32)), arrow.array([_utf8(values)]))
+        return arrow.DictionaryArray.from_arrays(
+            arrow.array(np.zeros(count, np.int32)), arrow.array([_utf8(values)])
+        )
     if arrow.types.is_dictionary(kind):
         values = [_utf8(text) for text in values]
     return arrow.array(values, type=kind, from_pandas=True)  # NaN is null
@@ -172,10 +236,16 @@ def _readings(run: Run) -> Iterator[tuple[int, Columns]]:
             yield (
                 len(series.t_s),
                 {
-                    "t_s": series.t_s, "host": node.host, "domain": channel.domain, "quantity": channel.quantity, "source": channel.source,
-                    "scope": channel.scope, "value": series.value, "took_s": series.took_s,
+                    "t_s": series.t_s,
+                    "host": node.host,
+                    "domain": channel.domain,
+                    "quantity": channel.quantity,
+                    "source": channel.source,
+                    "scope": channel.scope,
+                    "value": series.value,
+                    "took_s": series.took_s,
                 },
-            )  # fmt: skip
+            )
 
 
 def _marks(run: Run) -> Iterator[tuple[int, Columns]]:
@@ -184,47 +254,87 @@ def _marks(run: Run) -> Iterator[tuple[int, Columns]]:
     yield (
         len(marks),
         {
-            "t_s": [m.t_s for m in marks], "host": [str(m.detail.get("host") or only) for m in marks], "name": [m.name for m in marks],
-            "window": [m.window for m in marks], "rank": [m.rank for m in marks], "by": [m.by for m in marks],
-            "detail": [json.dumps(plain(dict(m.detail)), ensure_ascii=False, allow_nan=False) for m in marks],
+            "t_s": [m.t_s for m in marks],
+            "host": [str(m.detail.get("host") or only) for m in marks],
+            "name": [m.name for m in marks],
+            "window": [m.window for m in marks],
+            "rank": [m.rank for m in marks],
+            "by": [m.by for m in marks],
+            "detail": [
+                json.dumps(plain(dict(m.detail)), ensure_ascii=False, allow_nan=False)
+                for m in marks
+            ],
         },
-    )  # fmt: skip
+    )
 
 
 def _windows(run: Run) -> Iterator[tuple[int, Columns]]:
     """As a report of each host has them: clocks of hosts agree no better than their time of day."""
     rows: list[dict[str, Any]] = []
     for node in run.nodes:
-        few = replace(node, channels=tuple(c for c in node.channels if c.quantity in WRITE_BACK))  # the rest would be a day of joules
+        few = replace(
+            node, channels=tuple(c for c in node.channels if c.quantity in WRITE_BACK)
+        )  # the rest would be a day of joules
         told = saves_of(run, Energies(few))
-        rows += [_row(node.host, window, what) for window, what in zip(told.windows, told.contents, strict=True)]
+        rows += [
+            _row(node.host, window, what)
+            for window, what in zip(told.windows, told.contents, strict=True)
+        ]
     yield len(rows), {name: [row[name] for row in rows] for name in _WINDOWS}
 
 
 def _row(host: str, window: Window, what: Contents) -> dict[str, Any]:
     return {
-        "host": host, "window": window.name, "label": window.label, "of": what.of, "begin_s": window.begin_s,
-        "returned_s": window.returned_s, "durable_s": window.durable_s, "last_s": window.last_s, "stall_s": window.stall_s,
-        "drain_s": window.drain_s, "length_s": window.length_s, "bytes": what.bytes, "files": what.files, "ranks": len(window.spans),
-        "path": what.path, "error": what.error, "how": what.how, "unsure_s": what.unsure_s, "begin_why": window.begin_why,
-        "returned_why": window.returned_why, "durable_why": window.durable_why or what.why,
+        "host": host,
+        "window": window.name,
+        "label": window.label,
+        "of": what.of,
+        "begin_s": window.begin_s,
+        "returned_s": window.returned_s,
+        "durable_s": window.durable_s,
+        "last_s": window.last_s,
+        "stall_s": window.stall_s,
+        "drain_s": window.drain_s,
+        "length_s": window.length_s,
+        "bytes": what.bytes,
+        "files": what.files,
+        "ranks": len(window.spans),
+        "path": what.path,
+        "error": what.error,
+        "how": what.how,
+        "unsure_s": what.unsure_s,
+        "begin_why": window.begin_why,
+        "returned_why": window.returned_why,
+        "durable_why": window.durable_why or what.why,
         "flags": ",".join(dict.fromkeys(flag.code for flag in window.flags)),
-    }  # fmt: skip
+    }
 
 
 def about(run: Run) -> dict[str, Any]:
     """What is in no table: who recorded, which clock, what went wrong."""
-    recorders = {(header.host, header.boot, header.pid, bool(header.meters)): header for header in run.headers}
+    recorders = {
+        (header.host, header.boot, header.pid, bool(header.meters)): header
+        for header in run.headers
+    }
     events = [event for event in run.events if event.name != "cost"]
     fields: dict[str, Any] = {
-        "format": FORMAT, "version": VERSION, "run": run.id, "hosts": run.hosts, "simulated": run.simulated, "ended": run.ended,
-        "began_unix_s": run.began, "length_s": run.duration_s,
-        "columns": {name: {column: meaning for column, (_, meaning) in columns.items() if meaning} for name, columns in TABLES.items()},
+        "format": FORMAT,
+        "version": VERSION,
+        "run": run.id,
+        "hosts": run.hosts,
+        "simulated": run.simulated,
+        "ended": run.ended,
+        "began_unix_s": run.began,
+        "length_s": run.duration_s,
+        "columns": {
+            name: {column: meaning for column, (_, meaning) in columns.items() if meaning}
+            for name, columns in TABLES.items()
+        },
         "headers": [header.fields() for header in recorders.values()],
         "unix_s": [list(pair) for pair in run.wall],
         "gaps": [gap._asdict() for gap in run.gaps],
         "events": [event._asdict() for event in events],
         "problems": [str(problem) for problem in run.problems],
-    }  # fmt: skip
+    }
     found: dict[str, Any] = plain(fields)
     return found

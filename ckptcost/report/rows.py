@@ -10,18 +10,30 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.units import to_hours, to_kwh
 
 COLUMNS = {
-    "interval_s": "training time between saves", "saves": "saves in the run", "stall_s": "training held up per save, second tier included",
-    "lag_s": "until the save is safe, after the stall", "rate_bytes_per_s": "narrowest place of a save, GPU memory to medium",
-    "save_gpu_hours": "GPU-hours lost to one save", "save_energy_kwh": "energy of one save", "save_cost_usd": "cost of one save",
-    "save_location_kgco2e": "emissions of one save, location-based", "save_storage_kwh": "energy of one save at the storage",
-    "saves_gpu_hours": "GPU-hours lost to all saves, no failures", "saves_energy_kwh": "energy of all saves, no failures",
-    "saves_cost_usd": "cost of all saves, no failures", "saves_location_kgco2e": "emissions of all saves, no failures",
-    "run_gpu_hours": "GPU-hours lost in the run, failures included", "run_energy_kwh": "energy added in the run",
+    "interval_s": "training time between saves",
+    "saves": "saves in the run",
+    "stall_s": "training held up per save, second tier included",
+    "lag_s": "until the save is safe, after the stall",
+    "rate_bytes_per_s": "narrowest place of a save, GPU memory to medium",
+    "save_gpu_hours": "GPU-hours lost to one save",
+    "save_energy_kwh": "energy of one save",
+    "save_cost_usd": "cost of one save",
+    "save_location_kgco2e": "emissions of one save, location-based",
+    "save_storage_kwh": "energy of one save at the storage",
+    "saves_gpu_hours": "GPU-hours lost to all saves, no failures",
+    "saves_energy_kwh": "energy of all saves, no failures",
+    "saves_cost_usd": "cost of all saves, no failures",
+    "saves_location_kgco2e": "emissions of all saves, no failures",
+    "run_gpu_hours": "GPU-hours lost in the run, failures included",
+    "run_energy_kwh": "energy added in the run",
     "run_cost_usd": "cost added in the run",
-    "run_location_kgco2e": "emissions added in the run, location-based", "run_market_kgco2e": "the same, market-based",
+    "run_location_kgco2e": "emissions added in the run, location-based",
+    "run_market_kgco2e": "the same, market-based",
     "run_embodied_kgco2e": "embodied share of the GPU time lost",
-    "goodput": "useful training time over wall time", "wall_s": "expected duration of the run", "failures": "expected failures",
-}  # fmt: skip
+    "goodput": "useful training time over wall time",
+    "wall_s": "expected duration of the run",
+    "failures": "expected failures",
+}
 
 NOTES = {
     "energy_without": "lines that are unknown and so not in the energies and emissions",
@@ -44,14 +56,26 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
 
     save = people(one, "save")
     save["save_storage_kwh"] = to_kwh(one.line("storage_write").energy_j)
-    saves = {key.replace("save_", "saves_", 1): value * n for key, value in save.items() if key != "save_storage_kwh"}
+    saves = {
+        key.replace("save_", "saves_", 1): value * n
+        for key, value in save.items()
+        if key != "save_storage_kwh"
+    }
     return {
-        "interval_s": outcome.interval_s, "saves": n, "stall_s": outcome.mean_stall_s, "lag_s": outcome.plan.saved.lag_s,
+        "interval_s": outcome.interval_s,
+        "saves": n,
+        "stall_s": outcome.mean_stall_s,
+        "lag_s": outcome.plan.saved.lag_s,
         "rate_bytes_per_s": outcome.plan.saved.wire_bytes_per_s,
-        **save, **saves, **people(run, "run"),
-        "run_market_kgco2e": run.total("market_kgco2e"), "run_embodied_kgco2e": run.total("embodied_kgco2e"),
-        "goodput": outcome.goodput, "wall_s": outcome.wall_s, "failures": outcome.failures,
-    }  # fmt: skip
+        **save,
+        **saves,
+        **people(run, "run"),
+        "run_market_kgco2e": run.total("market_kgco2e"),
+        "run_embodied_kgco2e": run.total("embodied_kgco2e"),
+        "goodput": outcome.goodput,
+        "wall_s": outcome.wall_s,
+        "failures": outcome.failures,
+    }
 
 
 def excludes_of(outcome: Outcome) -> dict[str, list[str]]:

@@ -12,7 +12,12 @@ from ckptcost.core.hourly import Floats, spread
 from ckptcost.report.statement import COLUMNS, Series, Statement, instant, utc
 
 AMOUNTS = ("energy", "gpu_time_lost", "cost", "embodied")
-COLUMN = {"energy": "energy_kwh", "gpu_time_lost": "gpu_hours", "cost": "cost_usd", "embodied": "embodied_kgco2e"}
+COLUMN = {
+    "energy": "energy_kwh",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+    "embodied": "embodied_kgco2e",
+}
 
 
 class Placed(NamedTuple):
@@ -44,18 +49,25 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
     for at, name in enumerate(s.series.component):
         rows.setdefault(name, []).append(at)
     starts = [utc(text).timestamp() for text in s.series.start]
-    stretches = [(start, start + length) for start, length in zip(starts, s.series.duration_s, strict=True)]
+    stretches = [
+        (start, start + length) for start, length in zip(starts, s.series.duration_s, strict=True)
+    ]
     return [
         Placed(
             name,
             [stretches[at] for at in mine],
-            {what: [number_or_nan(getattr(s.series, column)[at]) for at in mine] for what, column in COLUMN.items()},
+            {
+                what: [number_or_nan(getattr(s.series, column)[at]) for at in mine]
+                for what, column in COLUMN.items()
+            },
         )
         for name, mine in rows.items()
     ]
 
 
-def series_of(placed: Sequence[Placed], edges: Floats, width_s: float, factors: Factors, checkpoints: Floats) -> Series:
+def series_of(
+    placed: Sequence[Placed], edges: Floats, width_s: float, factors: Factors, checkpoints: Floats
+) -> Series:
     """The rows. A component has none where nothing of it happened; the first has all, because it carries the checkpoints."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     starts = np.array([instant(each) for each in edges[:-1]], dtype=object)
@@ -68,7 +80,9 @@ def series_of(placed: Sequence[Placed], edges: Floats, width_s: float, factors: 
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]
         columns["component"] += [each.component] * len(keep)
         for what, name in COLUMN.items():
-            columns[name] += _listed(rows[what][keep], known=not np.all(np.isnan(each.amounts[what])))
+            columns[name] += _listed(
+                rows[what][keep], known=not np.all(np.isnan(each.amounts[what]))
+            )
         columns["checkpoints"] += checkpoints[keep].tolist() if n == 0 else [0.0] * len(keep)
         for name, factor, sum_name in (
             ("grid_kgco2e_per_kwh", factors.location, "emissions_location_kgco2e"),
@@ -93,6 +107,8 @@ def checkpoints_of(s: Statement, placed: Sequence[Placed], edges: Floats) -> Flo
         first = placed[0].component
         at = [n for n, name in enumerate(s.series.component) if name == first]
         starts = [utc(s.series.start[n]).timestamp() for n in at]
-        stretches = [(start, start + s.series.duration_s[n]) for start, n in zip(starts, at, strict=True)]
+        stretches = [
+            (start, start + s.series.duration_s[n]) for start, n in zip(starts, at, strict=True)
+        ]
         return spread(stretches, [s.series.checkpoints[n] for n in at], edges)
     return spread([(float(edges[0]), float(edges[-1]))], [s.totals.checkpoints.value or 0.0], edges)

@@ -13,7 +13,12 @@ from ckptcost.report.document import Report
 from ckptcost.report.statement import StatementDocument
 from ckptcost.report.study_document import StudyDocument
 
-DOCUMENTS: dict[str, type[BaseModel]] = {"report": Report, "study": StudyDocument, "statement": StatementDocument, "diff": DiffDocument}
+DOCUMENTS: dict[str, type[BaseModel]] = {
+    "report": Report,
+    "study": StudyDocument,
+    "statement": StatementDocument,
+    "diff": DiffDocument,
+}
 """by the last word of their schema's name"""
 VERSIONS = {
     "report": build.SCHEMA_VERSION,

@@ -56,7 +56,11 @@ class Coefficient(NamedTuple):
 def intensity_g_per_kwh(statement: Statement) -> float | None:
     """I: mean over the energy and its hours; the grid's own factor where there is no energy to take a mean over."""
     energy, operational = statement.totals.energy, statement.totals.emissions_location
-    if energy.value and operational.value is not None and {*energy.excludes} == {*operational.excludes}:
+    if (
+        energy.value
+        and operational.value is not None
+        and {*energy.excludes} == {*operational.excludes}
+    ):
         return operational.value * G_PER_KG / energy.value
     grid = _factor(statement, "site.grid_location")
     return None if grid is None or grid.value is None else grid.value * KWH_J * G_PER_KG
@@ -73,9 +77,14 @@ def scores(statement: Statement) -> list[Score]:
 
 def units(statement: Statement) -> list[tuple[str, float | None, str]]:
     """(name, count, how it is counted): the statement's functional units, then the model's tokens and parameters where they are given."""
-    found: list[tuple[str, float | None, str]] = [(unit.name, unit.count, "") for unit in statement.functional_units]
+    found: list[tuple[str, float | None, str]] = [
+        (unit.name, unit.count, "") for unit in statement.functional_units
+    ]
     names = " ".join(name for name, _, _ in found)
-    for name, count in (("token", statement.subject.tokens), ("parameter", statement.subject.parameters)):
+    for name, count in (
+        ("token", statement.subject.tokens),
+        ("parameter", statement.subject.parameters),
+    ):
         if count is not None and name not in names:
             found.append((name, count, GROSS[name]))
     return found
@@ -86,13 +95,25 @@ def _score(statement: Statement, unit: str, count: float | None, note: str) -> S
     operational, embodied = t.emissions_location.value, t.embodied.value
     said = []
     if not count:
-        said.append("no functional unit is counted" if count is None else f"no {unit} was counted: there is nothing to divide by")
+        said.append(
+            "no functional unit is counted"
+            if count is None
+            else f"no {unit} was counted: there is nothing to divide by"
+        )
     if operational is None:
-        said.append("the energy is not known" if t.energy.value is None else "the grid's factor is not known")
+        said.append(
+            "the energy is not known"
+            if t.energy.value is None
+            else "the grid's factor is not known"
+        )
     if embodied is None:
         said.append("M not declared")
     each = None if operational is None or not count else operational * G_PER_KG / count
-    value = None if each is None or embodied is None or not count else each + embodied * G_PER_KG / count
+    value = (
+        None
+        if each is None or embodied is None or not count
+        else each + embodied * G_PER_KG / count
+    )
     if value is not None:
         lacking = _labels(statement, sorted({*t.emissions_location.excludes, *t.embodied.excludes}))
         said += [f"without {lacking}: not known"] if lacking else []
@@ -103,20 +124,57 @@ def rows(statement: Statement) -> list[Row]:
     """The section, line by line, for any view."""
     t, b = statement.totals, statement.boundary
     grid = _factor(statement, "site.grid_location")
-    pue = "PUE not included" if not b.pue_included_in_energy else f"PUE of {number(b.pue)} included" if b.pue else "PUE included"
+    pue = (
+        "PUE not included"
+        if not b.pue_included_in_energy
+        else f"PUE of {number(b.pue)} included"
+        if b.pue
+        else "PUE included"
+    )
     found = [
         Row("E, energy", t.energy.value, "kWh", _said(statement, t.energy, pue)),
-        Row("I, carbon intensity", intensity_g_per_kwh(statement), "gCO2e/kWh", _intensity_note(statement, grid)),
-        Row("O = E * I", _grams(t.emissions_location), "gCO2e", _said(statement, t.emissions_location, "location-based")),
-        Row("M, embodied", _grams(t.embodied), "gCO2e", _said(statement, t.embodied, "share of the GPU time lost, no other hardware")),
+        Row(
+            "I, carbon intensity",
+            intensity_g_per_kwh(statement),
+            "gCO2e/kWh",
+            _intensity_note(statement, grid),
+        ),
+        Row(
+            "O = E * I",
+            _grams(t.emissions_location),
+            "gCO2e",
+            _said(statement, t.emissions_location, "location-based"),
+        ),
+        Row(
+            "M, embodied",
+            _grams(t.embodied),
+            "gCO2e",
+            _said(statement, t.embodied, "share of the GPU time lost, no other hardware"),
+        ),
         Row("M_source", m_source(statement), "", ""),
     ]
     for score in scores(statement):
         name = score.unit.replace("_", " ")
-        found.append(Row(f"R, {name}s" if name else "R, functional units", score.counted, "", score.note or ("" if name else score.status)))
+        found.append(
+            Row(
+                f"R, {name}s" if name else "R, functional units",
+                score.counted,
+                "",
+                score.note or ("" if name else score.status),
+            )
+        )
         if name:
-            found.append(Row(f"O per {name}", score.operational, f"gCO2e per {name}", "without M: no score"))
-        found.append(Row(f"SCI per {name}" if name else "SCI", score.value, f"gCO2e per {name}" if name else "gCO2e", score.status))
+            found.append(
+                Row(f"O per {name}", score.operational, f"gCO2e per {name}", "without M: no score")
+            )
+        found.append(
+            Row(
+                f"SCI per {name}" if name else "SCI",
+                score.value,
+                f"gCO2e per {name}" if name else "gCO2e",
+                score.status,
+            )
+        )
     return [*found, *_disclosed(statement)]
 
 
@@ -124,7 +182,11 @@ def m_source(statement: Statement) -> str:
     if statement.totals.embodied.value is None:
         return "not declared"
     factor = _factor(statement, "cluster.gpu_embodied")
-    return WORDS[statement.totals.embodied.basis] if factor is None else f"{_method(factor)}: {_source(factor)}"
+    return (
+        WORDS[statement.totals.embodied.basis]
+        if factor is None
+        else f"{_method(factor)}: {_source(factor)}"
+    )
 
 
 def _disclosed(statement: Statement) -> list[Row]:
@@ -132,16 +194,33 @@ def _disclosed(statement: Statement) -> list[Row]:
     b = statement.boundary
     out = ", ".join(f"{each.component} ({each.reason})" for each in b.excluded)
     return [
-        Row("software boundary", ", ".join(b.included) or "nothing", "", f"against {b.counterfactual}"),
-        Row("not in it", out or "nothing", "", ""),
-        Row("method", f"{statement.how}, method {statement.method_version}", "", WORDS.get(statement.kind, statement.kind)),
-        Row("market-based", "left out", "", "the standard takes location-based intensity; see Scope 2 for both"),
         Row(
-            "SCI for AI", "a part of the training's score", "",
+            "software boundary",
+            ", ".join(b.included) or "nothing",
+            "",
+            f"against {b.counterfactual}",
+        ),
+        Row("not in it", out or "nothing", "", ""),
+        Row(
+            "method",
+            f"{statement.how}, method {statement.method_version}",
+            "",
+            WORDS.get(statement.kind, statement.kind),
+        ),
+        Row(
+            "market-based",
+            "left out",
+            "",
+            "the standard takes location-based intensity; see Scope 2 for both",
+        ),
+        Row(
+            "SCI for AI",
+            "a part of the training's score",
+            "",
             "checkpoints, failures and work done again belong to it; its R is a FLOP, token or parameter, gross or effective",
         ),
         Row("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", "", ""),
-    ]  # fmt: skip
+    ]
 
 
 def coefficients(statement: Statement) -> list[Coefficient]:
@@ -149,26 +228,57 @@ def coefficients(statement: Statement) -> list[Coefficient]:
     t = statement.totals
     grid = _factor(statement, "site.grid_location")
     found = [
-        Coefficient("E", "energy, facility included as the boundary says", t.energy.value, "kWh", statement.how, WORDS[t.energy.basis]),
         Coefficient(
-            "I", "location-based carbon intensity, mean over the energy", intensity_g_per_kwh(statement), "gCO2e/kWh",
-            _source(grid), _method(grid),
+            "E",
+            "energy, facility included as the boundary says",
+            t.energy.value,
+            "kWh",
+            statement.how,
+            WORDS[t.energy.basis],
         ),
-        Coefficient("M", "embodied carbon of the GPU time lost", _grams(t.embodied), "gCO2e", m_source(statement), WORDS[t.embodied.basis]),
-        *(Coefficient("R", f"{name}s", n, "", note or statement.how, WORDS[t.checkpoints.basis]) for name, n, note in units(statement)),
-    ]  # fmt: skip
-    used = {*t.energy.factors, *t.emissions_location.factors, *t.embodied.factors, "site.pue", "site.grid_location", "cluster.gpu_embodied"}
+        Coefficient(
+            "I",
+            "location-based carbon intensity, mean over the energy",
+            intensity_g_per_kwh(statement),
+            "gCO2e/kWh",
+            _source(grid),
+            _method(grid),
+        ),
+        Coefficient(
+            "M",
+            "embodied carbon of the GPU time lost",
+            _grams(t.embodied),
+            "gCO2e",
+            m_source(statement),
+            WORDS[t.embodied.basis],
+        ),
+        *(
+            Coefficient("R", f"{name}s", n, "", note or statement.how, WORDS[t.checkpoints.basis])
+            for name, n, note in units(statement)
+        ),
+    ]
+    used = {
+        *t.energy.factors,
+        *t.emissions_location.factors,
+        *t.embodied.factors,
+        "site.pue",
+        "site.grid_location",
+        "cluster.gpu_embodied",
+    }
     for factor in statement.factors:
         if factor.id in used and (factor.id == "site.pue" or factor.unit.startswith("kgco2e")):
             value, unit = _people(factor)
-            found.append(Coefficient(factor.id, factor.name, value, unit, _source(factor), _method(factor)))
+            found.append(
+                Coefficient(factor.id, factor.name, value, unit, _source(factor), _method(factor))
+            )
     return found
 
 
 def _people(factor: Factor) -> tuple[float | None, str]:
     scale, unit = {
-        "kgco2e_per_j": (KWH_J * G_PER_KG, "gCO2e/kWh"), "kgco2e_per_gpu_s": (HOUR_S * G_PER_KG, "gCO2e/GPU-h"),
-    }.get(factor.unit, (1.0, factor.unit))  # fmt: skip
+        "kgco2e_per_j": (KWH_J * G_PER_KG, "gCO2e/kWh"),
+        "kgco2e_per_gpu_s": (HOUR_S * G_PER_KG, "gCO2e/GPU-h"),
+    }.get(factor.unit, (1.0, factor.unit))
     return None if factor.value is None else factor.value * scale, unit
 
 
@@ -178,7 +288,12 @@ def _method(factor: Factor | None) -> str:
         return "assumed"
     if factor.origin == "measured":
         return "measured"
-    return "sourced" if factor.origin in ("published", "vendor") or (factor.origin == "derived" and factor.sources) else "assumed"
+    return (
+        "sourced"
+        if factor.origin in ("published", "vendor")
+        or (factor.origin == "derived" and factor.sources)
+        else "assumed"
+    )
 
 
 def _source(factor: Factor | None) -> str:
@@ -190,8 +305,16 @@ def _source(factor: Factor | None) -> str:
 def _intensity_note(statement: Statement, grid: Factor | None) -> str:
     zone = statement.subject.grid or statement.subject.grid_zone
     hourly = statement.series is not None and len({*statement.series.grid_kgco2e_per_kwh}) > 1
-    files = [source.title for source in grid.sources if source.id == "file"] if grid is not None else []
-    words = ["location-based", zone or "", "mean over the rows" if hourly else "", *files, _method(grid) if grid else ""]
+    files = (
+        [source.title for source in grid.sources if source.id == "file"] if grid is not None else []
+    )
+    words = [
+        "location-based",
+        zone or "",
+        "mean over the rows" if hourly else "",
+        *files,
+        _method(grid) if grid else "",
+    ]
     return ", ".join(word for word in words if word)
 
 
@@ -199,8 +322,19 @@ def _said(statement: Statement, q: Quantity, about: str) -> str:
     ranged = between(q.low, q.high)
     lacking = _labels(statement, q.excludes)
     grams = "" if q.unit != "kgCO2e" or not ranged else " kgCO2e"
-    words = [about, WORDS[q.basis], *([f"{ranged}{grams} ({q.interval})"] if ranged else []), *([f"without {lacking}"] if lacking else [])]
-    return ", ".join(words) if q.value is not None else "not declared" if q is statement.totals.embodied else "not known"
+    words = [
+        about,
+        WORDS[q.basis],
+        *([f"{ranged}{grams} ({q.interval})"] if ranged else []),
+        *([f"without {lacking}"] if lacking else []),
+    ]
+    return (
+        ", ".join(words)
+        if q.value is not None
+        else "not declared"
+        if q is statement.totals.embodied
+        else "not known"
+    )
 
 
 def _labels(statement: Statement, ids: list[str]) -> str:

@@ -26,7 +26,14 @@ from ckptcost.report.document import (
 )
 
 SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.statement", "1.0"
-QUANTITIES = ("energy", "emissions_location", "emissions_market", "embodied", "gpu_time_lost", "cost")
+QUANTITIES = (
+    "energy",
+    "emissions_location",
+    "emissions_market",
+    "embodied",
+    "gpu_time_lost",
+    "cost",
+)
 """of a component and of the totals, in this order everywhere"""
 
 
@@ -74,24 +81,31 @@ class Boundary(_Part):
     excluded: list[Excluded]
     pue: float | None = Field(description="null: energies are the machine's own, as metered")
     pue_included_in_energy: bool
-    embodied_included: Literal[False] = Field(default=False, description="embodied carbon is a figure of its own, in no emissions total")
+    embodied_included: Literal[False] = Field(
+        default=False, description="embodied carbon is a figure of its own, in no emissions total"
+    )
     counterfactual: str = "the same work with no checkpoints and no failures"
     inventory_treatment: Literal["memo_item"] = Field(
-        default="memo_item", description="these kWh already sit in the facility's meter: do not add them to an inventory"
+        default="memo_item",
+        description="these kWh already sit in the facility's meter: do not add them to an inventory",
     )
 
 
 class Series(_Part):
     """Rows by time and component, as columns of equal length; UTC. Only components that any quantity is known of, and not zero."""
 
-    width_s: float = Field(description="of a whole row; rows begin at whole multiples of it, the first and last may be shorter")
+    width_s: float = Field(
+        description="of a whole row; rows begin at whole multiples of it, the first and last may be shorter"
+    )
     start: list[str]
     duration_s: list[float]
     component: list[str]
     energy_kwh: list[float | None]
     gpu_hours: list[float | None]
     cost_usd: list[float | None]
-    checkpoints: list[float] = Field(description="saves of that time, on the rows of one component only: the column adds up")
+    checkpoints: list[float] = Field(
+        description="saves of that time, on the rows of one component only: the column adds up"
+    )
     grid_kgco2e_per_kwh: list[float | None] = Field(description="location-based, of that time")
     market_kgco2e_per_kwh: list[float | None]
     emissions_location_kgco2e: list[float | None]
@@ -111,7 +125,9 @@ class Measurement(_Part):
     tick_s: float | None
     coverage: float | None = Field(description="share of the time that is known")
     energy_kwh: float | None = Field(description="over the whole time, training included")
-    role: Literal["part", "whole"] = Field(default="part", description="parts add up; a whole contains them and is never added to them")
+    role: Literal["part", "whole"] = Field(
+        default="part", description="parts add up; a whole contains them and is never added to them"
+    )
 
 
 class Contract(_Part):
@@ -135,17 +151,22 @@ class Statement(_Part):
     method_version: str
     period_start: str | None = Field(description="null: a plan has no dates")
     period_end: str | None
-    length_s: float | None = Field(description="of the run; period_end less period_start where they are known")
+    length_s: float | None = Field(
+        description="of the run; period_end less period_start where they are known"
+    )
     subject: Subject
     boundary: Boundary
     totals: RunTotals = Field(description="the marginal ledger")
-    allocated: Totals | None = Field(description="share of what stands there anyway; never added to totals")
+    allocated: Totals | None = Field(
+        description="share of what stands there anyway; never added to totals"
+    )
     components: list[Component] = Field(description="every line of both ledgers")
     functional_units: list[FunctionalUnit]
     series: Series | None
     factors: list[Factor]
     choices: dict[str, Any] = Field(
-        default={}, description="what was chosen that is no number: ids of entries, mode, whether a price holds electricity"
+        default={},
+        description="what was chosen that is no number: ids of entries, mode, whether a price holds electricity",
     )
     contracts: list[Contract] = []
     assumptions: list[Assumption]
@@ -183,13 +204,19 @@ def hash_of(statements: list[Statement]) -> str:
     return sha256([each.model_dump(mode="json") for each in statements])
 
 
-def document_of(statements: list[Statement], generated_at: str, tool: Any, inputs: Any = ()) -> StatementDocument:
+def document_of(
+    statements: list[Statement], generated_at: str, tool: Any, inputs: Any = ()
+) -> StatementDocument:
     """The document, judged by its schema, with its hash."""
     digest = hash_of(statements)
     return StatementDocument(
-        schema_name="ckptcost.statement", schema_version=SCHEMA_VERSION, generated_at=generated_at, tool=tool, statements=statements,
+        schema_name="ckptcost.statement",
+        schema_version=SCHEMA_VERSION,
+        generated_at=generated_at,
+        tool=tool,
+        statements=statements,
         reproducibility=Reproducible(inputs=list(inputs), result_sha256=digest),
-    )  # fmt: skip
+    )
 
 
 def utc(text: str) -> datetime:

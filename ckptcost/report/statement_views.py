@@ -6,7 +6,16 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, share
+from ckptcost.present.amounts import (
+    DASH,
+    between,
+    count,
+    duration,
+    number,
+    quantities,
+    quantity,
+    share,
+)
 from ckptcost.present.table import columns, markdown
 from ckptcost.report import sci
 from ckptcost.report.document import Component, Quantity, Totals
@@ -17,9 +26,14 @@ WIDTH = 80
 SIMULATED = "SIMULATED: no machine was measured for this."
 MEMO = "Memo item: this energy already sits in the facility's meter. Do not add it to an inventory."
 NAMES = {
-    "energy": "energy", "emissions_location": "emissions, location-based", "emissions_market": "emissions, market-based",
-    "embodied": "embodied share of the GPU time lost", "gpu_time_lost": "GPU time lost", "cost": "cost", "checkpoints": "checkpoints",
-}  # fmt: skip
+    "energy": "energy",
+    "emissions_location": "emissions, location-based",
+    "emissions_market": "emissions, market-based",
+    "embodied": "embodied share of the GPU time lost",
+    "gpu_time_lost": "GPU time lost",
+    "cost": "cost",
+    "checkpoints": "checkpoints",
+}
 NOT_KNOWN = "not known"
 KG_PER_T = KWH_PER_MWH = G_PER_KG = 1000.0
 NOTE = "note"
@@ -37,7 +51,11 @@ def ranged(q: Quantity) -> str:
 def heading(s: Statement) -> list[str]:
     """What, where, when, and how it is known."""
     about = s.subject
-    gpus = f"{count(about.accelerator_count)} x {about.accelerator or 'GPU'}" if about.accelerator_count else about.accelerator
+    gpus = (
+        f"{count(about.accelerator_count)} x {about.accelerator or 'GPU'}"
+        if about.accelerator_count
+        else about.accelerator
+    )
     place = about.grid or about.site or about.region or about.country
     what = [word for word in (about.checkpoint, about.tier, gpus, place) if word]
     when = f"{s.period_start} to {s.period_end}" if s.period_start else "no dates: a plan"
@@ -54,11 +72,29 @@ def totals(s: Statement) -> Table:
     for what in (*QUANTITIES, "checkpoints"):
         q: Quantity = getattr(s.totals, what)
         unit = "" if q.unit == "1" else q.unit
-        rows.append([NAMES[what], q.basis, number(q.value) if q.value is not None else NOT_KNOWN, unit, ranged(q)])
+        rows.append(
+            [
+                NAMES[what],
+                q.basis,
+                number(q.value) if q.value is not None else NOT_KNOWN,
+                unit,
+                ranged(q),
+            ]
+        )
     note = f"low-high: {_flat(s.uncertainty)}. Embodied carbon is in no emissions total."
     sums = [(NAMES[what], getattr(s.totals, what)) for what in QUANTITIES]
-    lacking = [f"{name}: {_labels(s, q.excludes)}" for name, q in sums if q.excludes and q.value is not None]
-    return "Totals", ["total", "basis", "value", "unit", "low-high"], rows, 2, note + _lacking(lacking)
+    lacking = [
+        f"{name}: {_labels(s, q.excludes)}"
+        for name, q in sums
+        if q.excludes and q.value is not None
+    ]
+    return (
+        "Totals",
+        ["total", "basis", "value", "unit", "low-high"],
+        rows,
+        2,
+        note + _lacking(lacking),
+    )
 
 
 def _labels(s: Statement, ids: Sequence[str]) -> str:
@@ -82,7 +118,13 @@ def bill(s: Statement) -> Table:
     rows.append(cells("total", s.totals))
     apart = [c for c in s.components if c.ledger != "marginal" and _speaks(c)]
     rows += [cells(f"apart: {c.label}", c) for c in apart]
-    return "The bill", header, rows, 1, "kgCO2e: location-based." + (" Apart: stands there anyway, in no total." if apart else "")
+    return (
+        "The bill",
+        header,
+        rows,
+        1,
+        "kgCO2e: location-based." + (" Apart: stands there anyway, in no total." if apart else ""),
+    )
 
 
 def _speaks(c: Component) -> bool:
@@ -93,11 +135,25 @@ def scope_two(s: Statement) -> Table:
     """Location and market apart, never added, never averaged."""
     rows = [
         [f"Scope 2, {which}-based", _factor_text(s, f"site.grid_{which}"), *_amount(q, 1.0), q.unit]
-        for which, q in (("location", s.totals.emissions_location), ("market", s.totals.emissions_market))
+        for which, q in (
+            ("location", s.totals.emissions_location),
+            ("market", s.totals.emissions_market),
+        )
     ]
-    bought = "; ".join(f"{_flat(c.name)} ({_flat(c.instrument)}), {share(c.share)} at {_grams(c.kgco2e_per_kwh)}" for c in s.contracts)
-    note = "Of whoever buys the electricity; for a customer of theirs it is Scope 3." + (f" Contracts: {bought}." if bought else "")
-    return "Emissions of the electricity", ["method", "factor", "value", "low-high", "unit"], rows, 2, note
+    bought = "; ".join(
+        f"{_flat(c.name)} ({_flat(c.instrument)}), {share(c.share)} at {_grams(c.kgco2e_per_kwh)}"
+        for c in s.contracts
+    )
+    note = "Of whoever buys the electricity; for a customer of theirs it is Scope 3." + (
+        f" Contracts: {bought}." if bought else ""
+    )
+    return (
+        "Emissions of the electricity",
+        ["method", "factor", "value", "low-high", "unit"],
+        rows,
+        2,
+        note,
+    )
 
 
 def _grams(kgco2e_per_kwh: float) -> str:
@@ -109,15 +165,27 @@ def esrs(s: Statement) -> Table:
     tonnes = "tCO2e"
     rows = [
         ["E1-5 energy consumption (memo)", *_amount(s.totals.energy, KWH_PER_MWH), "MWh"],
-        ["E1-6 Scope 2, location-based (memo)", *_amount(s.totals.emissions_location, KG_PER_T), tonnes],
-        ["E1-6 Scope 2, market-based (memo)", *_amount(s.totals.emissions_market, KG_PER_T), tonnes],
+        [
+            "E1-6 Scope 2, location-based (memo)",
+            *_amount(s.totals.emissions_location, KG_PER_T),
+            tonnes,
+        ],
+        [
+            "E1-6 Scope 2, market-based (memo)",
+            *_amount(s.totals.emissions_market, KG_PER_T),
+            tonnes,
+        ],
     ]
     return "ESRS E1 lines", ["line", "value", "low-high", "unit"], rows, 1, MEMO
 
 
 def _amount(q: Quantity, scale: float) -> list[str]:
     scaled = [None if each is None else each / scale for each in (q.value, q.low, q.high)]
-    span = f">{number(scaled[1])}" if scaled[1] is not None and scaled[2] is None else between(scaled[1], scaled[2])
+    span = (
+        f">{number(scaled[1])}"
+        if scaled[1] is not None and scaled[2] is None
+        else between(scaled[1], scaled[2])
+    )
     return [number(scaled[0]) if scaled[0] is not None else NOT_KNOWN, span]
 
 
@@ -128,13 +196,25 @@ def _factor_text(s: Statement, factor_id: str) -> str:
 
 def sci_table(s: Statement) -> Table:
     told = [row for row in map(_flat_row, sci.rows(s)) if not isinstance(row.value, str)]
-    rows = [[row.label, row.unit, NOT_KNOWN if row.value is None else number(float(row.value)), row.note] for row in told]
+    rows = [
+        [
+            row.label,
+            row.unit,
+            NOT_KNOWN if row.value is None else number(float(row.value)),
+            row.note,
+        ]
+        for row in told
+    ]
     note = "SCI = ((E * I) + M) per R, of the checkpoints only."
     return "Software carbon intensity (SCI)", ["part", "unit", "value", NOTE], rows, 2, note
 
 
 def _flat_row(row: sci.Row) -> sci.Row:
-    return row._replace(value=_flat(row.value) if isinstance(row.value, str) else row.value, note=_flat(row.note), label=_flat(row.label))
+    return row._replace(
+        value=_flat(row.value) if isinstance(row.value, str) else row.value,
+        note=_flat(row.note),
+        label=_flat(row.label),
+    )
 
 
 def sci_lines(s: Statement) -> list[str]:
@@ -146,28 +226,49 @@ def sci_lines(s: Statement) -> list[str]:
 def boundary_lines(s: Statement) -> list[str]:
     b = s.boundary
     pue = f"PUE {number(b.pue)}, " if b.pue is not None else "no PUE: energies as metered, "
-    said = pue + ("included in the energies" if b.pue_included_in_energy else "not included in the energies")
+    said = pue + (
+        "included in the energies" if b.pue_included_in_energy else "not included in the energies"
+    )
     out = "; ".join(f"{_flat(each.component)}: {_flat(each.reason)}" for each in b.excluded)
     return [
-        f"In: {', '.join(map(_flat, b.included)) or 'nothing'}", f"Out: {out or 'nothing'}", f"Against {_flat(b.counterfactual)}; {said}",
-    ]  # fmt: skip
+        f"In: {', '.join(map(_flat, b.included)) or 'nothing'}",
+        f"Out: {out or 'nothing'}",
+        f"Against {_flat(b.counterfactual)}; {said}",
+    ]
 
 
 def factors(s: Statement) -> Table:
     rows = [
-        [f.id, _flat(f.text) or quantity(f.value, f.unit), quantities(f.low, f.high, f.unit), f.origin, _sources(f.sources)]
+        [
+            f.id,
+            _flat(f.text) or quantity(f.value, f.unit),
+            quantities(f.low, f.high, f.unit),
+            f.origin,
+            _sources(f.sources),
+        ]
         for f in s.factors
     ]
     return "Factors", ["factor", "value", "range", "basis", "source and licence"], rows, 5, ""
 
 
 def _sources(sources: Sequence[Any]) -> str:
-    return "; ".join(_flat(each.title) + (f" ({_flat(each.licence)})" if each.licence else " (licence not stated)") for each in sources)
+    return "; ".join(
+        _flat(each.title)
+        + (f" ({_flat(each.licence)})" if each.licence else " (licence not stated)")
+        for each in sources
+    )
 
 
 def measurements(s: Statement) -> Table:
     rows = [
-        [_flat(m.id), _flat(m.instrument), _flat(m.boundary), duration(m.tick_s), share(m.coverage), number(m.energy_kwh)]
+        [
+            _flat(m.id),
+            _flat(m.instrument),
+            _flat(m.boundary),
+            duration(m.tick_s),
+            share(m.coverage),
+            number(m.energy_kwh),
+        ]
         for m in s.measurements
     ]
     note = "kWh: over the whole time, training included."
@@ -187,14 +288,27 @@ def text(document: StatementDocument) -> str:
     out: list[str] = []
     for s in document.statements:
         title = _flat(s.subject.name)
-        out += [*([""] if out else []), *_wrapped(title), "=" * min(len(title), WIDTH), *([SIMULATED] if s.simulated else [])]
+        out += [
+            *([""] if out else []),
+            *_wrapped(title),
+            "=" * min(len(title), WIDTH),
+            *([SIMULATED] if s.simulated else []),
+        ]
         for line in heading(s):
             out += _wrapped(line)
         for table in (totals(s), bill(s), scope_two(s), esrs(s), sci_table(s), measurements(s)):
             out += _text_table(table)
-        for name, told in (("Disclosed with the score", sci_lines(s)), ("Boundary", boundary_lines(s)), ("Assumed", assumption_lines(s)),
-                           ("Take care", [f"{_flat(w.message)} ({w.code})" for w in s.warnings])):  # fmt: skip
-            out += ["", name, *(each for line in told for each in _wrapped(line, "- ", "  "))] if told else []
+        for name, told in (
+            ("Disclosed with the score", sci_lines(s)),
+            ("Boundary", boundary_lines(s)),
+            ("Assumed", assumption_lines(s)),
+            ("Take care", [f"{_flat(w.message)} ({w.code})" for w in s.warnings]),
+        ):
+            out += (
+                ["", name, *(each for line in told for each in _wrapped(line, "- ", "  "))]
+                if told
+                else []
+            )
     out += ["", *_wrapped(f"{MEMO} Factors with their sources: as Markdown or JSON.")]
     return "\n".join(line.rstrip() for line in out) + "\n"
 
@@ -213,7 +327,9 @@ def _text_table(table: Table) -> list[str]:
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [""]
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [""]
 
 
 def _flat(text: str) -> str:
@@ -227,25 +343,46 @@ def to_markdown(document: StatementDocument) -> str:
 
     out: list[str] = []
     for s in document.statements:
-        out += [*([""] if out else []), f"# {plain(s.subject.name)}", "", *([f"**{SIMULATED}**", ""] if s.simulated else [])]
+        out += [
+            *([""] if out else []),
+            f"# {plain(s.subject.name)}",
+            "",
+            *([f"**{SIMULATED}**", ""] if s.simulated else []),
+        ]
         out += [f"{plain(line)}  " for line in heading(s) if line] + ["", f"_{MEMO}_"]
         for table in (totals(s), bill(s), scope_two(s), esrs(s), sci_table(s)):
             out += _markdown_table(table)
-        out += ["", *(f"- {plain(line)}" for line in sci_lines(s)), *_markdown_table(_coefficients(s))]
+        out += [
+            "",
+            *(f"- {plain(line)}" for line in sci_lines(s)),
+            *_markdown_table(_coefficients(s)),
+        ]
         out += ["", "## Boundary", "", *(f"- {plain(line)}" for line in boundary_lines(s))]
         out += _markdown_table(factors(s))
         if s.assumptions:
             out += ["", "## Assumptions", "", *(f"- {plain(line)}" for line in assumption_lines(s))]
         out += _markdown_table(measurements(s))
         if s.warnings:
-            out += ["", "## Take care", "", *(f"- {plain(w.message)} ({plain(w.code)})" for w in s.warnings)]
+            out += [
+                "",
+                "## Take care",
+                "",
+                *(f"- {plain(w.message)} ({plain(w.code)})" for w in s.warnings),
+            ]
     tail = f"Method {document.tool.method_version}, ckptcost {document.tool.version}, statements {document.reproducibility.result_sha256}."
     return "\n".join([*out, "", tail]) + "\n"
 
 
 def _coefficients(s: Statement) -> Table:
     rows = [
-        [c.name, _flat(c.description), _flat(c.source), c.method, NOT_KNOWN if c.value is None else number(c.value), c.unit]
+        [
+            c.name,
+            _flat(c.description),
+            _flat(c.source),
+            c.method,
+            NOT_KNOWN if c.value is None else number(c.value),
+            c.unit,
+        ]
         for c in sci.coefficients(s)
     ]
     return "Coefficients", ["name", "description", "source", "method", "value", "unit"], rows, 4, ""
@@ -260,7 +397,13 @@ def _markdown_table(table: Table) -> list[str]:
     if header[-1] == NOTE:  # words stand left, so before the numbers
         header, rows, left = _turned(header), [_turned(row) for row in rows], left + 1
     cells = [[plain(NOT_KNOWN if cell == DASH else cell) for cell in row] for row in rows]
-    return ["", f"## {title}", "", *markdown(header, cells, left=left), *(["", f"_{plain(note)}_"] if note else [])]
+    return [
+        "",
+        f"## {title}",
+        "",
+        *markdown(header, cells, left=left),
+        *(["", f"_{plain(note)}_"] if note else []),
+    ]
 
 
 def _turned(row: list[str]) -> list[str]:
@@ -268,22 +411,66 @@ def _turned(row: list[str]) -> list[str]:
 
 
 _UNITS = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_time_lost_gpu_hours", "cost": "cost_usd",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_time_lost_gpu_hours",
+    "cost": "cost_usd",
+}
 
 
 def to_csv(document: StatementDocument) -> str:
     """One row per component of each statement, no totals: the columns of one ledger add up."""
     amounts = [name + end for name in _UNITS.values() for end in ("", "_low", "_high")]
-    about = ["run_id", "name", "kind", "simulated", "method_version", "period_start", "period_end", "grid_zone"]
-    line = ["component", "label", "cause", "ledger", "boundary", "basis", "rests_on", "inventory_treatment"]
+    about = [
+        "run_id",
+        "name",
+        "kind",
+        "simulated",
+        "method_version",
+        "period_start",
+        "period_end",
+        "grid_zone",
+    ]
+    line = [
+        "component",
+        "label",
+        "cause",
+        "ledger",
+        "boundary",
+        "basis",
+        "rests_on",
+        "inventory_treatment",
+    ]
     rows: list[list[Any]] = [[*about, *line, *amounts]]
     for s in document.statements:
-        who = [s.subject.run_id, s.subject.name, s.kind, "true" if s.simulated else "false", s.method_version]
+        who = [
+            s.subject.run_id,
+            s.subject.name,
+            s.kind,
+            "true" if s.simulated else "false",
+            s.method_version,
+        ]
         when = [s.period_start, s.period_end, s.subject.grid_zone]
         for c in s.components:
-            told = [c.id, c.label, c.cause, c.ledger, c.boundary, c.basis, c.rests_on, s.boundary.inventory_treatment]
-            figures = [each for what in QUANTITIES for q in (getattr(c, what),) for each in (q.value, q.low, q.high)]
-            rows.append([*(safe(each) if each else each for each in (*who, *when, *told)), *figures])
+            told = [
+                c.id,
+                c.label,
+                c.cause,
+                c.ledger,
+                c.boundary,
+                c.basis,
+                c.rests_on,
+                s.boundary.inventory_treatment,
+            ]
+            figures = [
+                each
+                for what in QUANTITIES
+                for q in (getattr(c, what),)
+                for each in (q.value, q.low, q.high)
+            ]
+            rows.append(
+                [*(safe(each) if each else each for each in (*who, *when, *told)), *figures]
+            )
     return lines(rows)

@@ -22,12 +22,26 @@ ROW_DIFFERENCE = "@difference"
 """the same for a difference: of shares it is in points"""
 
 UNITS = {
-    "": "text", "1": "a plain number", "count": "things counted", "share": "a fraction of 1", "s": "seconds", "bytes": "bytes",
-    "bytes_per_s": "bytes per second", "W": "watts", "kWh": "kilowatt-hours", "GPU-h": "GPU-hours", "USD": "dollars", "kgCO2e": "kilograms",
-    "h": "hours", "USD/h": "dollars an hour", "J": "joules", "GPU-s": "GPU-seconds", "bool": "true or false",
+    "": "text",
+    "1": "a plain number",
+    "count": "things counted",
+    "share": "a fraction of 1",
+    "s": "seconds",
+    "bytes": "bytes",
+    "bytes_per_s": "bytes per second",
+    "W": "watts",
+    "kWh": "kilowatt-hours",
+    "GPU-h": "GPU-hours",
+    "USD": "dollars",
+    "kgCO2e": "kilograms",
+    "h": "hours",
+    "USD/h": "dollars an hour",
+    "J": "joules",
+    "GPU-s": "GPU-seconds",
+    "bool": "true or false",
     ROW_UNIT: "as the row's `unit` says",
     ROW_DIFFERENCE: "a difference, as the row's `unit` says; of shares a fraction too",
-}  # fmt: skip
+}
 
 
 class Column(NamedTuple):
@@ -55,7 +69,9 @@ class Table(NamedTuple):
 class Bills:
     """Statements that are made when somebody asks, because most views do not. What goes to another process goes with them made."""
 
-    def __init__(self, make: Callable[[Catalog], list[Statement]], made: list[Statement] | None = None) -> None:
+    def __init__(
+        self, make: Callable[[Catalog], list[Statement]], made: list[Statement] | None = None
+    ) -> None:
         self._make, self._made = make, made
 
     def __call__(self, catalog: Catalog) -> list[Statement]:
@@ -102,10 +118,22 @@ class Study(NamedTuple):
 
 
 _CELL = {
-    "1": number, "count": count, "share": share, "s": duration, "bytes": size, "bytes_per_s": rate, "W": number, "kWh": number,
-    "GPU-h": number, "USD": number, "kgCO2e": number, "h": number, "USD/h": number,
-    "J": number, "GPU-s": number,
-}  # fmt: skip
+    "1": number,
+    "count": count,
+    "share": share,
+    "s": duration,
+    "bytes": size,
+    "bytes_per_s": rate,
+    "W": number,
+    "kWh": number,
+    "GPU-h": number,
+    "USD": number,
+    "kgCO2e": number,
+    "h": number,
+    "USD/h": number,
+    "J": number,
+    "GPU-s": number,
+}
 
 
 def on_one_line(text: str) -> str:
@@ -114,7 +142,11 @@ def on_one_line(text: str) -> str:
     >>> on_one_line("job\\x1b[31m\\n7")
     'job [31m 7'
     """
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else " " for letter in text)
+    )
 
 
 def cell(value: Any, unit: str) -> str:
@@ -137,7 +169,9 @@ def cell(value: Any, unit: str) -> str:
 def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
     """Header, rows and how many of the first columns are text, of the columns that views for people show."""
     columns = [column for column in table.columns if column.shown]
-    left = next((i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns))
+    left = next(
+        (i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns)
+    )
     rows = [[cell(row.get(c.id), _unit_in(row, c.unit)) for c in columns] for row in table.rows]
     return [c.label for c in columns], rows, max(left, 1)
 

@@ -21,7 +21,10 @@ def study_of(document: StudyDocument) -> Study:
         Table(
             name,
             part.title,
-            tuple(Column(column, each.label, each.unit, each.meaning, each.shown) for column, each in part.columns.items()),
+            tuple(
+                Column(column, each.label, each.unit, each.meaning, each.shown)
+                for column, each in part.columns.items()
+            ),
             [dict(row) for row in part.rows],
             part.note,
             part.shown,
@@ -29,7 +32,10 @@ def study_of(document: StudyDocument) -> Study:
         for name, part in document.tables.items()
     ]
     nan = float("nan")
-    verdicts = [Verdict(gate_of(r.text, "requirements"), nan if r.value is None else r.value, r.met, r.of) for r in document.requirements]
+    verdicts = [
+        Verdict(gate_of(r.text, "requirements"), nan if r.value is None else r.value, r.met, r.of)
+        for r in document.requirements
+    ]
     warnings = [(each.code, each.message) for each in document.warnings]
     return Study(
         document.kind,

@@ -65,7 +65,9 @@ class _Part(BaseModel):
 
 class ColumnPart(_Part):
     label: str
-    unit: Unit = Field(description="; ".join(f"{unit or 'empty'}: {meaning}" for unit, meaning in UNITS.items()))
+    unit: Unit = Field(
+        description="; ".join(f"{unit or 'empty'}: {meaning}" for unit, meaning in UNITS.items())
+    )
     meaning: str = ""
     shown: bool = Field(default=True, description="in views for people; since 1.3")
 
@@ -73,7 +75,9 @@ class ColumnPart(_Part):
 class TablePart(_Part):
     title: str
     columns: dict[str, ColumnPart]
-    rows: list[dict[str, float | bool | str | None]] = Field(description="by column id; null = unknown or without bound")
+    rows: list[dict[str, float | bool | str | None]] = Field(
+        description="by column id; null = unknown or without bound"
+    )
     note: str = ""
     shown: bool = Field(default=True, description="in views for people; since 1.3")
 
@@ -97,10 +101,14 @@ class ScenarioPart(_Part):
 
 
 class Reproducible(_Part):
-    inputs_sha256: str = Field(description="over the question and every scenario's factors and choices")
+    inputs_sha256: str = Field(
+        description="over the question and every scenario's factors and choices"
+    )
     inputs: list[InputFile]
     factor_set: FactorSet
-    result_sha256: str = Field(description="over everything but schema, generated_at, tool and this section")
+    result_sha256: str = Field(
+        description="over everything but schema, generated_at, tool and this section"
+    )
 
 
 class StudyDocument(_Part):
@@ -116,9 +124,14 @@ class StudyDocument(_Part):
     findings: list[str]
     warnings: list[Warned]
     requirements: list[GatePart]
-    simulated: bool = Field(False, description="measured figures come from a simulation or a replay, not from a machine's meters")
+    simulated: bool = Field(
+        False,
+        description="measured figures come from a simulation or a replay, not from a machine's meters",
+    )
     scenarios: list[ScenarioPart]
-    statements: list[Statement] = Field(default=[], description="the costs line by line, which exports are made of; since 1.3")
+    statements: list[Statement] = Field(
+        default=[], description="the costs line by line, which exports are made of; since 1.3"
+    )
     reproducibility: Reproducible
 
     def to_frame(self, table: str | None = None) -> Any:
@@ -134,7 +147,12 @@ class StudyDocument(_Part):
         return pretty(self.model_dump(mode="json"))
 
 
-def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> dict[str, Any]:
+def document_of(
+    study: Study,
+    catalog: Catalog,
+    command: Sequence[str] = (),
+    files: Sequence[tuple[str, bytes]] = (),
+) -> dict[str, Any]:
     """The study as plain values, hashes included."""
     scenarios: list[Part] = [
         {
@@ -144,37 +162,70 @@ def document_of(study: Study, catalog: Catalog, command: Sequence[str] = (), fil
         }
         for each in study.resolved
     ]
-    plain = [{"factors": [plain_factor(f) for f in s["factors"]], "choices": s["choices"]} for s in scenarios]
+    plain = [
+        {"factors": [plain_factor(f) for f in s["factors"]], "choices": s["choices"]}
+        for s in scenarios
+    ]
     body: dict[str, Any] = {
-        "kind": study.kind, "title": study.title, "about": study.about, "question": study.question,
-        "tables": {table.id: _table(table) for table in study.tables}, "findings": study.findings,
+        "kind": study.kind,
+        "title": study.title,
+        "about": study.about,
+        "question": study.question,
+        "tables": {table.id: _table(table) for table in study.tables},
+        "findings": study.findings,
         "warnings": [{"code": code, "message": message} for code, message in study.warnings],
         "requirements": [
-            {"text": v.gate.text, "measure": v.gate.measure.id, "statistic": v.gate.statistic, "operator": v.gate.operator,
-             "limit": tidy(v.gate.limit), "value": tidy(v.value), "unit": v.gate.measure.unit, "of": v.of, "met": v.met}
+            {
+                "text": v.gate.text,
+                "measure": v.gate.measure.id,
+                "statistic": v.gate.statistic,
+                "operator": v.gate.operator,
+                "limit": tidy(v.gate.limit),
+                "value": tidy(v.value),
+                "unit": v.gate.measure.unit,
+                "of": v.of,
+                "met": v.met,
+            }
             for v in study.gates
         ],
         "simulated": study.simulated,
         "scenarios": scenarios,
-        "statements": [each.model_dump(mode="json") for each in (study.bills(catalog) if study.bills is not None else [])],
-    }  # fmt: skip
+        "statements": [
+            each.model_dump(mode="json")
+            for each in (study.bills(catalog) if study.bills is not None else [])
+        ],
+    }
     return {
-        "schema_name": SCHEMA_NAME, "schema_version": SCHEMA_VERSION, "generated_at": generated_at(),
-        "tool": {"name": "ckptcost", "version": __version__, "command": list(command), "method_version": METHOD_VERSION},
+        "schema_name": SCHEMA_NAME,
+        "schema_version": SCHEMA_VERSION,
+        "generated_at": generated_at(),
+        "tool": {
+            "name": "ckptcost",
+            "version": __version__,
+            "command": list(command),
+            "method_version": METHOD_VERSION,
+        },
         **body,
         "reproducibility": {
             "inputs_sha256": sha256({"question": study.question, "scenarios": plain}),
             "inputs": [input_part(name, raw) for name, raw in files],
-            "factor_set": {"name": FACTOR_SET, "version": __version__, "sha256": sha256([f for s in plain for f in s["factors"]])},
+            "factor_set": {
+                "name": FACTOR_SET,
+                "version": __version__,
+                "sha256": sha256([f for s in plain for f in s["factors"]]),
+            },
             "result_sha256": sha256(body),
         },
-    }  # fmt: skip
+    }
 
 
 def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
-        "columns": {c.id: {"label": c.label, "unit": c.unit, "meaning": c.meaning, "shown": c.shown} for c in table.columns},
+        "columns": {
+            c.id: {"label": c.label, "unit": c.unit, "meaning": c.meaning, "shown": c.shown}
+            for c in table.columns
+        },
         "rows": [{c.id: _plain(row.get(c.id)) for c in table.columns} for row in table.rows],
         "note": table.note,
         "shown": table.shown,
@@ -185,6 +236,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | bool) else tidy(float(value))
 
 
-def build(study: Study, catalog: Catalog, command: Sequence[str] = (), files: Sequence[tuple[str, bytes]] = ()) -> StudyDocument:
+def build(
+    study: Study,
+    catalog: Catalog,
+    command: Sequence[str] = (),
+    files: Sequence[tuple[str, bytes]] = (),
+) -> StudyDocument:
     """The document, judged by its schema."""
     return StudyDocument.model_validate(document_of(study, catalog, command, files))

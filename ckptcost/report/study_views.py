@@ -20,17 +20,37 @@ SIMULATED = "SIMULATED: nothing here was measured on this machine."
 def _wrapped(line: str, first: str = "", rest: str = "") -> str:
     """Lines below the first that are indented are commands and stay whole, however long."""
     head, *more = line.split("\n")
-    told = [textwrap.fill(head, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)]
+    told = [
+        textwrap.fill(
+            head,
+            WIDTH,
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    ]
     for each in more:
         whole = each.startswith(" ")
-        fold = textwrap.fill(each, WIDTH, initial_indent=rest, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
+        fold = textwrap.fill(
+            each,
+            WIDTH,
+            initial_indent=rest,
+            subsequent_indent=rest,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
         told.append(rest + each if whole else fold)
     return "\n".join(told)
 
 
 def text(study: Study) -> str:
     """The answer in sentences, then its tables."""
-    out = [_wrapped(study.title), "=" * min(len(study.title), WIDTH), *([SIMULATED] if study.simulated else [])]
+    out = [
+        _wrapped(study.title),
+        "=" * min(len(study.title), WIDTH),
+        *([SIMULATED] if study.simulated else []),
+    ]
     out += [_wrapped(line) for line in study.about]
     if study.findings:
         out += ["", *(_wrapped(line, "- ", "  ") for line in study.findings)]
@@ -43,7 +63,11 @@ def text(study: Study) -> str:
     if study.gates:
         out += ["", "Targets", *(_wrapped(line, "- ", "  ") for line in _gates(study.gates))]
     if study.warnings:
-        out += ["", "Take care", *(_wrapped(f"{message} ({code})", "- ", "  ") for code, message in study.warnings)]
+        out += [
+            "",
+            "Take care",
+            *(_wrapped(f"{message} ({code})", "- ", "  ") for code, message in study.warnings),
+        ]
     return "\n".join(out) + "\n"
 
 
@@ -53,7 +77,12 @@ def _gates(gates: Sequence[Verdict]) -> list[str]:
 
 def to_markdown(study: Study) -> str:
     """The same for a pull request or a wiki."""
-    out = [f"# {study.title}", "", *([f"**{SIMULATED}**", ""] if study.simulated else []), *study.about]
+    out = [
+        f"# {study.title}",
+        "",
+        *([f"**{SIMULATED}**", ""] if study.simulated else []),
+        *study.about,
+    ]
     if study.findings:
         out += ["", *(f"- {line}" for line in study.findings)]
     for table in study.tables:
@@ -65,7 +94,12 @@ def to_markdown(study: Study) -> str:
     if study.gates:
         out += ["", "## Targets", "", *(f"- {line}" for line in _gates(study.gates))]
     if study.warnings:
-        out += ["", "## Take care", "", *(f"- `{code}` {message}" for code, message in study.warnings)]
+        out += [
+            "",
+            "## Take care",
+            "",
+            *(f"- `{code}` {message}" for code, message in study.warnings),
+        ]
     return "\n".join(out) + "\n"
 
 
@@ -73,7 +107,9 @@ def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty cell where unknown."""
     table = study.tables[0] if name is None else _named(study, name)
     header = [_headed(column.id, column.unit) for column in table.columns]
-    rows = [[_raw(row.get(column.id), column.unit) for column in table.columns] for row in table.rows]
+    rows = [
+        [_raw(row.get(column.id), column.unit) for column in table.columns] for row in table.rows
+    ]
     if study.simulated:  # a column, because a comment line breaks what reads the file
         header, rows = [*header, "simulated"], [[*row, "true"] for row in rows]
     return lines([header, *rows])
@@ -86,14 +122,28 @@ def _named(study: Study, name: str) -> Table:
     return known[name]
 
 
-_SUFFIX = {"s": "s", "bytes": "bytes", "bytes_per_s": "bytes_per_s", "W": "w", "kWh": "kwh", "GPU-h": "gpu_hours", "USD": "usd",
-           "kgCO2e": "kgco2e", "h": "hours", "USD/h": "usd_per_hour", "J": "j", "GPU-s": "gpu_s"}  # fmt: skip
+_SUFFIX = {
+    "s": "s",
+    "bytes": "bytes",
+    "bytes_per_s": "bytes_per_s",
+    "W": "w",
+    "kWh": "kwh",
+    "GPU-h": "gpu_hours",
+    "USD": "usd",
+    "kgCO2e": "kgco2e",
+    "h": "hours",
+    "USD/h": "usd_per_hour",
+    "J": "j",
+    "GPU-s": "gpu_s",
+}
 
 
 def _headed(name: str, unit: str) -> str:
     """The column's name, ending in its unit."""
     suffix = _SUFFIX.get(unit, "")
-    said = not suffix or name == suffix or name.endswith("_" + suffix) or name.startswith(suffix + "_")
+    said = (
+        not suffix or name == suffix or name.endswith("_" + suffix) or name.startswith(suffix + "_")
+    )
     return name if said else f"{name}_{suffix}"
 
 

@@ -22,13 +22,26 @@ from ckptcost.report.to_csv import lines, safe
 MOST_TEXT_ROWS = 2000
 WIDTH = 80
 
-_SHOWN = {"stall": "stall_s", "goodput": "goodput", "GPU-h lost": "run_gpu_hours", "kWh": "run_energy_kwh", "USD": "run_cost_usd",
-          "kgCO2e": "run_location_kgco2e"}  # fmt: skip
+_SHOWN = {
+    "stall": "stall_s",
+    "goodput": "goodput",
+    "GPU-h lost": "run_gpu_hours",
+    "kWh": "run_energy_kwh",
+    "USD": "run_cost_usd",
+    "kgCO2e": "run_location_kgco2e",
+}
 
 
 def _cells(piece: Piece) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Header and rows; an axis called like a column (saves) takes its place."""
-    named = {**piece.axes, **{name: value for name, value in columns_of(piece.outcome).items() if name not in piece.axes}}
+    named = {
+        **piece.axes,
+        **{
+            name: value
+            for name, value in columns_of(piece.outcome).items()
+            if name not in piece.axes
+        },
+    }
     lacking = excludes_of(piece.outcome)
     named |= {name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
     return list(named), zip(*(_column(value, piece.rows) for value in named.values()), strict=True)
@@ -67,7 +80,12 @@ def axes_of(sweep: Sweep) -> list[dict[str, str]]:
             "meaning": meaning_of(over.section, over.key),
         }
         if _is_quantity(over)
-        else {"name": over.name, "input": f"{over.section}.{over.key}", "unit": "", "meaning": "catalogue entry or choice"}
+        else {
+            "name": over.name,
+            "input": f"{over.section}.{over.key}",
+            "unit": "",
+            "meaning": "catalogue entry or choice",
+        }
         for over in sweep.overs
     ]
 
@@ -78,7 +96,12 @@ def _is_quantity(over: Over) -> bool:
 
 def to_json(sweep: Sweep) -> Iterator[str]:
     """The document ckptcost.sweep 1.0."""
-    head = {"schema_name": "ckptcost.sweep", "schema_version": "1.0", "axes": axes_of(sweep), "columns": COLUMNS | NOTES}
+    head = {
+        "schema_name": "ckptcost.sweep",
+        "schema_version": "1.0",
+        "axes": axes_of(sweep),
+        "columns": COLUMNS | NOTES,
+    }
     yield json.dumps(head, indent=1)[:-2] + ',\n "rows": ['
     for i, row in enumerate(records(sweep.pieces)):
         yield (",\n  " if i else "\n  ") + json.dumps(row, allow_nan=False)
@@ -91,16 +114,26 @@ def to_table(sweep: Sweep, form: str) -> str:
     lacking: dict[str, None] = {}
     for row in records(sweep.pieces):
         if len(cells) == MOST_TEXT_ROWS:
-            raise InputError(f"more than {MOST_TEXT_ROWS:,} rows make no readable table", where="--format", remedy="use -f csv or -f json")
+            raise InputError(
+                f"more than {MOST_TEXT_ROWS:,} rows make no readable table",
+                where="--format",
+                remedy="use -f csv or -f json",
+            )
         named = [_value(over, row[over.name]) for over in sweep.overs]
         results = [number(row[name]) for name in list(_SHOWN.values())[2:]]
         cells.append([*named, duration(row["stall_s"]), share(row["goodput"]), *results])
-        lacking |= {f"{what}: {row[f'{what}_without']}": None for what in ("energy", "cost") if row[f"{what}_without"]}
+        lacking |= {
+            f"{what}: {row[f'{what}_without']}": None
+            for what in ("energy", "cost")
+            if row[f"{what}_without"]
+        }
     header = [*(over.name for over in sweep.overs), *_SHOWN]
     if form == "md":
         note = [f"\n_left out because unknown: {'; '.join(lacking)}_"] if lacking else []
         return "\n".join([*markdown(header, cells, left=len(sweep.overs)), *note]) + "\n"
-    note = textwrap.wrap("left out because unknown: " + "; ".join(lacking), WIDTH) if lacking else []
+    note = (
+        textwrap.wrap("left out because unknown: " + "; ".join(lacking), WIDTH) if lacking else []
+    )
     return "\n".join([*columns(header, cells, left=len(sweep.overs), widest=WIDTH), *note]) + "\n"
 
 

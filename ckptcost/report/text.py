@@ -6,7 +6,18 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, rate, share, size
+from ckptcost.present.amounts import (
+    DASH,
+    between,
+    count,
+    duration,
+    number,
+    quantities,
+    quantity,
+    rate,
+    share,
+    size,
+)
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import line_label
 
@@ -36,15 +47,23 @@ def one_save(report: Report) -> Table:
     for row in _by_tier(report.cases):
         v = row.values
         claim = next((c for c in row.claims if c["what"] == "energy" and c["this_size"]), None)
-        said = between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
-        amounts = [number(v[f"save_{what}"]) for what in ("gpu_hours", "energy_kwh", "storage_kwh", "cost_usd", "location_kgco2e")]
+        said = (
+            between(claim.get("low"), claim.get("high")) or number(claim["value"]) if claim else ""
+        )
+        amounts = [
+            number(v[f"save_{what}"])
+            for what in ("gpu_hours", "energy_kwh", "storage_kwh", "cost_usd", "location_kgco2e")
+        ]
         rows.append([row.tier, rate(v["rate_bytes_per_s"]), duration(v["stall_s"]), *amounts, said])
     header = ["one save", "rate", "stall", "GPU-h", "kWh", "storage", "USD", "kgCO2e", "claimed"]
     if not any(row[-1] for row in rows):
-        return "What one save costs", header[:-1], [row[:-1] for row in rows], "storage: the part of the kWh spent at the storage"
-    note = (
-        "storage: the part of the kWh spent at the storage; claimed: kWh that a vendor states for a save of this size, boundary not stated"
-    )
+        return (
+            "What one save costs",
+            header[:-1],
+            [row[:-1] for row in rows],
+            "storage: the part of the kWh spent at the storage",
+        )
+    note = "storage: the part of the kWh spent at the storage; claimed: kWh that a vendor states for a save of this size, boundary not stated"
     return "What one save costs", header, rows, note
 
 
@@ -53,11 +72,16 @@ def all_saves(report: Report) -> Table:
     counts = sorted({float(row.values["saves"] or 0) for row in report.cases})
     if len(counts) > 1 and len(report.cases) == len(counts) * len(_by_tier(report.cases)):
         header = ["kWh of the saves alone", *(f"x{count(each)}" for each in counts)]
-        cell = {(row.tier, row.values["saves"]): row.values["saves_energy_kwh"] for row in report.cases}
+        cell = {
+            (row.tier, row.values["saves"]): row.values["saves_energy_kwh"] for row in report.cases
+        }
         return (
             "Tiers by number of saves, no failures",
             header,
-            [[row.tier, *(number(cell.get((row.tier, each))) for each in counts)] for row in _by_tier(report.cases)],
+            [
+                [row.tier, *(number(cell.get((row.tier, each))) for each in counts)]
+                for row in _by_tier(report.cases)
+            ],
             "",
         )
     header = ["all saves", "saves", "GPU-h", "kWh", "USD", "kgCO2e"]
@@ -65,7 +89,10 @@ def all_saves(report: Report) -> Table:
         [
             row.tier,
             count(row.values["saves"]),
-            *(number(row.values[f"saves_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")),
+            *(
+                number(row.values[f"saves_{what}"])
+                for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")
+            ),
         ]
         for row in report.cases
     ]
@@ -78,13 +105,30 @@ def whole_run(report: Report) -> Table:
     rows: list[list[str]] = []
     last = ""
     order = [row.tier for row in _by_tier(report.cases)]
-    for row in sorted(report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0)):
+    for row in sorted(
+        report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0)
+    ):
         v = row.values
         hopeless = "NEVER_FINISHES" in row.cautions
-        lost = [DASH] * 4 if hopeless else [number(v[f"run_{what}"]) for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")]
+        lost = (
+            [DASH] * 4
+            if hopeless
+            else [
+                number(v[f"run_{what}"])
+                for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")
+            ]
+        )
         name = "" if last == row.tier else row.tier
         last = row.tier
-        rows.append([name, count(v["saves"]), share(v["goodput"]), "never" if hopeless else duration(v["wall_s"]), *lost])
+        rows.append(
+            [
+                name,
+                count(v["saves"]),
+                share(v["goodput"]),
+                "never" if hopeless else duration(v["wall_s"]),
+                *lost,
+            ]
+        )
     return "The whole run, failures and recovery included", header, rows, _left_out(report)
 
 
@@ -93,12 +137,17 @@ def _left_out(report: Report) -> str:
     said: dict[str, list[str]] = {}
     for row in _by_tier(report.cases):
         lacking = "; ".join(
-            f"{what}: {', '.join(line_label(line) for line in lines)}" for what, lines in row.excludes.items() if what != "emissions"
+            f"{what}: {', '.join(line_label(line) for line in lines)}"
+            for what, lines in row.excludes.items()
+            if what != "emissions"
         )
         if lacking:
             said.setdefault(lacking, []).append(row.tier)
     whole = len(_by_tier(report.cases))
-    parts = [lacking + ("" if len(tiers) == whole else f" [{', '.join(tiers)}]") for lacking, tiers in said.items()]
+    parts = [
+        lacking + ("" if len(tiers) == whole else f" [{', '.join(tiers)}]")
+        for lacking, tiers in said.items()
+    ]
     return "left out because unknown: " + " | ".join(parts) if parts else ""
 
 
@@ -118,16 +167,31 @@ def bill(report: Report) -> Table:
 
     rows = [cells(c.label, c) for c in report.components if c.ledger == "marginal" and _speaks(c)]
     rows.append(cells("total", report.totals))
-    missing = sorted({name for q in (report.totals.energy, report.totals.cost) for name in q.excludes})
-    note = "not in the totals because unknown: " + ", ".join(_labels(report, missing)) if missing else ""
-    return f"The bill of the run: {report.subject.tier}, {count(report.schedule.saves)} saves", header, rows, note
+    missing = sorted(
+        {name for q in (report.totals.energy, report.totals.cost) for name in q.excludes}
+    )
+    note = (
+        "not in the totals because unknown: " + ", ".join(_labels(report, missing))
+        if missing
+        else ""
+    )
+    return (
+        f"The bill of the run: {report.subject.tier}, {count(report.schedule.saves)} saves",
+        header,
+        rows,
+        note,
+    )
 
 
 def _labels(report: Report, ids: Sequence[str]) -> list[str]:
     labels = {c.id: c.label for c in report.components}
     found = []
     for name in ids:
-        of = [what for what, q in (("energy", report.totals.energy), ("cost", report.totals.cost)) if name in q.excludes]
+        of = [
+            what
+            for what, q in (("energy", report.totals.energy), ("cost", report.totals.cost))
+            if name in q.excludes
+        ]
         found.append(f"{labels[name]} ({' and '.join(of)})")
     return found
 
@@ -153,7 +217,11 @@ def interval_lines(report: Report) -> list[str]:
     if s.mode == "async":
         lines.append(
             f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later"
-            + (f"; {duration(s.blocked_s)} of the stop is waiting for the save before." if s.blocked_s else ".")
+            + (
+                f"; {duration(s.blocked_s)} of the stop is waiting for the save before."
+                if s.blocked_s
+                else "."
+            )
         )
     return lines
 
@@ -161,15 +229,23 @@ def interval_lines(report: Report) -> list[str]:
 def carbon_lines(report: Report) -> list[str]:
     """What the kgCO2e column is, and what it is not."""
     t, where = report.totals, report.subject.grid or report.subject.site
-    market = f"{number(t.emissions_market.value)} kgCO2e" if t.emissions_market.value is not None else "not known (site.grid_market)"
+    market = (
+        f"{number(t.emissions_market.value)} kgCO2e"
+        if t.emissions_market.value is not None
+        else "not known (site.grid_market)"
+    )
     embodied = f"{number(t.embodied.value)} kgCO2e" if t.embodied.value is not None else "not known"
-    return [f"kgCO2e is location-based ({where}). Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."]
+    return [
+        f"kgCO2e is location-based ({where}). Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."
+    ]
 
 
 def allocated_lines(report: Report) -> list[str]:
     """The second ledger, where anything of it is known."""
     energy, cost = report.allocated.energy.value, report.allocated.cost.value
-    said = [f"{number(energy)} kWh of idle storage"] * bool(energy) + [f"{number(cost)} USD of standing price"] * bool(cost)
+    said = [f"{number(energy)} kWh of idle storage"] * bool(energy) + [
+        f"{number(cost)} USD of standing price"
+    ] * bool(cost)
     return [f"Allocated, in no total: {' and '.join(said)}."] if said else []
 
 
@@ -180,7 +256,9 @@ def basis_line(report: Report) -> str:
         counts[f.origin] = counts.get(f.origin, 0) + 1
     words = {"default": "assumed", "user": "yours"}
     said = ", ".join(
-        f"{counts[o]} {words.get(o, o)}" for o in ("measured", "published", "derived", "vendor", "user", "default") if o in counts
+        f"{counts[o]} {words.get(o, o)}"
+        for o in ("measured", "published", "derived", "vendor", "user", "default")
+        if o in counts
     )
     return f"Of {len(report.factors)} inputs: {said}."
 
@@ -207,15 +285,25 @@ def avoidable_lines(report: Report) -> list[str]:
     if report.avoidable is None:
         return []
     v = report.avoidable.values
-    whats = (("run_gpu_hours", "GPU-h"), ("run_energy_kwh", "kWh"), ("run_cost_usd", "USD"), ("run_location_kgco2e", "kgCO2e"))
-    told = [(v[name], f"{DASH if v[name] is None else number(abs(v[name] or 0.0))} {unit}") for name, unit in whats]
+    whats = (
+        ("run_gpu_hours", "GPU-h"),
+        ("run_energy_kwh", "kWh"),
+        ("run_cost_usd", "USD"),
+        ("run_location_kgco2e", "kgCO2e"),
+    )
+    told = [
+        (v[name], f"{DASH if v[name] is None else number(abs(v[name] or 0.0))} {unit}")
+        for name, unit in whats
+    ]
     more = [text for value, text in told if value is not None and value < 0]
     rest = [text for value, text in told if value is None or value >= 0]
     name = report.avoidable.tier_name
     if not more:
         return [f"Avoidable with {name}: {', '.join(rest)} a run."]
     if not any(value is not None and value > 0 for value, _ in told):
-        return [f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)} a run."]
+        return [
+            f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)} a run."
+        ]
     return [f"Avoidable with {name}: {', '.join(rest)} a run; it would add {', '.join(more)}."]
 
 
@@ -233,7 +321,11 @@ def text(report: Report) -> str:
         out += ["", "Take care"]
         out += [_wrapped(f"{w.message} ({w.code})", "- ", "  ") for w in report.warnings]
     out += ["", _wrapped(basis_line(report) + " Assumed, with their ranges:")]
-    out += [_wrapped(_assumed(f.id, f.text, f.value, f.unit, f.low, f.high), "- ", "  ") for f in report.factors if f.origin == "default"]
+    out += [
+        _wrapped(_assumed(f.id, f.text, f.value, f.unit, f.low, f.high), "- ", "  ")
+        for f in report.factors
+        if f.origin == "default"
+    ]
     out += ["", _wrapped(_READING)]
     return "\n".join(out) + "\n"
 
@@ -245,8 +337,12 @@ def price_lines(report: Report) -> list[str]:
     if price is None or total.value is None:
         return []
     ranged = quantities(price.low, price.high, price.unit)
-    said = f"A GPU-hour is priced at {quantity(price.value, price.unit)}" + (f" ({ranged})" if ranged else "")
-    return [f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars range over {_ranged(total)} (p5-p95)."]
+    said = f"A GPU-hour is priced at {quantity(price.value, price.unit)}" + (
+        f" ({ranged})" if ranged else ""
+    )
+    return [
+        f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars range over {_ranged(total)} (p5-p95)."
+    ]
 
 
 def _remarks(report: Report) -> list[str]:
@@ -265,15 +361,25 @@ def _rate_line(report: Report) -> str:
     return f"Narrowest place on the way to {report.subject.tier}: {rate(s.write_rate_bytes_per_s)}."
 
 
-def _assumed(name: str, said: str, value: float | None, unit: str, low: float | None, high: float | None) -> str:
+def _assumed(
+    name: str, said: str, value: float | None, unit: str, low: float | None, high: float | None
+) -> str:
     plain = count(value) if not unit else quantity(value, unit)
-    given = said if any(letter.isalpha() for letter in said) else plain if value is not None else "unlimited"
+    given = (
+        said
+        if any(letter.isalpha() for letter in said)
+        else plain
+        if value is not None
+        else "unlimited"
+    )
     ranged = quantities(low, high, unit)
     return f"{name} = {given}" + (f" ({ranged})" if ranged else "")
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return textwrap.fill(
+        line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
 
 
 def to_markdown(report: Report) -> str:
@@ -287,10 +393,20 @@ def to_markdown(report: Report) -> str:
     if report.warnings:
         out += ["", "## Take care", "", *(f"- `{w.code}` {w.message}" for w in report.warnings)]
     out += ["", "## Inputs", "", basis_line(report), ""]
-    out += markdown(["input", "value", "range", "basis", "source"], [
-        [f.id, f.text or quantity(f.value, f.unit), quantities(f.low, f.high, f.unit), f.origin,
-        ", ".join(s.id for s in f.sources)] for f in report.factors
-    ], left=5)  # fmt: skip
+    out += markdown(
+        ["input", "value", "range", "basis", "source"],
+        [
+            [
+                f.id,
+                f.text or quantity(f.value, f.unit),
+                quantities(f.low, f.high, f.unit),
+                f.origin,
+                ", ".join(s.id for s in f.sources),
+            ]
+            for f in report.factors
+        ],
+        left=5,
+    )
     out += [
         "",
         f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this energy is already in the facility's meter.",

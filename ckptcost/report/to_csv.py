@@ -35,7 +35,11 @@ def of_report(report: Report) -> str:
     for row in report.cases:
         cells: list[Any] = [safe(row.tier)]
         for name in COLUMNS:
-            cells += [row.values[name], row.low.get(name), row.high.get(name)] if name in ranged else [row.values[name]]
+            cells += (
+                [row.values[name], row.low.get(name), row.high.get(name)]
+                if name in ranged
+                else [row.values[name]]
+            )
         cells += [" ".join(row.excludes.get(what, ())) for what in ("energy", "cost")]
         rows.append([*cells, " ".join(row.cautions)])
     return lines(rows)

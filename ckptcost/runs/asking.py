@@ -18,9 +18,23 @@ from ckptcost.runs.lines import Values
 class Asked:
     """A meter and its state. `events` is emptied by the recorder."""
 
-    __slots__ = ("_due_ns", "_least_ns", "_read", "_reopen", "_retry_ns", "_width", "aside", "events", "lost", "meter", "nothing")
+    __slots__ = (
+        "_due_ns",
+        "_least_ns",
+        "_read",
+        "_reopen",
+        "_retry_ns",
+        "_width",
+        "aside",
+        "events",
+        "lost",
+        "meter",
+        "nothing",
+    )
 
-    def __init__(self, meter: Meter, retry_s: float, reopen: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, meter: Meter, retry_s: float, reopen: Callable[[], object] | None = None
+    ) -> None:
         self.meter = meter
         self.lost = False
         self.aside = False
@@ -78,7 +92,10 @@ class Asked:
     def _set_aside(self, error: Exception) -> None:
         self.aside = True
         self._due_ns = 1 << 62
-        self._say("error", f"{type(error).__name__}: {brief(str(error), 200)}; {self.meter.name} is not asked any more")
+        self._say(
+            "error",
+            f"{type(error).__name__}: {brief(str(error), 200)}; {self.meter.name} is not asked any more",
+        )
 
     def _say(self, name: str, text: str) -> None:
         self.events.append(Event(name, self.meter.name, text))

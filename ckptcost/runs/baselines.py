@@ -38,10 +38,18 @@ def file_of(host: str = "") -> Path:
 def of(idle: Idle) -> dict[str, Any]:
     """As it is written."""
     return {
-        "format": FORMAT, "version": VERSION, "host": idle.host, "taken": idle.taken, "seconds": idle.seconds,
-        "simulated": idle.simulated, "drivers": idle.drivers,
-        "domains": {name: {"power_w": b.power_w, "low_w": b.low_w, "high_w": b.high_w} for name, b in idle.domains.items()},
-    }  # fmt: skip
+        "format": FORMAT,
+        "version": VERSION,
+        "host": idle.host,
+        "taken": idle.taken,
+        "seconds": idle.seconds,
+        "simulated": idle.simulated,
+        "drivers": idle.drivers,
+        "domains": {
+            name: {"power_w": b.power_w, "low_w": b.low_w, "high_w": b.high_w}
+            for name, b in idle.domains.items()
+        },
+    }
 
 
 def save(idle: Idle, file: Path) -> None:
@@ -68,7 +76,11 @@ def load(file: Path) -> Idle | None:
         if content["format"] != FORMAT:
             raise RunFileError("is not a baseline", where=str(file), remedy=again)
         if not str(content["version"]).startswith("1."):
-            raise RunFileError(f"is of version {brief(content['version'], 20)}, and this ckptcost reads 1.x", where=str(file), remedy=again)
+            raise RunFileError(
+                f"is of version {brief(content['version'], 20)}, and this ckptcost reads 1.x",
+                where=str(file),
+                remedy=again,
+            )
         host, taken = str(content["host"]), str(content["taken"])
         drivers = {str(meter): str(driver) for meter, driver in content["drivers"].items()}
         taken_s = datetime.fromisoformat(taken).timestamp()
@@ -77,12 +89,20 @@ def load(file: Path) -> Idle | None:
             power_w, low_w, high_w = (float(watts[key]) for key in ("power_w", "low_w", "high_w"))
             if not -math.inf < low_w <= power_w <= high_w < math.inf:
                 raise ValueError(f"{name}: {low_w} <= {power_w} <= {high_w}")
-            domains[str(name)] = Baseline(power_w, low_w, high_w, taken_s, host, drivers.get(str(name).split(":")[0], ""))
-        return Idle(host, taken, float(content["seconds"]), drivers, bool(content["simulated"]), domains)
+            domains[str(name)] = Baseline(
+                power_w, low_w, high_w, taken_s, host, drivers.get(str(name).split(":")[0], "")
+            )
+        return Idle(
+            host, taken, float(content["seconds"]), drivers, bool(content["simulated"]), domains
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, RunFileError):
             raise
-        raise RunFileError(f"is not a baseline ({type(error).__name__}: {brief(str(error))})", where=str(file), remedy=again) from None
+        raise RunFileError(
+            f"is not a baseline ({type(error).__name__}: {brief(str(error))})",
+            where=str(file),
+            remedy=again,
+        ) from None
 
 
 def now(wall_ns: int) -> str:

@@ -33,7 +33,9 @@ class Columns:
         self.tables, self.origin_ns = tables, origin_ns
         self._places: dict[Key, list[tuple[Table, int, int]]] = {}
         self._times: dict[int, _Times] = {}
-        keys_of: dict[int, list[Key]] = {}  # tables of one meter have the same channels; they hold them, so ids stay theirs
+        keys_of: dict[
+            int, list[Key]
+        ] = {}  # tables of one meter have the same channels; they hold them, so ids stay theirs
         for table, ahead_ns in tables:
             keys = keys_of.get(id(table.channels))
             if keys is None:
@@ -53,18 +55,26 @@ class Columns:
         found = self._places[key_of(channel)]
         rows = [table.rows(index) for table, index, _ in found]
         times = self._times.get(id(rows[0]))
-        if times is None or len(times.rows) != len(rows) or any(a is not b for a, b in zip(times.rows, rows, strict=True)):
+        if (
+            times is None
+            or len(times.rows) != len(rows)
+            or any(a is not b for a, b in zip(times.rows, rows, strict=True))
+        ):
             times = self._times[id(rows[0])] = _times(rows, found, self.origin_ns)
         values = np.concatenate([part for table, index, _ in found for part in table.values(index)])
         return Series(times.t_s, values[times.pick], times.took_s)
 
 
 def _times(rows: list[Rows], found: Sequence[tuple[Table, int, int]], origin_ns: int) -> _Times:
-    at = np.concatenate([of.t_ns + ahead_ns for of, (_, _, ahead_ns) in zip(rows, found, strict=True)])
+    at = np.concatenate(
+        [of.t_ns + ahead_ns for of, (_, _, ahead_ns) in zip(rows, found, strict=True)]
+    )
     took = np.concatenate([of.took_ns for of in rows])
     sizes = [of.size[0] // 2 + of.size[1] // 4 for of in rows]
     before = np.cumsum([0, *sizes[:-1]])
-    pick = np.concatenate([of.pick + first for of, first in zip(rows, before.tolist(), strict=True)])
+    pick = np.concatenate(
+        [of.pick + first for of, first in zip(rows, before.tolist(), strict=True)]
+    )
     order = np.argsort(at, kind="stable")
     t_s, took_s = (at[order] - origin_ns) / 1e9, took[order] / 1e9
     for shared in (t_s, took_s):

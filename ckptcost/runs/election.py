@@ -22,7 +22,13 @@ from ckptcost.runs.header import host_name
 
 RUN_ID = "CKPTCOST_RUN_ID"
 """what a user gives to all tasks of a run"""
-_LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
+_LOCAL_RANKS = (
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+    "SLURM_LOCALID",
+)
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 """Slurm's last: a batch script has them too, all 0, and what its mpirun starts inherits them"""
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -59,7 +65,10 @@ def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
     if given := environ.get(RUN_ID, ""):
         return given
     for names in (
-        ("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),  # a random number of each mpirun, and the same on all its nodes
+        (
+            "OMPI_MCA_orte_precondition_transports",
+            "PMIX_NAMESPACE",
+        ),  # a random number of each mpirun, and the same on all its nodes
         ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
         ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
         ("PMIX_NAMESPACE",),
@@ -94,7 +103,9 @@ def task_of(environ: Mapping[str, str] = os.environ) -> Task | None:
         if rank is None or size is None:
             continue
         if not run or size < 2:
-            return None  # of the innermost launcher: what one further out says is about its own tasks
+            return (
+                None  # of the innermost launcher: what one further out says is about its own tasks
+            )
         slurm = environ.get("SLURM_JOB_ID", "")
         name = environ.get("CKPTCOST_JOB", "") or (f"slurm-{slurm}" if slurm else "job")
         return Task(run, name, rank, _first_number(_LOCAL_RANKS, environ))
@@ -113,9 +124,13 @@ def lock_directory(environ: Mapping[str, str] = os.environ, tmp: Path = Path("/t
     except FileExistsError:
         pass
     except OSError as error:
-        raise OutputError(f"{directory}: cannot make the directory for locks: {error.strerror}") from error
+        raise OutputError(
+            f"{directory}: cannot make the directory for locks: {error.strerror}"
+        ) from error
     if not _is_ours(directory, uid):
-        raise OutputError(f"{directory} is not a directory that only you can write to. Remove it, or set XDG_RUNTIME_DIR")
+        raise OutputError(
+            f"{directory} is not a directory that only you can write to. Remove it, or set XDG_RUNTIME_DIR"
+        )
     return directory
 
 
@@ -154,7 +169,9 @@ class Seat:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             there = os.stat(name)
             mine = os.fstat(fd)
-            if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino) or (_left_s(fd) < _LEFT_S and not anew):
+            if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino) or (
+                _left_s(fd) < _LEFT_S and not anew
+            ):
                 os.close(fd)  # somebody cleared the directory; or left a moment ago
                 return False
         except OSError as error:

@@ -49,7 +49,11 @@ class _Tail:
 
 
 def follow(
-    path: Path | str, *, poll_s: float = 0.25, stop: Callable[[], bool] = lambda: False, wait: Callable[[float], None] = time.sleep
+    path: Path | str,
+    *,
+    poll_s: float = 0.25,
+    stop: Callable[[], bool] = lambda: False,
+    wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Line]:
     """Lines of a directory or file, from the start, then as they come, until `stop` says so. A look at an idle run costs some 20 us a part.
 
@@ -86,6 +90,12 @@ def follow(
 
 def _parts(path: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl") if path.is_dir() else [path] if path.exists() else []
+        return (
+            sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl")
+            if path.is_dir()
+            else [path]
+            if path.exists()
+            else []
+        )
     except OSError:
         return []

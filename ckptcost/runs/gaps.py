@@ -32,9 +32,15 @@ def _why(node: Node, start_s: float, end_s: float) -> str:
     for before, after in pairwise(metered):
         if (before.pid, before.boot) == (after.pid, after.boot):
             continue
-        begun_s = (after.monotonic_ns - node.origin_ns) / 1e9 if before.boot == after.boot else end_s
+        begun_s = (
+            (after.monotonic_ns - node.origin_ns) / 1e9 if before.boot == after.boot else end_s
+        )
         if start_s <= begun_s <= end_s + 1.0:
-            return "the host was started again" if before.boot != after.boot else f"another recorder took over (rank {after.rank})"
+            return (
+                "the host was started again"
+                if before.boot != after.boot
+                else f"another recorder took over (rank {after.rank})"
+            )
     return "nothing was read or nothing could be written"
 
 
@@ -47,12 +53,29 @@ def missing_parts(parts: Sequence[tuple[str, Header]]) -> list[Problem]:
             by_host[header.host].append((name, header))
     for host, of_host in by_host.items():
         numbers = {header.part for _, header in of_host}
-        dropped = {n for _, h in of_host if len(h.dropped) == 2 for n in range(h.dropped[0], h.dropped[1] + 1)}
+        dropped = {
+            n
+            for _, h in of_host
+            if len(h.dropped) == 2
+            for n in range(h.dropped[0], h.dropped[1] + 1)
+        }
         lacking = sorted(set(range(max(numbers) + 1)) - numbers - dropped)
         if lacking and len(parts) > 1:
-            problems.append(Problem(host, 0, f"part{'s' if len(lacking) > 1 else ''} {_ranges(lacking)} not here: its time is a gap"))
+            problems.append(
+                Problem(
+                    host,
+                    0,
+                    f"part{'s' if len(lacking) > 1 else ''} {_ranges(lacking)} not here: its time is a gap",
+                )
+            )
         if dropped - numbers:
-            problems.append(Problem(host, 0, f"parts {_ranges(sorted(dropped - numbers))} were removed to stay below the size asked for"))
+            problems.append(
+                Problem(
+                    host,
+                    0,
+                    f"parts {_ranges(sorted(dropped - numbers))} were removed to stay below the size asked for",
+                )
+            )
     return problems
 
 
@@ -66,7 +89,11 @@ def side_by_side(parts: Sequence[tuple[Header, int]]) -> list[Problem]:
             spans[key] = (min(start_ns, header.monotonic_ns), max(end_ns, last_ns))
     in_order = sorted(spans.items(), key=lambda item: (item[0][:2], item[1]))
     return [
-        Problem(one[0], 0, f"processes {one[2]} and {other[2]} recorded at the same time for {(end_ns - start_ns) / 1e9:.1f} s")
+        Problem(
+            one[0],
+            0,
+            f"processes {one[2]} and {other[2]} recorded at the same time for {(end_ns - start_ns) / 1e9:.1f} s",
+        )
         for (one, (_, end_ns)), (other, (start_ns, _)) in pairwise(in_order)
         if one[:2] == other[:2] and start_ns < end_ns
     ]

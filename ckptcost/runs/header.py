@@ -58,20 +58,39 @@ class Header:
 
     def fields(self) -> dict[str, Any]:
         return {
-            "k": "run", "format": FORMAT, "version": self.version, "run": self.run, "host": self.host, "rank": self.rank,
-            "part": self.part, "boot": self.boot, "pid": self.pid, "clock": {"monotonic_ns": self.monotonic_ns, "wall_ns": self.wall_ns},
-            "created": self.created, "ckptcost": self.ckptcost, "simulated": self.simulated,
+            "k": "run",
+            "format": FORMAT,
+            "version": self.version,
+            "run": self.run,
+            "host": self.host,
+            "rank": self.rank,
+            "part": self.part,
+            "boot": self.boot,
+            "pid": self.pid,
+            "clock": {"monotonic_ns": self.monotonic_ns, "wall_ns": self.wall_ns},
+            "created": self.created,
+            "ckptcost": self.ckptcost,
+            "simulated": self.simulated,
             "meters": [
-                {"name": m.name, "least_s": m.least_s, "simulated": m.simulated, "facts": dict(m.facts),
-                 "channels": [dataclasses.asdict(c) for c in m.channels]}
+                {
+                    "name": m.name,
+                    "least_s": m.least_s,
+                    "simulated": m.simulated,
+                    "facts": dict(m.facts),
+                    "channels": [dataclasses.asdict(c) for c in m.channels],
+                }
                 for m in self.meters
             ],
-            "periods_s": self.periods_s, "settings": dict(self.settings), "dropped": self.dropped,
-        }  # fmt: skip
+            "periods_s": self.periods_s,
+            "settings": dict(self.settings),
+            "dropped": self.dropped,
+        }
 
 
 def heads_of(meters: Sequence[Meter]) -> tuple[MeterHead, ...]:
-    return tuple(MeterHead(m.name, tuple(m.channels), m.least_s, m.simulated, dict(m.facts)) for m in meters)
+    return tuple(
+        MeterHead(m.name, tuple(m.channels), m.least_s, m.simulated, dict(m.facts)) for m in meters
+    )
 
 
 def _channel(fields: Mapping[str, Any]) -> Channel:
@@ -79,7 +98,9 @@ def _channel(fields: Mapping[str, Any]) -> Channel:
     known["covers"] = tuple(known.get("covers", ()))
     channel = Channel(**known)
     texts = (channel.domain, channel.quantity, channel.source, channel.scope, *channel.covers)
-    if not all(isinstance(text, str) for text in texts) or not all(isinstance(known.get(key, 0.0), int | float) for key in _NUMBERS):
+    if not all(isinstance(text, str) for text in texts) or not all(
+        isinstance(known.get(key, 0.0), int | float) for key in _NUMBERS
+    ):
         raise TypeError("a channel's text is not text, or its number not a number")
     return channel
 
@@ -121,15 +142,24 @@ def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
                 for m in fields.get("meters", ())
             ),
             periods_s=periods_from(fields.get("periods_s")),
-            settings={str(k): float(v) for k, v in dict(fields.get("settings") or {}).items() if isinstance(v, int | float)},
+            settings={
+                str(k): float(v)
+                for k, v in dict(fields.get("settings") or {}).items()
+                if isinstance(v, int | float)
+            },
             dropped=tuple(int(p) for p in fields.get("dropped") or ()),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadLine(f"its header lacks something or has it wrong ({type(error).__name__}: {brief(str(error))})") from error
+        raise BadLine(
+            f"its header lacks something or has it wrong ({type(error).__name__}: {brief(str(error))})"
+        ) from error
 
 
 def periods_from(value: Any) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(math.nan if period is None else float(period) for period in of_meter) for of_meter in value or ())
+    return tuple(
+        tuple(math.nan if period is None else float(period) for period in of_meter)
+        for of_meter in value or ()
+    )
 
 
 def new_run_id() -> str:

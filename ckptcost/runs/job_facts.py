@@ -71,7 +71,9 @@ def facts_of(environ: Mapping[str, str] = os.environ) -> JobFacts:
     labels = _labels_said(environ, odd)
     nodes, names = _nodes_said(environ, odd)
     return JobFacts(
-        job=_text(environ, "CKPTCOST_JOB") or _text(environ, "SLURM_JOB_ID") or ("" if elastic == "none" else elastic),
+        job=_text(environ, "CKPTCOST_JOB")
+        or _text(environ, "SLURM_JOB_ID")
+        or ("" if elastic == "none" else elastic),
         name=_text(environ, "SLURM_JOB_NAME"),
         account=_text(environ, "SLURM_JOB_ACCOUNT"),
         cluster=_text(environ, "SLURM_CLUSTER_NAME"),
@@ -96,9 +98,13 @@ def _labels_said(environ: Mapping[str, str], odd: list[str]) -> dict[str, str]:
         try:
             found |= labels_of([piece] if piece.strip() else [])
         except InputError:
-            odd.append(f"CKPTCOST_LABELS: {brief(piece.strip())} is left out, as it is no NAME=TEXT")
+            odd.append(
+                f"CKPTCOST_LABELS: {brief(piece.strip())} is left out, as it is no NAME=TEXT"
+            )
     if len(found) > MOST_LABELS:
-        odd.append(f"CKPTCOST_LABELS: {len(found)} labels, of which the first {MOST_LABELS} are kept")
+        odd.append(
+            f"CKPTCOST_LABELS: {len(found)} labels, of which the first {MOST_LABELS} are kept"
+        )
     return dict(list(found.items())[:MOST_LABELS])
 
 
@@ -112,7 +118,9 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
     for piece in said:
         name, equals, text = (part.strip() for part in _shown(piece).partition("="))
         if not equals or not _NAME.fullmatch(name) or len(text) > MOST_LETTERS:
-            raise InputError(f"{brief(piece)} is no label", remedy="write NAME=TEXT, e.g. team=infra")
+            raise InputError(
+                f"{brief(piece)} is no label", remedy="write NAME=TEXT, e.g. team=infra"
+            )
         found[name] = text
     return found
 
@@ -165,7 +173,15 @@ def facts_from(detail: Mapping[str, object]) -> JobFacts:
     pairs = labels.items() if isinstance(labels, Mapping) else ()
     names = text("node_names", MOST_NODE_LETTERS + 1)
     return JobFacts(
-        job=text("job"), name=text("name"), account=text("account"), cluster=text("cluster"), nodes=number("nodes") or 0,
-        node_names=names if len(names) <= MOST_NODE_LETTERS else "", restart=number("restart"),
-        labels={_shown(str(name)): _shown(str(value))[:MOST_LETTERS] for name, value in list(pairs)[:MOST_LABELS]},
-    )  # fmt: skip
+        job=text("job"),
+        name=text("name"),
+        account=text("account"),
+        cluster=text("cluster"),
+        nodes=number("nodes") or 0,
+        node_names=names if len(names) <= MOST_NODE_LETTERS else "",
+        restart=number("restart"),
+        labels={
+            _shown(str(name)): _shown(str(value))[:MOST_LETTERS]
+            for name, value in list(pairs)[:MOST_LABELS]
+        },
+    )

@@ -74,7 +74,9 @@ def sealed(body: str) -> bytes:
 
 
 def raw_line(tick: Raw) -> bytes:
-    return sealed(f'{{"k":"raw","t":{tick.t_ns},"d":{_encode(tick.took_ns)},"v":{_numbers(tick.values)}')
+    return sealed(
+        f'{{"k":"raw","t":{tick.t_ns},"d":{_encode(tick.took_ns)},"v":{_numbers(tick.values)}'
+    )
 
 
 def second_line(second: Second) -> bytes:
@@ -90,7 +92,10 @@ def encode(fields: dict[str, Any]) -> bytes:
         text = json.dumps(plain(fields), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
     except (ValueError, RecursionError):  # lone surrogates, or an object that lies about itself
-        text = json.dumps({key: value for key, value in fields.items() if type(value) in (int, str)}, separators=(",", ":"))
+        text = json.dumps(
+            {key: value for key, value in fields.items() if type(value) in (int, str)},
+            separators=(",", ":"),
+        )
     return sealed(text[:-1])
 
 

@@ -35,9 +35,14 @@ class Pace:
     def __post_init__(self) -> None:
         if (
             not 0.001 <= self.quick_s <= self.rest_s <= 10.0
-            or min(self.quick_for_s, self.around_s, self.window_most_s, self.drain_most_s, self.retry_s) < 0
+            or min(
+                self.quick_for_s, self.around_s, self.window_most_s, self.drain_most_s, self.retry_s
+            )
+            < 0
         ):
-            raise ValueError(f"a pace asks every 1 ms to 10 s, quick no slower than at rest: {self}")
+            raise ValueError(
+                f"a pace asks every 1 ms to 10 s, quick no slower than at rest: {self}"
+            )
 
     def settings(self) -> dict[str, float]:
         return asdict(self)
@@ -84,7 +89,11 @@ class Tempo:
 
     def abandoned(self, t_ns: int) -> list[str]:
         """Windows that never ended: given up, once."""
-        gone = [window for window, until_ns in self.windows.items() if t_ns > until_ns] if self.windows else []
+        gone = (
+            [window for window, until_ns in self.windows.items() if t_ns > until_ns]
+            if self.windows
+            else []
+        )
         for window in gone:
             self._close(window)
         return gone

@@ -54,11 +54,14 @@ class Renewals:
     def periods_s(self) -> tuple[float, ...]:
         """Mean time between changes; NaN where there were too few."""
         return tuple(
-            round(span / count * 1e-9, 6) if count >= ENOUGH else math.nan for span, count in zip(self._spans_ns, self._counts, strict=True)
+            round(span / count * 1e-9, 6) if count >= ENOUGH else math.nan
+            for span, count in zip(self._spans_ns, self._counts, strict=True)
         )
 
 
-def differ(before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], by: float = 0.1) -> bool:
+def differ(
+    before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], by: float = 0.1
+) -> bool:
     """Is there something new to say?"""
     if not before:
         return any(math.isfinite(period) for of_meter in now for period in of_meter)

@@ -27,9 +27,16 @@ class Pump:
     """`put` from the recorder's thread; everything else from this one's own, or, without one, from the caller's."""
 
     def __init__(
-        self, writer: Writer, clock: Clock | None = None, *, threaded: bool = True, flush_s: float = 0.5, sync_s: float = SYNC_S,
-        retry_s: float = 5.0, limits: Sequence[int] = LIMITS,
-    ) -> None:  # fmt: skip
+        self,
+        writer: Writer,
+        clock: Clock | None = None,
+        *,
+        threaded: bool = True,
+        flush_s: float = 0.5,
+        sync_s: float = SYNC_S,
+        retry_s: float = 5.0,
+        limits: Sequence[int] = LIMITS,
+    ) -> None:
         self._writer, self._clock = writer, clock or RealClock()
         self._flush_s, self._retry_ns = flush_s, round(retry_s * S)
         self._sync_ns, self._limits = round(sync_s * S), tuple(limits)
@@ -46,7 +53,11 @@ class Pump:
         self.problem = ""
         """why nothing reaches the disk just now, for a screen"""
         self.cpu_s = 0.0
-        self._thread = threading.Thread(target=self._run, name="ckptcost-writer", daemon=True) if threaded else None
+        self._thread = (
+            threading.Thread(target=self._run, name="ckptcost-writer", daemon=True)
+            if threaded
+            else None
+        )
         if self._thread:
             self._thread.start()
 
@@ -118,9 +129,22 @@ class Pump:
             shed, self._shed = self._shed, [0, 0, 0]
         ticks, seconds, marks = shed
         text = f"nothing could be written ({problem.rsplit(': ', 1)[-1]})"
-        text += f"; lost: {ticks} ticks, {seconds} summaries, {marks} marks" if sum(shed) else "; all of it was kept in memory"
+        text += (
+            f"; lost: {ticks} ticks, {seconds} summaries, {marks} marks"
+            if sum(shed)
+            else "; all of it was kept in memory"
+        )
         detail = {"from_ns": since_ns, "ticks": ticks, "seconds": seconds, "marks": marks}
-        line = encode({"k": "event", "t": self._clock.now_ns(), "name": "gap", "domain": "recorder", "text": text, "detail": detail})
+        line = encode(
+            {
+                "k": "event",
+                "t": self._clock.now_ns(),
+                "name": "gap",
+                "domain": "recorder",
+                "text": text,
+                "detail": detail,
+            }
+        )
         self.put(MARK, line)
 
     def _sync(self, now: bool = False) -> None:
@@ -157,7 +181,10 @@ class Pump:
         if self._thread:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
-                self.problem = self.problem or f"{self._writer.path}: the disk did not answer for {timeout_s:g} s"
+                self.problem = (
+                    self.problem
+                    or f"{self._writer.path}: the disk did not answer for {timeout_s:g} s"
+                )
                 return
         self.flush()
         self.flush()  # the line that says so, if writing was resumed by the first

@@ -32,11 +32,18 @@ class Part:
         self.ended: str | None = None
         self._loading = loading
         self._clock = (header.host, header.boot)
-        self._tables = [loading.table(self._clock, meter.name, meter.channels) for meter in header.meters]
+        self._tables = [
+            loading.table(self._clock, meter.name, meter.channels) for meter in header.meters
+        ]
         self._kinds: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-            "raw": self._raw, "second": self._second, "mark": self._mark, "event": self._event, "clock": self._pair,
-            "periods": self._periods, "end": self._end,
-        }  # fmt: skip
+            "raw": self._raw,
+            "second": self._second,
+            "mark": self._mark,
+            "event": self._event,
+            "clock": self._pair,
+            "periods": self._periods,
+            "end": self._end,
+        }
         loading.pairs.append((self._clock, header.monotonic_ns, header.wall_ns))
         self._learn(header.periods_s)
 
@@ -47,7 +54,14 @@ class Part:
         try:
             take(fields)
             self.last_ns = max(self.last_ns, fields["t"])
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            IndexError,
+            OverflowError,
+            AttributeError,
+        ) as error:
             raise BadLine(f"a {fields['k']} line that does not fit its header") from error
 
     def _raw(self, f: Mapping[str, Any]) -> None:
@@ -74,11 +88,25 @@ class Part:
                 raise ValueError(f"{len(row)} values for {len(table.channels)} channels")
 
     def _mark(self, f: Mapping[str, Any]) -> None:
-        mark = Mark(0.0, str(f["name"]), str(f["window"]), int(f["rank"]), str(f["by"]), dict(f.get("detail") or {}))
+        mark = Mark(
+            0.0,
+            str(f["name"]),
+            str(f["window"]),
+            int(f["rank"]),
+            str(f["by"]),
+            dict(f.get("detail") or {}),
+        )
         self._loading.marks.append((self._clock, int(f["t"]), mark))
 
     def _event(self, f: Mapping[str, Any]) -> None:
-        event = RunEvent(0.0, str(f["name"]), str(f["domain"]), str(f["text"]), self.header.host, dict(f.get("detail") or {}))
+        event = RunEvent(
+            0.0,
+            str(f["name"]),
+            str(f["domain"]),
+            str(f["text"]),
+            self.header.host,
+            dict(f.get("detail") or {}),
+        )
         self._loading.events.append((self._clock, int(f["t"]), event))
 
     def _pair(self, f: Mapping[str, Any]) -> None:
@@ -90,7 +118,9 @@ class Part:
     def _learn(self, periods_s: tuple[tuple[float, ...], ...]) -> None:
         known = self._loading.periods.setdefault(self.header.host, {})
         for meter, of_meter in zip(self.header.meters, periods_s, strict=False):
-            known.update({key_of(c): p for c, p in zip(meter.channels, of_meter, strict=False) if p == p})
+            known.update(
+                {key_of(c): p for c, p in zip(meter.channels, of_meter, strict=False) if p == p}
+            )
 
     def _end(self, f: Mapping[str, Any]) -> None:
         self.ended = str(f["why"])
@@ -131,56 +161,113 @@ class Loading:
                         if run and header.run != run:
                             return
                         if twin := next((p for p in self.parts if p.header == header), None):
-                            self.problems.append(Problem(name, 0, f"a copy of {twin.name}, not counted twice"))
+                            self.problems.append(
+                                Problem(name, 0, f"a copy of {twin.name}, not counted twice")
+                            )
                             return
                         part = self.part(name, header)
                     else:
                         part.feed(fields)
                 except BadLine as error:
                     if part is None:
-                        self.problems.append(Problem(name, 1, f"no header ({error}), so that nothing in this file can be understood"))
+                        self.problems.append(
+                            Problem(
+                                name,
+                                1,
+                                f"no header ({error}), so that nothing in this file can be understood",
+                            )
+                        )
                         return
                     if line.endswith(b"\n") or file.peek(1):
                         bad += 1
                         if bad <= _NAMED:
-                            self.problems.append(Problem(name, number, f"{error}; this line is left out"))
+                            self.problems.append(
+                                Problem(name, number, f"{error}; this line is left out")
+                            )
                     else:
                         self.problems.append(Problem(name, number, _torn(line)))
         if number == 0:
-            self.problems.append(Problem(name, 0, "empty: its writer was stopped before the first line"))
+            self.problems.append(
+                Problem(name, 0, "empty: its writer was stopped before the first line")
+            )
         if bad > _NAMED:
-            self.problems.append(Problem(name, 0, f"{bad} bad lines in all; the first {_NAMED} are named, all are left out"))
+            self.problems.append(
+                Problem(
+                    name,
+                    0,
+                    f"{bad} bad lines in all; the first {_NAMED} are named, all are left out",
+                )
+            )
 
     def finish(self) -> Run:
         first = min(self.parts, key=lambda part: (part.header.wall_ns, part.header.part)).header
         ahead = self._clocks((first.host, first.boot))
-        origin_ns = min(part.header.monotonic_ns + ahead[part.header.host, part.header.boot] for part in self.parts)
+        origin_ns = min(
+            part.header.monotonic_ns + ahead[part.header.host, part.header.boot]
+            for part in self.parts
+        )
 
         def at_s(clock: Clock, t_ns: int) -> float:
             return (t_ns + ahead[clock] - origin_ns) / S
 
         nodes = []
         for host in sorted({part.header.host for part in self.parts}):
-            headers = sorted((part.header for part in self.parts if part.header.host == host), key=lambda h: (h.wall_ns, h.rank, h.part))
+            headers = sorted(
+                (part.header for part in self.parts if part.header.host == host),
+                key=lambda h: (h.wall_ns, h.rank, h.part),
+            )
             newest = next((header for header in reversed(headers) if header.meters), headers[-1])
-            tables = tuple((table, ahead[clock]) for (clock, *_), table in self._tables.items() if clock[0] == host)
-            channels = {key_of(c): c for h in [*headers, newest] for meter in h.meters for c in meter.channels}
-            nodes.append(Node(host, tuple(headers), tables, origin_ns, tuple(channels.values()), self.periods.get(host, {})))
+            tables = tuple(
+                (table, ahead[clock])
+                for (clock, *_), table in self._tables.items()
+                if clock[0] == host
+            )
+            channels = {
+                key_of(c): c
+                for h in [*headers, newest]
+                for meter in h.meters
+                for c in meter.channels
+            }
+            nodes.append(
+                Node(
+                    host,
+                    tuple(headers),
+                    tables,
+                    origin_ns,
+                    tuple(channels.values()),
+                    self.periods.get(host, {}),
+                )
+            )
         several = len(nodes) > 1
         marks = [
-            mark._replace(t_s=at_s(clock, t_ns), detail={**mark.detail, "host": clock[0]} if several else mark.detail)
+            mark._replace(
+                t_s=at_s(clock, t_ns),
+                detail={**mark.detail, "host": clock[0]} if several else mark.detail,
+            )
             for clock, t_ns, mark in self.marks
         ]
-        pairs = sorted((at_s(clock, t_ns), wall_ns / S) for clock, t_ns, wall_ns in self.pairs if clock == (first.host, first.boot))
+        pairs = sorted(
+            (at_s(clock, t_ns), wall_ns / S)
+            for clock, t_ns, wall_ns in self.pairs
+            if clock == (first.host, first.boot)
+        )
         missing = missing_parts([(part.name, part.header) for part in self.parts])
         missing += side_by_side([(part.header, part.last_ns) for part in self.parts])
-        ends = {part.name: at_s((part.header.host, part.header.boot), part.last_ns) for part in self.parts}
+        ends = {
+            part.name: at_s((part.header.host, part.header.boot), part.last_ns)
+            for part in self.parts
+        }
         metered = [part for part in self.parts if part.header.meters] or self.parts
         return Run(
             id=first.run,
             nodes=tuple(nodes),
             marks=tuple(sorted(marks, key=lambda mark: (mark.t_s, mark.rank))),
-            events=tuple(sorted((e._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, e in self.events), key=lambda e: e.t_s)),
+            events=tuple(
+                sorted(
+                    (e._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, e in self.events),
+                    key=lambda e: e.t_s,
+                )
+            ),
             gaps=tuple(gap for node in nodes for gap in gaps_of(node)),
             problems=tuple(self.problems + missing),
             simulated=any(part.header.simulated for part in self.parts),
@@ -193,7 +280,9 @@ class Loading:
         """By clock what to add to land on the first: 0 for itself, else by wall time, as the median of its pairs has it."""
         wall = {}
         for clock in {pair[0] for pair in self.pairs}:
-            wall[clock] = int(np.median([wall_ns - t_ns for of, t_ns, wall_ns in self.pairs if of == clock]))
+            wall[clock] = int(
+                np.median([wall_ns - t_ns for of, t_ns, wall_ns in self.pairs if of == clock])
+            )
         return {clock: ahead_ns - wall[first] for clock, ahead_ns in wall.items()}
 
 
@@ -211,8 +300,16 @@ def load(path: Path | str, run: str = "") -> Run:
     path = Path(path)
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
-            raise RunFileError("is neither a folder nor a file", where=str(path), remedy="name a run")
-        files = sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()) if path.is_dir() else [path]
+            raise RunFileError(
+                "is neither a folder nor a file", where=str(path), remedy="name a run"
+            )
+        files = (
+            sorted(
+                entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()
+            )
+            if path.is_dir()
+            else [path]
+        )
         runs: dict[str, list[Path]] = {}
         loading = Loading()
         for file in files:
@@ -221,17 +318,31 @@ def load(path: Path | str, run: str = "") -> Run:
         chosen = [name for name in ids if name.startswith(run)] if run else ids
         if len(chosen) > 1:
             raise RunFileError(
-                f"there are {len(chosen)} runs in here", where=str(path), remedy=f"choose one by its id: {', '.join(chosen)}"
+                f"there are {len(chosen)} runs in here",
+                where=str(path),
+                remedy=f"choose one by its id: {', '.join(chosen)}",
             )
         if ids and not chosen:
-            raise RunFileError(f"no run whose id begins with {run!r}", where=str(path), remedy=f"there is {', '.join(ids)}")
+            raise RunFileError(
+                f"no run whose id begins with {run!r}",
+                where=str(path),
+                remedy=f"there is {', '.join(ids)}",
+            )
         for file in files:
             loading.read(file, chosen[0] if chosen else "")
     except OSError as error:
         raise RunFileError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not loading.parts:
-        why = f"not a run: {loading.problems[0].text}" if loading.problems else "no run in here: there is no .jsonl file"
-        raise RunFileError(why, where=str(path), remedy="A run is the directory that `ckptcost` records into, or one .jsonl file of it")
+        why = (
+            f"not a run: {loading.problems[0].text}"
+            if loading.problems
+            else "no run in here: there is no .jsonl file"
+        )
+        raise RunFileError(
+            why,
+            where=str(path),
+            remedy="A run is the directory that `ckptcost` records into, or one .jsonl file of it",
+        )
     return loading.finish()
 
 

@@ -63,18 +63,34 @@ class Recorder:
     """`start` and `stop`, or `step` by hand with a virtual clock. It closes the meters at the end."""
 
     def __init__(
-        self, meters: Sequence[Meter], sink: Sink, clock: Clock | None = None, pace: Pace | None = None, *,
-        run_id: str = "", host: str = "", rank: int = 0, reopen: Mapping[str, Callable[[], object]] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        meters: Sequence[Meter],
+        sink: Sink,
+        clock: Clock | None = None,
+        pace: Pace | None = None,
+        *,
+        run_id: str = "",
+        host: str = "",
+        rank: int = 0,
+        reopen: Mapping[str, Callable[[], object]] | None = None,
+    ) -> None:
         self.clock: Clock = clock or RealClock()
         self._pace = pace or Pace()
         self._sink, self._meters, self._rank = sink, tuple(meters), rank
-        self._asked = tuple(Asked(meter, self._pace.retry_s, (reopen or {}).get(meter.name)) for meter in self._meters)
+        self._asked = tuple(
+            Asked(meter, self._pace.retry_s, (reopen or {}).get(meter.name))
+            for meter in self._meters
+        )
         self.header = Header(
-            run=run_id or new_run_id(), host=host or host_name(), rank=rank, boot=boot_id(), pid=os.getpid(),
-            simulated=any(meter.simulated for meter in self._meters), meters=heads_of(self._meters),
+            run=run_id or new_run_id(),
+            host=host or host_name(),
+            rank=rank,
+            boot=boot_id(),
+            pid=os.getpid(),
+            simulated=any(meter.simulated for meter in self._meters),
+            meters=heads_of(self._meters),
             settings=self._pace.settings() | {"cores": float(os.cpu_count() or 1)},
-        )  # fmt: skip
+        )
         self._renewals = tuple(Renewals(len(meter.channels)) for meter in self._meters)
         self._marks: deque[dict[str, Any]] = deque(maxlen=_MOST_MARKS)
         self._notes: list[dict[str, Any]] = []
@@ -96,8 +112,12 @@ class Recorder:
         self._sink.open(self.header, self.clock)
         origin_ns = self._next_ns = self._now_ns()
         self._tempo = Tempo(self._pace, origin_ns)
-        self._tempo.expect(origin_ns + round(self._pace.quick_for_s * S))  # sees how often the sources renew
-        kinds = tuple(tuple(channel.is_counter for channel in meter.channels) for meter in self._meters)
+        self._tempo.expect(
+            origin_ns + round(self._pace.quick_for_s * S)
+        )  # sees how often the sources renew
+        kinds = tuple(
+            tuple(channel.is_counter for channel in meter.channels) for meter in self._meters
+        )
         self._thinner = Thinner(kinds, self._sink.put, origin_ns, self._pace.around_s)
         self._last_ns, self._minute_ns = origin_ns - S, origin_ns + MINUTE_NS
         self._say_periods_ns = origin_ns + round(self._pace.quick_for_s * S)
@@ -111,13 +131,27 @@ class Recorder:
         return self
 
     def mark(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None:
         """A named instant, now or at `t_ns`. From any thread or signal handler, about 1 us; polls at once. In a forked child: nothing."""
         at_ns = self._now_ns() if t_ns is None else t_ns
         if os.getpid() != self._pid:
             return
-        fields = {"k": "mark", "t": at_ns, "name": name, "window": window, "rank": self._rank if rank is None else rank, "by": by}
+        fields = {
+            "k": "mark",
+            "t": at_ns,
+            "name": name,
+            "window": window,
+            "rank": self._rank if rank is None else rank,
+            "by": by,
+        }
         if detail:
             fields["detail"] = detail
         self._marks.append(fields)
@@ -127,7 +161,14 @@ class Recorder:
     def note(self, domain: str, text: str = "", **detail: object) -> None:
         """Something that readers should know of the whole run: no mark, no window, nothing is polled for it. From any thread."""
         if os.getpid() == self._pid:
-            fields = {"k": "event", "t": self._now_ns(), "name": "note", "domain": domain, "text": text, "detail": detail}
+            fields = {
+                "k": "event",
+                "t": self._now_ns(),
+                "name": "note",
+                "domain": domain,
+                "text": text,
+                "detail": detail,
+            }
             self._notes.append(fields)
             self._marks.append(fields)
 
@@ -143,7 +184,9 @@ class Recorder:
     @property
     def stats(self) -> Stats:
         problem = self._problem or self._sink.problem
-        return Stats(self._ticks, self._late, self._latest_ns / S, self._missed, self._cpu_s, problem)
+        return Stats(
+            self._ticks, self._late, self._latest_ns / S, self._missed, self._cpu_s, problem
+        )
 
     _cpu_s = math.nan
 
@@ -201,9 +244,18 @@ class Recorder:
                 self._sink.line(fields)
                 continue
             try:
-                fields |= {"t": int(fields["t"]), "name": str(fields["name"]), "window": str(fields["window"])}
+                fields |= {
+                    "t": int(fields["t"]),
+                    "name": str(fields["name"]),
+                    "window": str(fields["window"]),
+                }
             except Exception as error:  # somebody's __str__
-                self._event(self._now_ns(), "error", "recorder", f"a mark was left out: {type(error).__name__}")
+                self._event(
+                    self._now_ns(),
+                    "error",
+                    "recorder",
+                    f"a mark was left out: {type(error).__name__}",
+                )
                 continue
             self._tempo.on_mark(fields["name"], fields["window"], fields["t"])
             if fields["name"] not in ROUTINE:
@@ -218,7 +270,11 @@ class Recorder:
         self._latest_ns = max(self._latest_ns, late_ns)
         if late_ns > self._tempo.quick_ns:
             self._late += 1
-            step_ns = self._tempo.quick_ns if planned_ns < self._tempo.quick_until_ns else self._tempo.rest_ns
+            step_ns = (
+                self._tempo.quick_ns
+                if planned_ns < self._tempo.quick_until_ns
+                else self._tempo.rest_ns
+            )
             self._missed += late_ns // step_ns
         if t_ns >= self._say_periods_ns:
             self._say_periods_ns = 1 << 62
@@ -231,18 +287,40 @@ class Recorder:
         at_ns, wall_ns = self.clock.pair()
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
         self._say_periods(t_ns)
-        self._sink.line({"k": "event", "t": t_ns, "name": "cost", "domain": "self", "text": "", "detail": self._cost()})
+        self._sink.line(
+            {
+                "k": "event",
+                "t": t_ns,
+                "name": "cost",
+                "domain": "self",
+                "text": "",
+                "detail": self._cost(),
+            }
+        )
         self._minutes += 1
-        if self._minutes % _NOTES_EACH == 0:  # of a long run the first parts are removed, and with them what was said first
+        if (
+            self._minutes % _NOTES_EACH == 0
+        ):  # of a long run the first parts are removed, and with them what was said first
             for note in self._notes:
                 self._sink.line(note | {"t": t_ns})
         for window in self._tempo.abandoned(t_ns):
-            self._event(t_ns, "note", "recorder", f"window {window!r} has no end; single ticks are not kept for it any more")
+            self._event(
+                t_ns,
+                "note",
+                "recorder",
+                f"window {window!r} has no end; single ticks are not kept for it any more",
+            )
 
     def _cost(self) -> dict[str, object]:
         self._cpu_s = self.clock.cpu_s() + self._sink.cpu_s
         cpu_s = round(self._cpu_s, 6)
-        return {"cpu_s": cpu_s, "ticks": self._ticks, "late": self._late, "latest_ns": self._latest_ns, "missed": self._missed}
+        return {
+            "cpu_s": cpu_s,
+            "ticks": self._ticks,
+            "late": self._late,
+            "latest_ns": self._latest_ns,
+            "missed": self._missed,
+        }
 
     def _say_periods(self, t_ns: int) -> None:
         periods_s = tuple(renewals.periods_s() for renewals in self._renewals)
@@ -264,7 +342,9 @@ class Recorder:
             try:
                 self.step()
                 defects = 0
-            except Exception as error:  # a defect of ours: say it, go on, and give up only when nothing works
+            except (
+                Exception
+            ) as error:  # a defect of ours: say it, go on, and give up only when nothing works
                 defects += 1
                 self._problem = f"the recorder failed: {type(error).__name__}: {error}"
                 self._next_ns = self._now_ns() + self._tempo.rest_ns
@@ -290,7 +370,16 @@ class Recorder:
         self._say_periods(t_ns)
         at_ns, wall_ns = self.clock.pair()
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
-        self._sink.line({"k": "event", "t": t_ns, "name": "cost", "domain": "self", "text": "", "detail": self._cost()})
+        self._sink.line(
+            {
+                "k": "event",
+                "t": t_ns,
+                "name": "cost",
+                "domain": "self",
+                "text": "",
+                "detail": self._cost(),
+            }
+        )
         self._sink.line({"k": "end", "t": t_ns, "why": why, **self._cost()})
         for asked in self._asked:
             asked.close()

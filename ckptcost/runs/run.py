@@ -66,10 +66,16 @@ class Node:
     def columns(self, channel: Channel) -> Columns:
         """Where its readings are."""
         columns = self._columns
-        if columns is None or columns.tables is not self.tables or columns.origin_ns != self.origin_ns:
+        if (
+            columns is None
+            or columns.tables is not self.tables
+            or columns.origin_ns != self.origin_ns
+        ):
             columns = self._columns = Columns(self.tables, self.origin_ns)
         if not columns.has(channel):
-            raise UnknownName("channel", channel.name, [c.name for c in self.channels], where=self.host)
+            raise UnknownName(
+                "channel", channel.name, [c.name for c in self.channels], where=self.host
+            )
         return columns
 
     def series(self, channel: Channel) -> Series:
@@ -88,7 +94,9 @@ class Node:
         """First and last tick of all that was read, in order of time."""
         spans = [table.spans() + ahead_ns for table, ahead_ns in self.tables]
         joined_ns = np.concatenate(spans) if spans else np.empty((0, 2), np.int64)
-        in_order: NDArray[np.float64] = (joined_ns[np.argsort(joined_ns[:, 0], kind="stable")] - self.origin_ns) / 1e9
+        in_order: NDArray[np.float64] = (
+            joined_ns[np.argsort(joined_ns[:, 0], kind="stable")] - self.origin_ns
+        ) / 1e9
         return in_order
 
 
@@ -126,7 +134,9 @@ class Run:
 
     def node(self, host: str = "") -> Node:
         if not host and len(self.nodes) > 1:
-            raise InputError("this run has several hosts", remedy=f"say which: {', '.join(self.hosts)}")
+            raise InputError(
+                "this run has several hosts", remedy=f"say which: {', '.join(self.hosts)}"
+            )
         for node in self.nodes:
             if node.host == host or not host:
                 return node
@@ -140,7 +150,10 @@ class Run:
             if not named:
                 raise UnknownName("channel", channel, [c.name for c in node.channels])
             if len(named) > 1:
-                raise InputError(f"{channel} is read from {len(named)} sources", remedy=f"ask for one: {[c.source for c in named]}")
+                raise InputError(
+                    f"{channel} is read from {len(named)} sources",
+                    remedy=f"ask for one: {[c.source for c in named]}",
+                )
             channel = named[0]
         return node.series(channel)
 

@@ -50,7 +50,13 @@ class FileSink:
     """Files of one recorder in the run's directory."""
 
     def __init__(
-        self, directory: Path, *, base: str = "", part_bytes: int = PART_BYTES, most_bytes: int = MOST_BYTES, sync_s: float = SYNC_S
+        self,
+        directory: Path,
+        *,
+        base: str = "",
+        part_bytes: int = PART_BYTES,
+        most_bytes: int = MOST_BYTES,
+        sync_s: float = SYNC_S,
     ) -> None:
         self._directory, self._base = directory, base
         self._part_bytes, self._most_bytes, self._sync_s = part_bytes, most_bytes, sync_s
@@ -62,9 +68,14 @@ class FileSink:
         def head(part: int, dropped: tuple[int, ...]) -> bytes:
             monotonic_ns, wall_ns = clock.pair()
             now = replace(
-                header, part=part, dropped=dropped, monotonic_ns=monotonic_ns, wall_ns=wall_ns, created=stamp(wall_ns),
+                header,
+                part=part,
+                dropped=dropped,
+                monotonic_ns=monotonic_ns,
+                wall_ns=wall_ns,
+                created=stamp(wall_ns),
                 periods_s=self.periods_s or header.periods_s,
-            )  # fmt: skip
+            )
             return encode(now.fields())
 
         base = self._base or base_name(header.host)
@@ -117,7 +128,9 @@ class MemorySink:
 
     def open(self, header: Header, clock: Clock) -> None:
         monotonic_ns, wall_ns = clock.pair()
-        self._header = replace(header, monotonic_ns=monotonic_ns, wall_ns=wall_ns, created=stamp(wall_ns))
+        self._header = replace(
+            header, monotonic_ns=monotonic_ns, wall_ns=wall_ns, created=stamp(wall_ns)
+        )
         channels = max(1, sum(len(meter.channels) for meter in header.meters))
         self._ticks = deque(maxlen=max(100, self._most_values // channels // 2))
         self._seconds = deque(maxlen=max(100, self._most_values // channels // 2))
@@ -152,7 +165,14 @@ class MemorySink:
             part.feed({"k": "raw", "t": tick.t_ns, "d": tick.took_ns, "v": tick.values})
         for second in seconds:
             part.feed(
-                {"k": "second", "t": second.t_ns, "from": second.from_ns, "n": second.counts, "d": second.took_ns, "v": second.values}
+                {
+                    "k": "second",
+                    "t": second.t_ns,
+                    "from": second.from_ns,
+                    "n": second.counts,
+                    "d": second.took_ns,
+                    "v": second.values,
+                }
             )
         for fields in lines:
             part.feed(fields)

@@ -35,10 +35,24 @@ class Station:
     """`meters` is called only by the rank that records, when it does: nobody else opens a device."""
 
     def __init__(
-        self, directory: Path | str, run_id: str, meters: Callable[[], Sequence[Meter]], *, host: str = "", rank: int | None = None,
-        local: int | None = None, pace: Pace | None = None, locks: Path | None = None, sync_s: float = SYNC_S,
-    ) -> None:  # fmt: skip
-        self._directory, self._meters, self._pace, self._sync_s = Path(directory), meters, pace, sync_s
+        self,
+        directory: Path | str,
+        run_id: str,
+        meters: Callable[[], Sequence[Meter]],
+        *,
+        host: str = "",
+        rank: int | None = None,
+        local: int | None = None,
+        pace: Pace | None = None,
+        locks: Path | None = None,
+        sync_s: float = SYNC_S,
+    ) -> None:
+        self._directory, self._meters, self._pace, self._sync_s = (
+            Path(directory),
+            meters,
+            pace,
+            sync_s,
+        )
         self._host = host or host_name()
         self._rank = global_rank() if rank is None else rank
         self._local = local_rank() if local is None else local
@@ -74,14 +88,28 @@ class Station:
         return self
 
     def mark(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None:
         """As `Recorder.mark`, with or without the seat."""
         at_ns = self._clock.now_ns() if t_ns is None else t_ns
         if self.recorder is not None:
             self.recorder.mark(name, window, by=by, rank=rank, t_ns=at_ns, **detail)
         elif os.getpid() == self._pid:
-            fields = {"k": "mark", "t": at_ns, "name": name, "window": window, "rank": self._rank if rank is None else rank, "by": by}
+            fields = {
+                "k": "mark",
+                "t": at_ns,
+                "name": name,
+                "window": window,
+                "rank": self._rank if rank is None else rank,
+                "by": by,
+            }
             self._marks.append(fields | {"detail": detail} if detail else fields)
             self._wake.ring()
 
@@ -95,7 +123,14 @@ class Station:
         recorder: Recorder | None = None
         try:
             sink = FileSink(self._directory, sync_s=self._sync_s)
-            recorder = Recorder(self._meters(), sink, pace=self._pace, run_id=self.run_id, host=self._host, rank=self._rank)
+            recorder = Recorder(
+                self._meters(),
+                sink,
+                pace=self._pace,
+                run_id=self.run_id,
+                host=self._host,
+                rank=self._rank,
+            )
             recorder.start()
             job_facts.told(recorder)
         except BaseException:
@@ -112,7 +147,11 @@ class Station:
                 self._write_marks()
                 if self.recorder is None and not self._stopping and time.monotonic() >= may_try_s:
                     self._try()
-                elif self.recorder is not None and time.monotonic() - self._refreshed_s > 3600.0 and self._seat:
+                elif (
+                    self.recorder is not None
+                    and time.monotonic() - self._refreshed_s > 3600.0
+                    and self._seat
+                ):
                     self._refreshed_s = time.monotonic()
                     self._seat.refresh()
             except (CkptcostError, OSError) as error:
@@ -127,8 +166,21 @@ class Station:
         if not self._marks:
             return
         if self._own is None:
-            own = FileSink(self._directory, base=f"{base_name(self._host)}.rank{self._rank}", sync_s=self._sync_s)
-            own.open(Header(run=self.run_id, host=self._host, rank=self._rank, boot=boot_id(), pid=os.getpid()), self._clock)
+            own = FileSink(
+                self._directory,
+                base=f"{base_name(self._host)}.rank{self._rank}",
+                sync_s=self._sync_s,
+            )
+            own.open(
+                Header(
+                    run=self.run_id,
+                    host=self._host,
+                    rank=self._rank,
+                    boot=boot_id(),
+                    pid=os.getpid(),
+                ),
+                self._clock,
+            )
             self._own = own
         while self._marks:
             self._own.line(self._marks.popleft())

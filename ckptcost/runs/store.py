@@ -84,7 +84,9 @@ def new_folder(name: str = "", run: str = "", now_ns: int | None = None) -> Path
                 continue
             return folder
     except OSError as error:
-        raise OutputError(f"{base}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS") from None
+        raise OutputError(
+            f"{base}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS"
+        ) from None
     raise OutputError(f"{base / stem}: a thousand folders of this name are there already")
 
 
@@ -96,7 +98,9 @@ def shared_folder(name: str, run: str) -> Path:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS") from None
+        raise OutputError(
+            f"{folder}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS"
+        ) from None
     return folder
 
 
@@ -105,11 +109,17 @@ def folders(within: Path | None = None) -> list[Path]:
     base = home() if within is None else within
     try:
         with os.scandir(base) as entries:
-            names = sorted(entry.name for entry in entries if os.path.isdir(entry.path))  # a link to itself is none, and no error
+            names = sorted(
+                entry.name for entry in entries if os.path.isdir(entry.path)
+            )  # a link to itself is none, and no error
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise InputError(f"cannot be listed ({error.strerror})", where=str(base), remedy="set CKPTCOST_RUNS to another") from None
+        raise InputError(
+            f"cannot be listed ({error.strerror})",
+            where=str(base),
+            remedy="set CKPTCOST_RUNS to another",
+        ) from None
     found = [base] if _files(base) else []
     for name in names:
         try:
@@ -124,12 +134,18 @@ def folders(within: Path | None = None) -> list[Path]:
 def _files(folder: Path) -> list[Path]:
     """What a reader of the folder would open: no pipes."""
     with os.scandir(folder) as entries:
-        return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".jsonl") and os.path.isfile(entry.path))
+        return sorted(
+            Path(entry.path)
+            for entry in entries
+            if entry.name.endswith(".jsonl") and os.path.isfile(entry.path)
+        )
 
 
 def kept_at(path: Path) -> list[Kept]:
     """The runs of a folder or of one file, the latest first. Raises RunFileError where nothing of ours can be read."""
-    if os.path.exists(path) and not (os.path.isdir(path) or os.path.isfile(path)):  # a pipe would be waited for
+    if os.path.exists(path) and not (
+        os.path.isdir(path) or os.path.isfile(path)
+    ):  # a pipe would be waited for
         raise RunFileError("is neither a folder nor a file", where=str(path), remedy="name a run")
     by_run: defaultdict[str, list[Head]] = defaultdict(list)
     problems: list[str] = []
@@ -139,14 +155,20 @@ def kept_at(path: Path) -> list[Kept]:
             try:
                 header = header_from(decode(first_line(file)), str(file))
             except BadLine as error:
-                problems.append(f"no header in {file.name} ({error}), so that nothing in it can be understood")
+                problems.append(
+                    f"no header in {file.name} ({error}), so that nothing in it can be understood"
+                )
                 continue
             by_run[header.run].append(Head(file, header))
     except OSError as error:
         raise RunFileError(f"cannot be read ({error.strerror})", where=str(path)) from None
     if not by_run:
         why = f"not a run: {problems[0]}" if problems else "no run in here: there is no .jsonl file"
-        raise RunFileError(why, where=str(path), remedy="A run is the folder that `ckptcost` records into, or one .jsonl file of it")
+        raise RunFileError(
+            why,
+            where=str(path),
+            remedy="A run is the folder that `ckptcost` records into, or one .jsonl file of it",
+        )
     here = [Kept(path, run, tuple(heads), tuple(problems)) for run, heads in by_run.items()]
     return sorted(here, key=lambda kept: (-kept.began_ns, kept.run))
 
@@ -178,12 +200,18 @@ def find(text: str, within: Path | None = None) -> Path:
 def found(text: str, within: Path | None = None) -> Found:
     """The run that a word stands for. A path that is there wins, so that a run elsewhere can always be named."""
     if not text.strip():
-        raise InputError("names no run", where="RUN", remedy=f'a path, "{LAST}", or the beginning of an id')
+        raise InputError(
+            "names no run", where="RUN", remedy=f'a path, "{LAST}", or the beginning of an id'
+        )
     path = Path(text).expanduser() if text.startswith("~/") else Path(text)
     if text != LAST and _is_there(path):
         return Found(path, "")
     if os.sep in text:
-        raise InputError("no such file or folder", where=brief(text, 200), remedy="`ckptcost runs` lists what is kept")
+        raise InputError(
+            "no such file or folder",
+            where=brief(text, 200),
+            remedy="`ckptcost runs` lists what is kept",
+        )
     base = home() if within is None else within
     runs = kept(within).runs
     if not runs:
@@ -191,13 +219,24 @@ def found(text: str, within: Path | None = None) -> Found:
     if text == LAST:
         return Found(runs[0].path, runs[0].run)
     fits = [each for each in runs if text in (each.run, each.name)]
-    fits = fits or [each for each in runs if each.run.startswith(text) or each.name.startswith(text)]
+    fits = fits or [
+        each for each in runs if each.run.startswith(text) or each.name.startswith(text)
+    ]
     if not fits:
-        raise UnknownName("run", text, {each.name for each in runs}, lists="`ckptcost runs` lists them")
+        raise UnknownName(
+            "run", text, {each.name for each in runs}, lists="`ckptcost runs` lists them"
+        )
     if len(fits) > 1:
-        names = [each.run if sum(one.name == each.name for one in fits) > 1 else each.name for each in fits[:_TOLD]]
+        names = [
+            each.run if sum(one.name == each.name for one in fits) > 1 else each.name
+            for each in fits[:_TOLD]
+        ]
         more = f" and {len(fits) - _TOLD} more" if len(fits) > _TOLD else ""
-        raise InputError(f"{len(fits)} runs begin so", where=brief(text), remedy=f"there are {', '.join(names)}{more}")
+        raise InputError(
+            f"{len(fits)} runs begin so",
+            where=brief(text),
+            remedy=f"there are {', '.join(names)}{more}",
+        )
     return Found(fits[0].path, fits[0].run)
 
 

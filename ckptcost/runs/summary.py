@@ -64,7 +64,9 @@ class Summary(NamedTuple):
 
     @property
     def meters(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(meter.name for header in self.headers for meter in header.meters))
+        return tuple(
+            dict.fromkeys(meter.name for header in self.headers for meter in header.meters)
+        )
 
 
 class Told(NamedTuple):
@@ -100,13 +102,21 @@ def one_of(path: Path, run: str = "") -> Kept:
         return fits[0]
     ids = ", ".join(kept.run for kept in here)
     if not fits:
-        raise RunFileError(f"no run whose id begins with {run!r}", where=str(path), remedy=f"there is {ids}")
-    raise RunFileError(f"there are {len(fits)} runs in here", where=str(path), remedy=f"choose one by its id: {ids}")
+        raise RunFileError(
+            f"no run whose id begins with {run!r}", where=str(path), remedy=f"there is {ids}"
+        )
+    raise RunFileError(
+        f"there are {len(fits)} runs in here",
+        where=str(path),
+        remedy=f"choose one by its id: {ids}",
+    )
 
 
 def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     """Some milliseconds, however long the run is."""
-    heads = sorted(kept.heads, key=lambda head: (head.header.wall_ns, head.header.rank, head.header.part))
+    heads = sorted(
+        kept.heads, key=lambda head: (head.header.wall_ns, head.header.rank, head.header.part)
+    )
     ahead = _ahead(heads)
     problems = list(kept.problems)
     sizes: dict[str, int] = {}
@@ -124,7 +134,9 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     state = _state(lasts, time.time_ns() if now_ns is None else now_ns)
     if state != RECORDING:  # else half a line is one that is just being written
         problems += [f"{last.head.file.name}: {last.end.torn}" for last in lasts if last.end.torn]
-    problems += [str(problem) for problem in missing_parts([(head.file.name, head.header) for head in heads])]
+    problems += [
+        str(problem) for problem in missing_parts([(head.file.name, head.header) for head in heads])
+    ]
     metered = [head.file for head in heads if head.header.meters]
     command, exit_code = wrapped(metered[0], metered[-1]) if metered else ("", None)
     if command and len(lasts) > 1 and not exit_code:
@@ -167,7 +179,11 @@ def _ahead(heads: Sequence[Head]) -> dict[tuple[str, str], int]:
 
 def _newest(heads: Sequence[Head]) -> list[Head]:
     """The last part of every recorder; those before it are closed."""
-    return list({(*_clock(head), head.header.pid, bool(head.header.meters)): head for head in heads}.values())
+    return list(
+        {
+            (*_clock(head), head.header.pid, bool(head.header.meters)): head for head in heads
+        }.values()
+    )
 
 
 def _state(lasts: Sequence[_Last], now_ns: int) -> str:
@@ -177,7 +193,9 @@ def _state(lasts: Sequence[_Last], now_ns: int) -> str:
         if last.end.ended:
             continue
         ages_s = [(now_ns - last.wall_ns) / S]
-        if boot and last.head.header.boot == boot:  # this machine's own clock, whatever happened to the time of day
+        if (
+            boot and last.head.header.boot == boot
+        ):  # this machine's own clock, whatever happened to the time of day
             ages_s.append((monotonic_ns - last.t_ns) / S)
         if any(-1.0 < age_s < LIVE_S for age_s in ages_s):
             return RECORDING
@@ -194,14 +212,27 @@ def counted(kept: Kept) -> Told:
     lines = [(head, fields) for head in kept.heads for fields in _mark_lines(head.file)]
     marks = []
     for head, fields in lines:
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # a line that a reader leaves out too
+        with contextlib.suppress(
+            KeyError, TypeError, ValueError
+        ):  # a line that a reader leaves out too
             t_s = (int(fields["t"]) + ahead[_clock(head)] - kept.began_ns) / S
-            said = (str(fields["name"]), str(fields["window"]), int(fields["rank"]), str(fields["by"]), dict(fields.get("detail") or {}))
+            said = (
+                str(fields["name"]),
+                str(fields["window"]),
+                int(fields["rank"]),
+                str(fields["by"]),
+                dict(fields.get("detail") or {}),
+            )
             marks.append(Mark(t_s, *said))
     together = joined(marks)
     kinds = Counter(what.of for what in contents_of(together, windows_of(together)))
     names = Counter((mark.name, mark.by) for mark in marks)
-    return Told(dict(names.most_common()), kinds["save"], kinds["load"], *spoken([fields for _, fields in lines]))
+    return Told(
+        dict(names.most_common()),
+        kinds["save"],
+        kinds["load"],
+        *spoken([fields for _, fields in lines]),
+    )
 
 
 def _mark_lines(file: Path) -> Iterator[Mapping[str, Any]]:

@@ -67,12 +67,22 @@ class Table:
         self._ticks.extend(when)
         self._values.extend(numbers)
 
-    def second(self, from_ns: int, t_ns: int, count: int, took_ns: int, row: Sequence[Any], before_ns: int = 0) -> None:
+    def second(
+        self,
+        from_ns: int,
+        t_ns: int,
+        count: int,
+        took_ns: int,
+        row: Sequence[Any],
+        before_ns: int = 0,
+    ) -> None:
         """`before_ns`: t_ns is so long before the time of the line, from which the entries count."""
         numbers = array("d", [entry if type(entry) is float else _one(entry) for entry in row])
         place = len(self._spans) // 4
         back = [
-            (i, int(entry[1]) - before_ns) for i, entry in enumerate(row) if type(entry) is list and len(entry) == 2 and self._counters[i]
+            (i, int(entry[1]) - before_ns)
+            for i, entry in enumerate(row)
+            if type(entry) is list and len(entry) == 2 and self._counters[i]
         ]
         when = array("q", (from_ns, t_ns, count, took_ns))
         self._spans.extend(when)
@@ -83,7 +93,12 @@ class Table:
     def spans(self) -> NDArray[np.int64]:
         """First and last tick of everything that was read, unsorted."""
         ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)[:, :1]
-        return np.concatenate([np.repeat(ticks, 2, axis=1), np.frombuffer(self._spans, np.int64).reshape(-1, 4)[:, :2]])
+        return np.concatenate(
+            [
+                np.repeat(ticks, 2, axis=1),
+                np.frombuffer(self._spans, np.int64).reshape(-1, 4)[:, :2],
+            ]
+        )
 
     def rows(self, index: int) -> Rows:
         """Which readings count for a channel, in order; no second is there twice.
@@ -102,13 +117,18 @@ class Table:
             kept = self._kept[counter] = self._rows_of(counter, size, ())
         return kept
 
-    def _rows_of(self, counter: bool, size: tuple[int, int], back: Sequence[tuple[int, int]]) -> Rows:
+    def _rows_of(
+        self, counter: bool, size: tuple[int, int], back: Sequence[tuple[int, int]]
+    ) -> Rows:
         ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)
         spans = np.frombuffer(self._spans, np.int64).reshape(-1, 4)
         pick = np.argsort(ticks[:, 0], kind="stable")
         at, took = ticks[pick, 0], ticks[pick, 1]
         if len(spans):
-            first, last = np.searchsorted(at, spans[:, 0], "left"), np.searchsorted(at, spans[:, 1], "right")
+            first, last = (
+                np.searchsorted(at, spans[:, 0], "left"),
+                np.searchsorted(at, spans[:, 1], "right"),
+            )
             there = (last - first) * 2 >= spans[:, 2]
             alone = ~there | (spans[:, 2] == 0)
             if counter:
@@ -130,9 +150,13 @@ class Table:
 
     def values(self, index: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """All that a channel said, ticks and summaries, as they came."""
-        return np.frombuffer(self._values, np.float64)[index :: self._width], np.frombuffer(self._sums, np.float64)[index :: self._width]
+        return np.frombuffer(self._values, np.float64)[index :: self._width], np.frombuffer(
+            self._sums, np.float64
+        )[index :: self._width]
 
-    def column(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    def column(
+        self, index: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
         """Times, values and how long the answers took of one channel: those of its `rows`."""
         rows = self.rows(index)
         return rows.t_ns, np.concatenate(self.values(index))[rows.pick], rows.took_ns
@@ -146,8 +170,12 @@ class Table:
         if kept is None or kept[0] is not rows:
             ticks = len(self._ticks) // 2
             of_ticks, of_sums = rows.pick[rows.pick < ticks], rows.pick[rows.pick >= ticks] - ticks
-            ticked = np.isfinite(np.frombuffer(self._values, np.float64)).reshape(-1, self._width)[of_ticks]
-            summed = np.isfinite(np.frombuffer(self._sums, np.float64)).reshape(-1, self._width)[of_sums]
+            ticked = np.isfinite(np.frombuffer(self._values, np.float64)).reshape(-1, self._width)[
+                of_ticks
+            ]
+            summed = np.isfinite(np.frombuffer(self._sums, np.float64)).reshape(-1, self._width)[
+                of_sums
+            ]
             seen: NDArray[np.bool_] = np.logical_or.reduce(np.concatenate([ticked, summed]))
             kept = self._finite[self._counters[index]] = (rows, seen)
         return bool(kept[1][index])
@@ -155,7 +183,11 @@ class Table:
 
 def joined(tables: Sequence[tuple[Table, int, int]], origin_ns: int) -> Series:
     """One channel from several tables: each with its column and what to add to its clock."""
-    pieces = [(at + ahead_ns, value, took) for table, index, ahead_ns in tables for at, value, took in [table.column(index)]]
+    pieces = [
+        (at + ahead_ns, value, took)
+        for table, index, ahead_ns in tables
+        for at, value, took in [table.column(index)]
+    ]
     if not pieces:
         nothing = np.empty(0)
         return Series(nothing, nothing, nothing)

@@ -36,7 +36,12 @@ def _gauge(column: Sequence[float]) -> Any:
     low, high = min(column), max(column)
     if low == high:
         return low
-    return [float(f"{total / len(column):.9g}"), low, high, len(column)]  # a mean of some readings has no more digits than that
+    return [
+        float(f"{total / len(column):.9g}"),
+        low,
+        high,
+        len(column),
+    ]  # a mean of some readings has no more digits than that
 
 
 def _when(ticks: Sequence[Raw], meter: int) -> int | tuple[int, int, int]:
@@ -59,7 +64,9 @@ def summarise(ticks: Sequence[Raw], kinds: Kinds) -> Second:
     for meter, of_meter in enumerate(kinds):
         rows = [tick.values[meter] for tick in ticks]
         asked = [row for row in rows if row is not None]
-        counts.append(len(asked) if rows[0] is not None and rows[-1] is not None else _when(ticks, meter))
+        counts.append(
+            len(asked) if rows[0] is not None and rows[-1] is not None else _when(ticks, meter)
+        )
         took.append(max(tick.took_ns[meter] for tick in ticks))
         if not asked:
             values.append(None)
@@ -89,7 +96,9 @@ class _Bucket:
 class Thinner:
     """Takes ticks, gives summaries and kept ticks to `put`. In memory are the seconds that a mark may still call back."""
 
-    def __init__(self, kinds: Kinds, put: Callable[[Raw | Second], None], origin_ns: int, around_s: float) -> None:
+    def __init__(
+        self, kinds: Kinds, put: Callable[[Raw | Second], None], origin_ns: int, around_s: float
+    ) -> None:
         self._kinds, self._put = kinds, put
         self._origin_ns, self._around_ns = origin_ns, round(around_s * S)
         self._ring: deque[_Bucket] = deque()

@@ -37,9 +37,13 @@ def make_directory(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{directory}: cannot make the run's directory: {error.strerror}") from error
+        raise OutputError(
+            f"{directory}: cannot make the run's directory: {error.strerror}"
+        ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise OutputError(f"{directory}: no permission to write into the run's directory. Choose another, or `chmod u+wx` it")
+        raise OutputError(
+            f"{directory}: no permission to write into the run's directory. Choose another, or `chmod u+wx` it"
+        )
 
 
 def first_line(path: Path, most: int = 4_000_000) -> bytes:
@@ -65,12 +69,20 @@ class Writer:
     """Lines into `<base>.000.jsonl`, `<base>.001.jsonl` ...; the first at once: a bad directory is known at the start."""
 
     def __init__(
-        self, directory: Path, base: str, run: str, head: Head, part_bytes: int = PART_BYTES, most_bytes: int = MOST_BYTES
+        self,
+        directory: Path,
+        base: str,
+        run: str,
+        head: Head,
+        part_bytes: int = PART_BYTES,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         make_directory(directory)
         self._directory, self._base, self._head = directory, base, head
         self._part_bytes, self._most_bytes = part_bytes, most_bytes
-        self._old = [(number, path, path.stat().st_size) for number, path in parts_of(directory, base, run)]
+        self._old = [
+            (number, path, path.stat().st_size) for number, path in parts_of(directory, base, run)
+        ]
         self._dropped: tuple[int, ...] = ()
         self._fd = -1
         self._number = -1
@@ -81,7 +93,9 @@ class Writer:
         try:
             self._new_part()
         except OSError as error:
-            raise OutputError(f"{directory}: cannot make the run's first file: {error.strerror}") from error
+            raise OutputError(
+                f"{directory}: cannot make the run's first file: {error.strerror}"
+            ) from error
 
     @property
     def path(self) -> Path:
@@ -92,7 +106,9 @@ class Writer:
         start = 0
         while start < len(lines):
             room, end = self._part_bytes - self._size, start
-            while end < len(lines) and (room >= len(lines[end]) or (end == start and self._size <= self._head_bytes)):
+            while end < len(lines) and (
+                room >= len(lines[end]) or (end == start and self._size <= self._head_bytes)
+            ):
                 room -= len(lines[end])
                 end += 1
             try:
@@ -148,14 +164,23 @@ class Writer:
                 os.close(fd)
                 path.unlink(missing_ok=True)
                 raise
-            self._fd, self._number, self._next, self._size, self._head_bytes = fd, number, number + 1, len(head), len(head)
+            self._fd, self._number, self._next, self._size, self._head_bytes = (
+                fd,
+                number,
+                number + 1,
+                len(head),
+                len(head),
+            )
             self._synced, self._ragged = 0, False
             return
         raise OSError(errno.EEXIST, "a million parts are there already")
 
     def _shrink(self) -> None:
         """Room for one more part below the total."""
-        while self._old and sum(size for _, _, size in self._old) + self._part_bytes > self._most_bytes:
+        while (
+            self._old
+            and sum(size for _, _, size in self._old) + self._part_bytes > self._most_bytes
+        ):
             number, path, _ = self._old.pop(0)
             path.unlink(missing_ok=True)
             self._dropped = (self._dropped[0] if self._dropped else number, number)

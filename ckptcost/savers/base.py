@@ -70,13 +70,21 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.block_bytes < PAGE_BYTES or self.block_bytes % PAGE_BYTES:
-            raise InputError(f"a block of {self.block_bytes} bytes", remedy=f"give a multiple of {PAGE_BYTES} bytes, 4 MiB for example")
+            raise InputError(
+                f"a block of {self.block_bytes} bytes",
+                remedy=f"give a multiple of {PAGE_BYTES} bytes, 4 MiB for example",
+            )
         if self.block_bytes > 1 << 30:
-            raise InputError(f"a block of {self.block_bytes} bytes", remedy="give at most 1 GiB, the most that one request takes")
+            raise InputError(
+                f"a block of {self.block_bytes} bytes",
+                remedy="give at most 1 GiB, the most that one request takes",
+            )
         if not 1 <= self.depth <= 1024:
             raise InputError(f"{self.depth} requests in flight", remedy="give 1 to 1024")
         if not 0 <= self.threads <= 1024:
-            raise InputError(f"{self.threads} threads", remedy="give 1 to 1024, or 0 for one a rank")
+            raise InputError(
+                f"{self.threads} threads", remedy="give 1 to 1024, or 0 for one a rank"
+            )
 
 
 class Io(NamedTuple):
@@ -107,7 +115,9 @@ class Io(NamedTuple):
     @property
     def duration_s(self) -> float:
         """To durable, where that is known; else to the return."""
-        return ((self.returned_ns if self.durable_ns is None else self.durable_ns) - self.begin_ns) * 1e-9
+        return (
+            (self.returned_ns if self.durable_ns is None else self.durable_ns) - self.begin_ns
+        ) * 1e-9
 
     @property
     def bytes_per_s(self) -> float:

@@ -84,20 +84,40 @@ class Blocks(ABC):
         """When the last request returned."""
         return self._crew.last_ns
 
-    def io(self, begin_ns: int, durable_ns: int | None = None, marks: tuple[tuple[str, int], ...] = (), notes: tuple[str, ...] = ()) -> Io:
-        return told(self._crew, self.shape, self._ends, begin_ns, durable_ns, marks)._replace(notes=notes)
+    def io(
+        self,
+        begin_ns: int,
+        durable_ns: int | None = None,
+        marks: tuple[tuple[str, int], ...] = (),
+        notes: tuple[str, ...] = (),
+    ) -> Io:
+        return told(self._crew, self.shape, self._ends, begin_ns, durable_ns, marks)._replace(
+            notes=notes
+        )
 
 
 def told(
-    crew: Crew, shape: Shape, ends: Sequence[tuple[int, int]], begin_ns: int, durable_ns: int | None, marks: tuple[tuple[str, int], ...]
+    crew: Crew,
+    shape: Shape,
+    ends: Sequence[tuple[int, int]],
+    begin_ns: int,
+    durable_ns: int | None,
+    marks: tuple[tuple[str, int], ...],
 ) -> Io:
     """What a crew did; `ends` has (rank, ns) of each file or rank that is through."""
     span_s = max(crew.last_ns - begin_ns, 1) * 1e-9
     return Io(
-        begin_ns=begin_ns, returned_ns=crew.last_ns, durable_ns=durable_ns, bytes=shape.size_bytes, files=len(shape.files),
-        fsync_s=crew.fsync_s, latencies_s=crew.tally.latencies(), depth=crew.tally.sum_s / span_s, marks=marks,
+        begin_ns=begin_ns,
+        returned_ns=crew.last_ns,
+        durable_ns=durable_ns,
+        bytes=shape.size_bytes,
+        files=len(shape.files),
+        fsync_s=crew.fsync_s,
+        latencies_s=crew.tally.latencies(),
+        depth=crew.tally.sum_s / span_s,
+        marks=marks,
         by_rank_s=by_rank_s(shape.ranks, ends, begin_ns),
-    )  # fmt: skip
+    )
 
 
 def by_rank_s(ranks: int, ends: Sequence[tuple[int, int]], begin_ns: int) -> tuple[float, ...]:

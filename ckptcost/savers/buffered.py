@@ -65,7 +65,9 @@ class Posix(Saver):
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
             _dropped(save, shape)
-            _Ranks(shape, settings).go(memory, partial(_read_rank, save, Content(settings.seed, number)))
+            _Ranks(shape, settings).go(
+                memory, partial(_read_rank, save, Content(settings.seed, number))
+            )
 
 
 def _writers(shape: Shape, settings: Settings) -> int:
@@ -81,11 +83,16 @@ class _Ranks:
         self._ends: list[tuple[int, int]] = []
 
     def go(
-        self, tools: Sequence[_Tool], part: Callable[[Crew, Sequence[FileShape], _Tool], None], hurry: Callable[[], None] | None = None
+        self,
+        tools: Sequence[_Tool],
+        part: Callable[[Crew, Sequence[FileShape], _Tool], None],
+        hurry: Callable[[], None] | None = None,
     ) -> None:
         self.crew.run([partial(self._thread, part, tool) for tool in tools], hurry)
 
-    def _thread(self, part: Callable[[Crew, Sequence[FileShape], _Tool], None], tool: _Tool) -> None:
+    def _thread(
+        self, part: Callable[[Crew, Sequence[FileShape], _Tool], None], tool: _Tool
+    ) -> None:
         while not self.crew.stopped:
             try:
                 rank = self._left.pop()
@@ -96,7 +103,9 @@ class _Ranks:
             if files:
                 self._ends.append((rank, now_ns()))
 
-    def io(self, begin_ns: int, durable_ns: int | None = None, marks: tuple[tuple[str, int], ...] = ()) -> Io:
+    def io(
+        self, begin_ns: int, durable_ns: int | None = None, marks: tuple[tuple[str, int], ...] = ()
+    ) -> Io:
         return told(self.crew, self._shape, self._ends, begin_ns, durable_ns, marks)
 
 
@@ -155,7 +164,14 @@ class _Ahead:
         return file, whole[:left]
 
 
-def _write_rank(save: Save, opened: _Files, block_bytes: int, crew: Crew, files: Sequence[FileShape], ahead: _Ahead) -> None:
+def _write_rank(
+    save: Save,
+    opened: _Files,
+    block_bytes: int,
+    crew: Crew,
+    files: Sequence[FileShape],
+    ahead: _Ahead,
+) -> None:
     tally, syncs, last_ns, fds = Tally(), [], 0, dict[str, int]()
     try:
         for file, part in ahead.parts(files):
@@ -192,7 +208,9 @@ def _write(fd: int, part: Bytes, tally: Tally) -> int:
             return end_ns
 
 
-def _read_rank(save: Save, content: Content | None, crew: Crew, files: Sequence[FileShape], buffer: Bytes) -> None:
+def _read_rank(
+    save: Save, content: Content | None, crew: Crew, files: Sequence[FileShape], buffer: Bytes
+) -> None:
     """With a content, compare."""
     tally, last_ns = Tally(), 0
     for file in files:
@@ -237,7 +255,11 @@ def _dropped(save: Save, shape: Shape) -> int | None:
 
 def _notes(cached: int | None, shape: Shape) -> tuple[str, ...]:
     if cached is None:
-        return ("it cannot be told here whether the page cache still held the files when they were read",)
+        return (
+            "it cannot be told here whether the page cache still held the files when they were read",
+        )
     if cached > _WORTH_SAYING * shape.size_bytes:
-        return (f"{cached / shape.size_bytes:.0%} of the bytes were still in the page cache when they were read",)
+        return (
+            f"{cached / shape.size_bytes:.0%} of the bytes were still in the page cache when they were read",
+        )
     return ()

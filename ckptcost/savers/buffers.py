@@ -20,12 +20,16 @@ def buffers(block_bytes: int, count: int) -> list[Bytes]:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if size > memory // 2:
         raise InputError(
-            f"{count} buffers of {block_bytes} bytes are more than half of the memory", remedy="give fewer or smaller requests"
+            f"{count} buffers of {block_bytes} bytes are more than half of the memory",
+            remedy="give fewer or smaller requests",
         )
     try:
         arena = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise InputError(f"no memory for {count} buffers of {block_bytes} bytes", remedy="give fewer or smaller requests") from error
+        raise InputError(
+            f"no memory for {count} buffers of {block_bytes} bytes",
+            remedy="give fewer or smaller requests",
+        ) from error
     with contextlib.suppress(OSError, AttributeError):  # a kernel, or a Python, without
         arena.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(arena, np.uint8)

@@ -27,7 +27,9 @@ class Content:
 
     def __init__(self, seed: int, number: int) -> None:
         self._of = f"{seed}\0{number}\0"
-        self._pool = np.frombuffer(np.random.Generator(np.random.PCG64(seed % (1 << 64))).bytes(CHUNK_BYTES), np.uint64)
+        self._pool = np.frombuffer(
+            np.random.Generator(np.random.PCG64(seed % (1 << 64))).bytes(CHUNK_BYTES), np.uint64
+        )
 
     def fill(self, out: Bytes, name: str, offset: int) -> None:
         """The bytes of file `name` from `offset` on, as many as `out` holds; both are multiples of 8. The interpreter is free meanwhile."""
@@ -45,7 +47,9 @@ class Content:
         first = int(np.flatnonzero(found != expected)[0])
         raise damaged(name, offset + first, self._looks_like(found, name, offset, first), where)
 
-    def _parts(self, count: int, name: str, offset: int) -> Iterator[tuple[np.uint64, NDArray[np.uint64], int]]:
+    def _parts(
+        self, count: int, name: str, offset: int
+    ) -> Iterator[tuple[np.uint64, NDArray[np.uint64], int]]:
         """(key, words of the pool, where they go) for each mebibyte that is touched."""
         assert offset % 8 == 0
         at, begin = 0, offset // 8
@@ -56,7 +60,12 @@ class Content:
             at += length
 
     def _key(self, name: str, chunk: int) -> np.uint64:
-        return np.uint64(int.from_bytes(hashlib.blake2b(f"{self._of}{name}\0{chunk}".encode(), digest_size=8).digest(), "little"))
+        return np.uint64(
+            int.from_bytes(
+                hashlib.blake2b(f"{self._of}{name}\0{chunk}".encode(), digest_size=8).digest(),
+                "little",
+            )
+        )
 
     def _looks_like(self, found: Bytes, name: str, offset: int, first: int) -> str:
         """What stands in the page of the first wrong byte."""
@@ -66,7 +75,9 @@ class Content:
             return "there are zeros"
         if len(page) == PAGE_BYTES:
             words, pages = page.copy().view(np.uint64), self._pool.reshape(-1, PAGE_BYTES // 8)
-            for number in np.flatnonzero(pages[:, 0] ^ pages[:, 1] == words[0] ^ words[1]):  # a key cancels out
+            for number in np.flatnonzero(
+                pages[:, 0] ^ pages[:, 1] == words[0] ^ words[1]
+            ):  # a key cancels out
                 keys = words ^ pages[number]
                 if (keys == keys[0]).all():
                     return "there is a block of an earlier save, of another file or from elsewhere in this one"
@@ -81,4 +92,6 @@ def damaged(name: str, offset: int, what: str, where: str = "") -> OutputError:
 
 def wrong_length(name: str, size_bytes: int, length: int, where: str = "") -> OutputError:
     """It was cut off, or something was put behind it."""
-    return damaged(name, min(size_bytes, length), f"the file is {length} bytes long, not {size_bytes}", where)
+    return damaged(
+        name, min(size_bytes, length), f"the file is {length} bytes long, not {size_bytes}", where
+    )

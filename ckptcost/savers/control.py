@@ -48,7 +48,12 @@ class Control:
         """A pass begins."""
         self.check()
         with self._lock:
-            self.what, self.number, self.whole_bytes, self.moved_bytes = what, number, whole_bytes, 0
+            self.what, self.number, self.whole_bytes, self.moved_bytes = (
+                what,
+                number,
+                whole_bytes,
+                0,
+            )
 
     def moved(self, bytes_: int) -> None:
         with self._lock:

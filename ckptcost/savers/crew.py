@@ -32,12 +32,16 @@ class Crew:
         self._changed = threading.Condition(self._lock)
         self._running = self._ended = 0
 
-    def run(self, tasks: Sequence[Callable[[], None]], hurry: Callable[[], None] | None = None) -> None:
+    def run(
+        self, tasks: Sequence[Callable[[], None]], hurry: Callable[[], None] | None = None
+    ) -> None:
         """Each task in a thread of its own, to the end of all. `hurry` is called, from any thread, when they have to stop early."""
         try:
             for task in tasks:
                 try:
-                    threading.Thread(target=self._do, args=(task, hurry), name="ckptcost-saver", daemon=True).start()
+                    threading.Thread(
+                        target=self._do, args=(task, hurry), name="ckptcost-saver", daemon=True
+                    ).start()
                 except RuntimeError as error:
                     raise OSError(errno.EAGAIN, f"cannot start {len(tasks)} threads") from error
             with self._changed:

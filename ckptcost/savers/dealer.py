@@ -21,7 +21,9 @@ class Open:
 class Dealer:
     """Deals (file, offset) to any number of threads. `close` closes what an error left open, when all of them are through."""
 
-    def __init__(self, shape: Shape, block_bytes: int, open_file: Callable[[FileShape], int]) -> None:
+    def __init__(
+        self, shape: Shape, block_bytes: int, open_file: Callable[[FileShape], int]
+    ) -> None:
         self._block, self._open = block_bytes, open_file
         self._queues = [list(reversed(shape.of_rank(rank))) for rank in range(shape.ranks)]
         self._current: list[Open | None] = [None] * shape.ranks

@@ -46,7 +46,12 @@ class Direct(Saver):
             durable_ns = now_ns()
             write.synced((synced_ns, durable_ns))
             notes = _notes(save, shape)
-        return write.io(begin_ns, durable_ns, (("written", write.moved_ns), ("synced", synced_ns), ("committed", durable_ns)), notes)
+        return write.io(
+            begin_ns,
+            durable_ns,
+            (("written", write.moved_ns), ("synced", synced_ns), ("committed", durable_ns)),
+            notes,
+        )
 
     def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
         memory = buffers(settings.block_bytes, settings.depth)
@@ -60,7 +65,9 @@ class Direct(Saver):
 
     def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
         with place.loading(number) as save, _refusals(place):
-            _Compare(save, shape, settings, Content(settings.seed, number)).go(buffers(settings.block_bytes, settings.depth))
+            _Compare(save, shape, settings, Content(settings.seed, number)).go(
+                buffers(settings.block_bytes, settings.depth)
+            )
 
 
 class _Write(Blocks):
@@ -133,7 +140,9 @@ def _refusals(place: Place) -> Iterator[None]:
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
             raise
         raise InputError(
-            "the file system there refuses direct I/O (O_DIRECT)", where=place.shown, remedy="`--saver posix` writes through the page cache"
+            "the file system there refuses direct I/O (O_DIRECT)",
+            where=place.shown,
+            remedy="`--saver posix` writes through the page cache",
         ) from error
 
 

@@ -33,9 +33,15 @@ class Janitor:
     def __init__(self, parent: int, name: str, place: int, owner: int) -> None:
         program = inspect.getsource(removal) + _MAIN
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", program, str(parent), name, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, pass_fds=(parent, place, owner), start_new_session=True, cwd="/", bufsize=0,
-        )  # fmt: skip
+            [sys.executable, "-I", "-S", "-c", program, str(parent), name, str(place)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(parent, place, owner),
+            start_new_session=True,
+            cwd="/",
+            bufsize=0,
+        )
         self.pid = self._process.pid
         said = _pipe(self._process.stdout)
         watches = said.read(5) == b"ready"

@@ -64,4 +64,11 @@ class Tally:
     def latencies(self) -> Latencies:
         if not self.count:
             return NONE
-        return Latencies(self.count, self.sum_s / self.count, self.quantile(0.5), self.quantile(0.95), self.quantile(0.99), self.most_s)
+        return Latencies(
+            self.count,
+            self.sum_s / self.count,
+            self.quantile(0.5),
+            self.quantile(0.95),
+            self.quantile(0.99),
+            self.most_s,
+        )

@@ -30,7 +30,12 @@ def _boot(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
 
 def take(place: int) -> int | None:
     """Make the file and lock it; the open file. None where another probe, which swept, was quicker: begin anew."""
-    fd = os.open(OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place)
+    fd = os.open(
+        OWNER,
+        os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+        0o600,
+        dir_fd=place,
+    )
     try:
         if _lock(fd) is False or not os.fstat(fd).st_nlink:
             os.close(fd)
@@ -80,7 +85,11 @@ def _judge(parent: int, name: str, place: int) -> list[str]:
     try:
         fd = os.open(OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     except FileNotFoundError:
-        return _gone(name, remove(parent, name, place)) if _now_s(parent) - os.fstat(place).st_mtime > _YOUNG_S else []
+        return (
+            _gone(name, remove(parent, name, place))
+            if _now_s(parent) - os.fstat(place).st_mtime > _YOUNG_S
+            else []
+        )
     try:
         host, boot, *_ = [*os.pread(fd, 512, 0).decode(errors="replace").split("\n"), "", ""]
         mine = _lock(fd)
@@ -88,7 +97,9 @@ def _judge(parent: int, name: str, place: int) -> list[str]:
             return []
         if mine is None or (host and host != os.uname().nodename and boot != _boot()):
             where = f"of {host}" if host else "of an unknown host"
-            return [f"{name} is of a probe {where}, of which it cannot be told here whether it still runs. If not, remove it by hand"]
+            return [
+                f"{name} is of a probe {where}, of which it cannot be told here whether it still runs. If not, remove it by hand"
+            ]
         return _gone(name, remove(parent, name, place))
     finally:
         os.close(fd)
@@ -106,5 +117,7 @@ def _now_s(parent: int) -> float:
 
 def _gone(name: str, left: list[str]) -> list[str]:
     if left:
-        return [f"{name}, left by an earlier probe, could not be removed whole: {'; '.join(left[:5])}"]
+        return [
+            f"{name}, left by an earlier probe, could not be removed whole: {'; '.join(left[:5])}"
+        ]
     return [f"removed {name}, left by an earlier probe that was killed"]

@@ -36,7 +36,9 @@ def _resident(fd: int, size: int) -> int | None:
             pages = -(-size // mmap.PAGESIZE)
             into = (ctypes.c_ubyte * pages)()
             anchor = ctypes.c_char.from_buffer(mapped)
-            failed = _libc().mincore(ctypes.c_void_p(ctypes.addressof(anchor)), ctypes.c_size_t(size), into)
+            failed = _libc().mincore(
+                ctypes.c_void_p(ctypes.addressof(anchor)), ctypes.c_size_t(size), into
+            )
             del anchor
     except (OSError, ValueError, BufferError):
         return None

@@ -38,7 +38,13 @@ def margin_bytes(whole_bytes: int) -> int:
 
 def plain(name: str) -> str:
     """A name that is only a name. Raises InputError."""
-    if not name or "/" in name or "\0" in name or name in (".", "..") or len(os.fsencode(name)) > 255:
+    if (
+        not name
+        or "/" in name
+        or "\0" in name
+        or name in (".", "..")
+        or len(os.fsencode(name)) > 255
+    ):
         raise InputError(f"{name!r} cannot be the name of a file")
     return name
 
@@ -57,7 +63,12 @@ class Save:
 
     def create(self, name: str, flags: int = os.O_RDWR) -> int:
         """A new file; `flags` says how it is opened (os.O_WRONLY | os.O_DIRECT ...). The open file."""
-        return os.open(plain(name), flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        return os.open(
+            plain(name),
+            flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+            dir_fd=self.fd,
+        )
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         return os.open(plain(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
@@ -97,7 +108,9 @@ class Place:
         try:
             self._parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
-            raise InputError("no such directory", where=self.shown, remedy="make it, or give one that is there") from error
+            raise InputError(
+                "no such directory", where=self.shown, remedy="make it, or give one that is there"
+            ) from error
         except NotADirectoryError as error:
             raise OutputError(f"{self.shown}: not a directory") from error
         except OSError as error:
@@ -135,7 +148,9 @@ class Place:
         try:
             self._janitor = Janitor(self._parent, self.name, self.fd, self._owner)
         except OSError as error:
-            self.notes.append(f"if this process is killed its files stay until the next probe there, since {error.strerror or error}")
+            self.notes.append(
+                f"if this process is killed its files stay until the next probe there, since {error.strerror or error}"
+            )
 
     def check_room(self, size_bytes: int) -> None:
         """Raises OutputError where a save of that size does not fit, with a margin. Quotas show only when they are hit."""
@@ -188,7 +203,9 @@ class Place:
         """Take checkpoint `number` away, and wait until the file system has taken note, so that this does not fall into the next save."""
         left = remove_save(self.fd, f"save-{number}")
         if left:
-            raise OutputError(f"{self.shown}: save {number} could not be removed: {'; '.join(left[:5])}")
+            raise OutputError(
+                f"{self.shown}: save {number} could not be removed: {'; '.join(left[:5])}"
+            )
         try:
             os.fsync(self.fd)
         except OSError as error:
@@ -202,7 +219,9 @@ class Place:
             if self.fd >= 0:
                 left = remove(self._parent, self.name, self.fd)
                 if left:
-                    self.notes.append(f"{self.shown}/{self.name} could not be removed whole: {'; '.join(left[:5])}")
+                    self.notes.append(
+                        f"{self.shown}/{self.name} could not be removed whole: {'; '.join(left[:5])}"
+                    )
             elif self.name:
                 with suppress(OSError):
                     os.rmdir(self.name, dir_fd=self._parent)
@@ -217,7 +236,12 @@ class Place:
     def __enter__(self) -> Place:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 

@@ -45,7 +45,9 @@ def remove_save(place: int, name: str) -> list[str]:
     """One `save-N` with its files. What stays, and why."""
     left: list[str] = []
     try:
-        directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+        directory = os.open(
+            name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place
+        )
     except OSError as error:
         return [] if error.errno in _GONE else [f"{name}: not made by a probe, or {error.strerror}"]
     try:

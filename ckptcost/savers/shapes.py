@@ -14,7 +14,12 @@ METADATA_BYTES = 64 << 10
 
 
 def shape_of(
-    size_bytes: int, ranks: int = 1, *, files: int | None = None, weights_fraction: float = WEIGHTS_FRACTION, straggler: float = 1.0
+    size_bytes: int,
+    ranks: int = 1,
+    *,
+    files: int | None = None,
+    weights_fraction: float = WEIGHTS_FRACTION,
+    straggler: float = 1.0,
 ) -> Shape:
     """Each rank writes a shard of the weights and one of the optimizer, rank 0 a small file besides; the sizes sum to `size_bytes` exactly.
 
@@ -27,7 +32,11 @@ def shape_of(
         raise InputError(f"a weights fraction of {weights_fraction}", remedy="give 0 to 1")
     if not 1.0 <= straggler <= 1000.0:
         raise InputError(f"a straggler of {straggler} times the bytes", remedy="give 1 to 1000")
-    kinds = [kind for kind, share in (("weights", weights_fraction), ("optimizer", 1.0 - weights_fraction)) if share > 0.0]
+    kinds = [
+        kind
+        for kind, share in (("weights", weights_fraction), ("optimizer", 1.0 - weights_fraction))
+        if share > 0.0
+    ]
     each = len(kinds) if files is None else files // ranks
     if files is not None and (files < ranks or files % ranks):
         raise InputError(f"{files} files of {ranks} ranks", remedy=f"give a multiple of {ranks}")
@@ -35,13 +44,23 @@ def shape_of(
         raise InputError(f"{each} files of each rank", remedy="give at most 4096")
     metadata = min(METADATA_BYTES, size_bytes // 100)
     if size_bytes - metadata < ranks * each:
-        raise InputError(f"{size_bytes} bytes in {ranks * each} files", remedy="give a larger size or fewer files")
+        raise InputError(
+            f"{size_bytes} bytes in {ranks * each} files",
+            remedy="give a larger size or fewer files",
+        )
     found = [FileShape("metadata", metadata, 0, "other")] if metadata else []
     by_rank = _split(size_bytes - metadata, [1.0] * (ranks - 1) + [straggler if ranks > 1 else 1.0])
     weights_files = _weights_files(each, weights_fraction)
     for rank, of_rank in enumerate(by_rank):
-        weights = round(of_rank * weights_fraction) if 0 < weights_files < each else of_rank * (weights_files > 0)
-        for kind, total, count in (("weights", weights, weights_files), ("optimizer", of_rank - weights, each - weights_files)):
+        weights = (
+            round(of_rank * weights_fraction)
+            if 0 < weights_files < each
+            else of_rank * (weights_files > 0)
+        )
+        for kind, total, count in (
+            ("weights", weights, weights_files),
+            ("optimizer", of_rank - weights, each - weights_files),
+        ):
             found += _shards(kind, total, count, rank)  # type: ignore[arg-type]
     return Shape(tuple(found))
 
@@ -57,7 +76,11 @@ def _shards(kind: Kind, total: int, count: int, rank: int) -> list[FileShape]:
     if not count:
         return []
     sizes = _split(total, [1.0] * count)
-    names = [f"{kind}-{rank:05d}"] if count == 1 else [f"{kind}-{rank:05d}-{number:05d}" for number in range(count)]
+    names = (
+        [f"{kind}-{rank:05d}"]
+        if count == 1
+        else [f"{kind}-{rank:05d}-{number:05d}" for number in range(count)]
+    )
     return [FileShape(name, size, rank, kind) for name, size in zip(names, sizes, strict=True)]
 
 

@@ -51,7 +51,9 @@ class TorchDcp(Saver):
             begin_ns = monotonic_ns()
             try:
                 with self._told(save, "dcp.save", settings, 0):
-                    metadata, returned_ns, marks = self._write(tensors, self._writer(save, settings.threads or shape.ranks, streams))
+                    metadata, returned_ns, marks = self._write(
+                        tensors, self._writer(save, settings.threads or shape.ranks, streams)
+                    )
             except BaseException:
                 cut_short(save)
                 raise
@@ -60,8 +62,15 @@ class TorchDcp(Saver):
             _check(settings)
             if streams.problems:
                 raise refusal(streams.problems[0], save, "dcp.save", 0) from streams.problems[0]
-            if len(metadata.storage_data) < len(tensors):  # a writer thread that ends with an error is no error for DCP
-                raise refusal(RuntimeError("a writer thread failed, and the checkpoint lacks its tensors"), save, "dcp.save", 0)
+            if len(metadata.storage_data) < len(
+                tensors
+            ):  # a writer thread that ends with an error is no error for DCP
+                raise refusal(
+                    RuntimeError("a writer thread failed, and the checkpoint lacks its tensors"),
+                    save,
+                    "dcp.save",
+                    0,
+                )
             written_ns = monotonic_ns()
             save.sync_files()
             synced_ns = monotonic_ns()
@@ -69,11 +78,30 @@ class TorchDcp(Saver):
             durable_ns = monotonic_ns()
             sizes = sizes_of(save)
         marks += (("written", written_ns), ("synced", synced_ns), ("committed", durable_ns))
-        by_rank_s = tuple((ended - begin_ns) * 1e-9 for name, ended in sorted(streams.ended.items()) if name.endswith(".distcp"))
+        by_rank_s = tuple(
+            (ended - begin_ns) * 1e-9
+            for name, ended in sorted(streams.ended.items())
+            if name.endswith(".distcp")
+        )
         fsync_s = (durable_ns - written_ns) * 1e-9
-        return Io(begin_ns, returned_ns, durable_ns, sum(sizes), len(sizes), fsync_s, NONE, NAN, marks, by_rank_s, None, self._notes)
+        return Io(
+            begin_ns,
+            returned_ns,
+            durable_ns,
+            sum(sizes),
+            len(sizes),
+            fsync_s,
+            NONE,
+            NAN,
+            marks,
+            by_rank_s,
+            None,
+            self._notes,
+        )
 
-    def _write(self, tensors: dict[str, Tensor], writer: Any) -> tuple[Any, int, tuple[tuple[str, int], ...]]:
+    def _write(
+        self, tensors: dict[str, Tensor], writer: Any
+    ) -> tuple[Any, int, tuple[tuple[str, int], ...]]:
         """What was written, when training would go on, and further instants."""
         metadata = self._dcp.save(tensors, storage_writer=writer)
         return metadata, monotonic_ns(), ()
@@ -85,7 +113,20 @@ class TorchDcp(Saver):
             begin_ns = monotonic_ns()
             self._read(save, "dcp.load", settings)
             returned_ns = monotonic_ns()
-        return Io(begin_ns, returned_ns, None, sum(sizes), len(sizes), 0.0, NONE, NAN, (), (), cached, ("dcp.load reads with one thread",))
+        return Io(
+            begin_ns,
+            returned_ns,
+            None,
+            sum(sizes),
+            len(sizes),
+            0.0,
+            NONE,
+            NAN,
+            (),
+            (),
+            cached,
+            ("dcp.load reads with one thread",),
+        )
 
     def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
         content = Content(settings.seed, number)
@@ -105,7 +146,11 @@ class TorchDcp(Saver):
             self._dcp.load(self._flat(), storage_reader=reader)
 
     def _flat(self) -> dict[str, Tensor]:
-        return {f"{name}/{key}": tensor for name, tensors in self._state.tensors.items() for key, tensor in tensors.items()}
+        return {
+            f"{name}/{key}": tensor
+            for name, tensors in self._state.tensors.items()
+            for key, tensor in tensors.items()
+        }
 
     def _writer(self, save: Save, threads: int, streams: Streams) -> Any:
         writer = self._dcp.FileSystemWriter(save.path, thread_count=threads)
@@ -121,7 +166,9 @@ class TorchDcp(Saver):
         return Watched()
 
     @contextmanager
-    def _told(self, save: Save, doing: str, settings: Settings, size_bytes: int | None = None) -> Iterator[None]:
+    def _told(
+        self, save: Save, doing: str, settings: Settings, size_bytes: int | None = None
+    ) -> Iterator[None]:
         """DCP's errors in our words; it wraps whatever happens in an exception that is no Exception."""
         try:
             yield
@@ -143,13 +190,22 @@ class TorchDcpAsync(TorchDcp):
     """dcp.async_save: training waits for a copy in memory, and a thread writes it. One process needs no process group for that."""
 
     name = "torch_dcp_async"
-    _notes = (*_NOTES, "nothing trains while the thread writes; in a job both want the processor, the memory and the interpreter")
+    _notes = (
+        *_NOTES,
+        "nothing trains while the thread writes; in a job both want the processor, the memory and the interpreter",
+    )
 
-    def _write(self, tensors: dict[str, Tensor], writer: Any) -> tuple[Any, int, tuple[tuple[str, int], ...]]:
+    def _write(
+        self, tensors: dict[str, Tensor], writer: Any
+    ) -> tuple[Any, int, tuple[tuple[str, int], ...]]:
         staging = library(f"{_DCP}.staging")
         more = {}
-        if hasattr(staging, "DefaultStager"):  # as without a writer of one's own; FileSystemWriter copies at a third of the speed
-            more["async_stager"] = staging.DefaultStager(staging.StagingOptions(False, False, False, False))
+        if hasattr(
+            staging, "DefaultStager"
+        ):  # as without a writer of one's own; FileSystemWriter copies at a third of the speed
+            more["async_stager"] = staging.DefaultStager(
+                staging.StagingOptions(False, False, False, False)
+            )
         try:
             done = self._dcp.async_save(tensors, storage_writer=writer, **more)
             returned_ns = monotonic_ns()

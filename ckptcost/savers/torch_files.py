@@ -55,7 +55,13 @@ class OneCallSaver(Saver):
             written, synced, syncs = [0] * shape.ranks, [0] * shape.ranks, list[tuple[int, int]]()
 
             def write(file: FileShape) -> None:
-                self._told(save, self.call, lambda path: self._write(self._state.tensors[file.name], path), file, file.size_bytes)
+                self._told(
+                    save,
+                    self.call,
+                    lambda path: self._write(self._state.tensors[file.name], path),
+                    file,
+                    file.size_bytes,
+                )
                 written[file.rank] = monotonic_ns()
                 _moved(settings, file)
 
@@ -78,9 +84,25 @@ class OneCallSaver(Saver):
             syncs.append((synced_ns, durable_ns))
             sizes = sizes_of(save)
         marks = (("written", returned_ns), ("synced", synced_ns), ("committed", durable_ns))
-        by_rank_s = tuple((max(ends) - begin_ns) * 1e-9 if any(ends) else NAN for ends in zip(written, synced, strict=True))
+        by_rank_s = tuple(
+            (max(ends) - begin_ns) * 1e-9 if any(ends) else NAN
+            for ends in zip(written, synced, strict=True)
+        )
         fsync_s, notes = covered_ns(syncs) * 1e-9, (self.note,)
-        return Io(begin_ns, returned_ns, durable_ns, sum(sizes), len(sizes), fsync_s, NONE, NAN, marks, by_rank_s, None, notes)
+        return Io(
+            begin_ns,
+            returned_ns,
+            durable_ns,
+            sum(sizes),
+            len(sizes),
+            fsync_s,
+            NONE,
+            NAN,
+            marks,
+            by_rank_s,
+            None,
+            notes,
+        )
 
     def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
         self._state.make(shape)
@@ -99,7 +121,19 @@ class OneCallSaver(Saver):
             _by_ranks(shape, settings, read)
             returned_ns = monotonic_ns()
         by_rank_s = tuple((end - begin_ns) * 1e-9 if end else NAN for end in ended)
-        return Io(begin_ns, returned_ns, None, sum(sizes), len(sizes), 0.0, NONE, NAN, (), by_rank_s, cached)
+        return Io(
+            begin_ns,
+            returned_ns,
+            None,
+            sum(sizes),
+            len(sizes),
+            0.0,
+            NONE,
+            NAN,
+            (),
+            by_rank_s,
+            cached,
+        )
 
     def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
         content = Content(settings.seed, number)
@@ -107,11 +141,23 @@ class OneCallSaver(Saver):
             forget(save)
             for file in shape.files:
                 found: dict[str, Tensor] = {}
-                self._told(save, "reading back", lambda path, found=found: found.update(self._read(path)), file)  # type: ignore[misc]
+                self._told(
+                    save,
+                    "reading back",
+                    lambda path, found=found: found.update(self._read(path)),  # type: ignore[misc]
+                    file,
+                )
                 check(found, file, content, save.shown)
                 _moved(settings, file)
 
-    def _told(self, save: Save, doing: str, act: Callable[[str], None], file: FileShape, size_bytes: int | None = None) -> None:
+    def _told(
+        self,
+        save: Save,
+        doing: str,
+        act: Callable[[str], None],
+        file: FileShape,
+        size_bytes: int | None = None,
+    ) -> None:
         """`act` on the path of the file, with the library's error in our words."""
         try:
             act(f"{save.path}/{file.name}")
@@ -126,7 +172,12 @@ def _moved(settings: Settings, file: FileShape) -> None:
         settings.control.moved(file.size_bytes)
 
 
-def _by_ranks(shape: Shape, settings: Settings, act: Callable[[FileShape], None], hurry: Callable[[], None] | None = None) -> None:
+def _by_ranks(
+    shape: Shape,
+    settings: Settings,
+    act: Callable[[FileShape], None],
+    hurry: Callable[[], None] | None = None,
+) -> None:
     """Once for each file, in a thread for each rank or in as many as `threads` says."""
     crew, count = Crew(settings.control), min(settings.threads or shape.ranks, shape.ranks)
 
@@ -155,7 +206,9 @@ def cut_short(save: Save) -> None:
 
 def sizes_of(save: Save) -> list[int]:
     """Of all files that are there, whatever names the library gave them."""
-    return [os.stat(name, dir_fd=save.fd, follow_symlinks=False).st_size for name in os.listdir(save.fd)]
+    return [
+        os.stat(name, dir_fd=save.fd, follow_symlinks=False).st_size for name in os.listdir(save.fd)
+    ]
 
 
 def forget(save: Save) -> int | None:

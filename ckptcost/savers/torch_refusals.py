@@ -14,14 +14,18 @@ from ckptcost.savers.place import Save
 _TRIAL_BYTES = 1 << 20
 
 
-def refusal(error: BaseException, save: Save, doing: str, size_bytes: int | None = None) -> OSError | OutputError | KeyboardInterrupt:
+def refusal(
+    error: BaseException, save: Save, doing: str, size_bytes: int | None = None
+) -> OSError | OutputError | KeyboardInterrupt:
     """The error of the system behind it; where none is found and a write of so many bytes failed, a trial write, which ends a file of that
     size, asks the storage again; else the library's own words. Ctrl-C stays Ctrl-C, which the libraries wrap as an error of their own."""
     if interrupted(error):
         return KeyboardInterrupt()
     for behind in _chain(error):
         if isinstance(behind, OSError):
-            number = behind.errno or (errno.ENOENT if isinstance(behind, FileNotFoundError) else errno.EIO)
+            number = behind.errno or (
+                errno.ENOENT if isinstance(behind, FileNotFoundError) else errno.EIO
+            )
             return OSError(number, os.strerror(number))
         said = re.search(r"\(os error (\d+)\)", str(behind))
         if said:
@@ -63,5 +67,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(this))
         yield this
         failures = getattr(this, "failures", None)
-        inside = [each[0] if isinstance(each, tuple) else each for each in failures.values()] if isinstance(failures, dict) else []
-        waiting += [found for found in (*inside, this.__cause__, this.__context__) if isinstance(found, BaseException)]
+        inside = (
+            [each[0] if isinstance(each, tuple) else each for each in failures.values()]
+            if isinstance(failures, dict)
+            else []
+        )
+        waiting += [
+            found
+            for found in (*inside, this.__cause__, this.__context__)
+            if isinstance(found, BaseException)
+        ]

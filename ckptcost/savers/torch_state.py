@@ -31,7 +31,10 @@ def library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == package
+        missing = (
+            isinstance(error, ModuleNotFoundError)
+            and (error.name or "").partition(".")[0] == package
+        )
         reason = f"{package} is not installed" if missing else f"{name} cannot be loaded: {error}"
     except OSError as error:  # a shared library of its own
         reason = f"{name} cannot be loaded: {error}"
@@ -100,7 +103,9 @@ class State:
         for file in shape.files:
             memory = self._memory[file.name] = np.zeros(-(-file.size_bytes // 8) * 8, np.uint8)
             self.tensors[file.name] = {
-                part.key: torch.from_numpy(memory[part.offset : part.offset + part.size_bytes]).view(getattr(torch, part.dtype))
+                part.key: torch.from_numpy(
+                    memory[part.offset : part.offset + part.size_bytes]
+                ).view(getattr(torch, part.dtype))
                 for part in parts_of(file)
             }
         self._shape = shape
@@ -110,9 +115,15 @@ def fits(tensors: dict[str, Tensor], file: FileShape, where: str) -> None:
     """Raises OutputError where a tensor is missing, or has another type or size."""
     for part in parts_of(file):
         tensor = tensors.get(part.key)
-        if tensor is None or str(tensor.dtype) != f"torch.{part.dtype}" or tensor.nbytes != part.size_bytes:
+        if (
+            tensor is None
+            or str(tensor.dtype) != f"torch.{part.dtype}"
+            or tensor.nbytes != part.size_bytes
+        ):
             what = "is missing" if tensor is None else f"is {tensor.nbytes} bytes of {tensor.dtype}"
-            raise OutputError(f"{where}: {file.name}: read back wrongly: tensor {part.key} at offset {part.offset} {what}")
+            raise OutputError(
+                f"{where}: {file.name}: read back wrongly: tensor {part.key} at offset {part.offset} {what}"
+            )
 
 
 def check(tensors: dict[str, Tensor], file: FileShape, content: Content, where: str) -> None:

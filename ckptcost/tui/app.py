@@ -36,12 +36,23 @@ class CkptcostApp(Modes):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_MODE: str = "model"  # type: ignore[misc]  # of an instance: the first screen to be built is the one that is shown
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE), Binding("ctrl+q", "quit", priority=True)]  # in a dialog, too
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(EVERYWHERE),
+        Binding("ctrl+q", "quit", priority=True),
+    ]  # in a dialog, too
 
     def __init__(
-        self, desk: Desk | None = None, *, start: str = "", meters: str = "auto", plain: bool = False, remembered: Remembered | None = None,
-        welcome: bool = False, demo: bool = False, look: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        desk: Desk | None = None,
+        *,
+        start: str = "",
+        meters: str = "auto",
+        plain: bool = False,
+        remembered: Remembered | None = None,
+        welcome: bool = False,
+        demo: bool = False,
+        look: bool = False,
+    ) -> None:
         if start in self.MODES:
             self.DEFAULT_MODE = start
         super().__init__()
@@ -91,7 +102,10 @@ class CkptcostApp(Modes):
 
         self.remembered = self.remembered._replace(welcomed=True)
         self.push_screen(
-            Welcome(f"The screen remembers in {state.home()}; recordings go to {runs_home()}. Nothing is sent anywhere."), self._on
+            Welcome(
+                f"The screen remembers in {state.home()}; recordings go to {runs_home()}. Nothing is sent anywhere."
+            ),
+            self._on,
         )
 
     def _on(self, where: str | None) -> None:
@@ -111,7 +125,9 @@ class CkptcostApp(Modes):
         from ckptcost.views.machine import seen
 
         found = seen(self.meters, self.plain)
-        self.call_later(self._seen, found.lights, found.lines)  # nobody waits for it: the application may be ending
+        self.call_later(
+            self._seen, found.lights, found.lines
+        )  # nobody waits for it: the application may be ending
 
     def _seen(self, lights: str, lines: tuple[str, ...]) -> None:
         from ckptcost.tui.modals.welcome import Welcome
@@ -127,7 +143,10 @@ class CkptcostApp(Modes):
     @property
     def mode_screen(self) -> ModeScreen | None:
         """The screen below any dialog."""
-        return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, ModeScreen)), None)
+        return next(
+            (screen for screen in reversed(self.screen_stack) if isinstance(screen, ModeScreen)),
+            None,
+        )
 
     def defect(self, error: BaseException | None) -> None:
         """Something that should not happen: said in a dialog, and the app goes on."""
@@ -147,7 +166,13 @@ class CkptcostApp(Modes):
         from ckptcost.tui.modals.help import Help
 
         if isinstance(self.screen, ModeScreen):
-            self.push_screen(Help(self.screen.TITLE_TEXT or self.screen.MODE.capitalize(), self.screen.ABOUT, self.screen.KEYS_HERE))
+            self.push_screen(
+                Help(
+                    self.screen.TITLE_TEXT or self.screen.MODE.capitalize(),
+                    self.screen.ABOUT,
+                    self.screen.KEYS_HERE,
+                )
+            )
 
     def action_next_theme(self) -> None:
         names = [theme.name for theme in THEMES]
@@ -188,7 +213,15 @@ class CkptcostApp(Modes):
         if (screen := self.mode_screen) is not None:
             picture = self.export_screenshot()
             self.push_screen(
-                Export(screen.MODE, screen.exported(), self.desk, screen.command_line(), picture, screen.read()), self._written
+                Export(
+                    screen.MODE,
+                    screen.exported(),
+                    self.desk,
+                    screen.command_line(),
+                    picture,
+                    screen.read(),
+                ),
+                self._written,
             )
 
     def action_save_scenario(self) -> None:
@@ -215,7 +248,9 @@ class CkptcostApp(Modes):
         self._written(path)
 
     def _recall(self, base: str) -> None:
-        self.remembered = self.remembered._replace(recent=(base, *(one for one in self.remembered.recent if one != base))[:10])
+        self.remembered = self.remembered._replace(
+            recent=(base, *(one for one in self.remembered.recent if one != base))[:10]
+        )
 
     def _written(self, path: str | None) -> None:
         if path is not None:
@@ -232,6 +267,11 @@ class CkptcostApp(Modes):
     def remember(self) -> Remembered:
         """What the next start begins with."""
         return self.remembered._replace(
-            theme=self.theme, base=self.desk.base, edits=dict(self.desk.edits), tiers=self.desk.tiers, baseline=self.desk.baseline,
-            metric=self.desk.metric, mode=self.current_mode,
-        )  # fmt: skip
+            theme=self.theme,
+            base=self.desk.base,
+            edits=dict(self.desk.edits),
+            tiers=self.desk.tiers,
+            baseline=self.desk.baseline,
+            metric=self.desk.metric,
+            mode=self.current_mode,
+        )

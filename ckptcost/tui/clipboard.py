@@ -35,4 +35,12 @@ def copy_grid(app: App[Any], grid: Grid | None) -> None:
         copy(app, "", "the table")
         return
     left = next((i for i, head in enumerate(grid.heads) if not head.left), len(grid.heads))
-    copy(app, "\n".join(markdown([head.label for head in grid.heads], [list(row.cells) for row in grid.rows], left)), "the table")
+    copy(
+        app,
+        "\n".join(
+            markdown(
+                [head.label for head in grid.heads], [list(row.cells) for row in grid.rows], left
+            )
+        ),
+        "the table",
+    )

@@ -32,7 +32,10 @@ class Command(NamedTuple):
 
 
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
-    return [Binding(c.key, c.action, c.label, show=c.footer > 0, id=c.id, tooltip=c.help) for c in commands]
+    return [
+        Binding(c.key, c.action, c.label, show=c.footer > 0, id=c.id, tooltip=c.help)
+        for c in commands
+    ]
 
 
 MODES = (
@@ -49,15 +52,44 @@ MODES = (
 """mode, key, name, what it is for"""
 
 EVERYWHERE = (
-    *(Command(f"go.{mode}", key, name, f"{name}: {what[0].lower()}{what[1:]}", f"go('{mode}')") for mode, key, name, what in MODES),
+    *(
+        Command(f"go.{mode}", key, name, f"{name}: {what[0].lower()}{what[1:]}", f"go('{mode}')")
+        for mode, key, name, what in MODES
+    ),
     Command("help.keys", "question_mark,f1", "help", "Help for this screen", "help"),
     Command("scenario.save", "ctrl+s", "save", "Save the scenario as a file", "save_scenario"),
     Command("scenario.open", "ctrl+o", "open", "Open a preset or a scenario file", "open_scenario"),
-    Command("copy.command", "y", "copy command", "Copy the command line that prints the same numbers", "copy_command"),
-    Command("copy.table", "Y", "copy table", "Copy the table under the cursor as Markdown", "copy_table"),
-    Command("export.view", "E", "export", "Write what is shown to a file: CSV, JSON, Markdown, or the screen as SVG", "export"),
+    Command(
+        "copy.command",
+        "y",
+        "copy command",
+        "Copy the command line that prints the same numbers",
+        "copy_command",
+    ),
+    Command(
+        "copy.table", "Y", "copy table", "Copy the table under the cursor as Markdown", "copy_table"
+    ),
+    Command(
+        "export.view",
+        "E",
+        "export",
+        "Write what is shown to a file: CSV, JSON, Markdown, or the screen as SVG",
+        "export",
+    ),
     Command("view.maximize", "z", "maximise", "Show the focused panel alone, and back", "zoom"),
-    Command("view.theme", "T", "theme", "Next theme: dark, light, high contrast, colour-blind safe", "next_theme"),
+    Command(
+        "view.theme",
+        "T",
+        "theme",
+        "Next theme: dark, light, high contrast, colour-blind safe",
+        "next_theme",
+    ),
     Command("view.leave", "escape", "leave", "Leave a field or a dialog", "leave"),
-    Command("app.quit", "q,ctrl+q", "quit", "Quit; asks only while something is recorded or written", "quit"),
+    Command(
+        "app.quit",
+        "q,ctrl+q",
+        "quit",
+        "Quit; asks only while something is recorded or written",
+        "quit",
+    ),
 )

@@ -29,13 +29,20 @@ def busy(app: App[Any]) -> list[str]:
 
 
 def _all(app: App[Any]) -> list[ModeScreen]:
-    return [screen for stack in app._screen_stacks.values() for screen in stack if isinstance(screen, ModeScreen)]
+    return [
+        screen
+        for stack in app._screen_stacks.values()
+        for screen in stack
+        if isinstance(screen, ModeScreen)
+    ]
 
 
 async def leave(app: App[Any]) -> None:
     cut_off = busy(app)
     if cut_off:
-        app.push_screen(Confirm("Quit?", "\n".join(cut_off), "quit"), lambda yes: go(app) if yes else None)
+        app.push_screen(
+            Confirm("Quit?", "\n".join(cut_off), "quit"), lambda yes: go(app) if yes else None
+        )
     else:
         go(app)
 
@@ -59,7 +66,9 @@ def end_with_the_terminal(app: App[Any]) -> None:
         return
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread: whoever runs it there sees to signals
+        with contextlib.suppress(
+            RuntimeError, ValueError
+        ):  # not in the main thread: whoever runs it there sees to signals
             loop.add_signal_handler(number, end, app)
     if not app.is_web:
         app.set_interval(TERMINAL_S, lambda: None if os.isatty(0) else end(app))

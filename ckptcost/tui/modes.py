@@ -37,7 +37,9 @@ def built(module: str, name: str) -> Screen[Any]:
 class Modes(App[None]):
     """Goes from mode to mode; what a screen can ask of it by name is in `ModeScreen.hand_over`."""
 
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {mode: partial(built, *where) for mode, where in SCREENS.items()}
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
+        mode: partial(built, *where) for mode, where in SCREENS.items()
+    }
     to_live: tuple[str, str] | None = None
     """a run that another screen hands to the live one: "replay" or "follow", and its folder"""
 

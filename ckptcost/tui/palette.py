@@ -17,7 +17,9 @@ from ckptcost.tui.widgets.bottom import key_name
 
 def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
     """Only what applies here and now."""
-    below = next((each for each in reversed(app.screen_stack) if isinstance(each, ModeScreen)), None)
+    below = next(
+        (each for each in reversed(app.screen_stack) if isinstance(each, ModeScreen)), None
+    )
     if below is not None:
         for command in below.KEYS_HERE:
             if below.check_action(command.action.partition("(")[0], ()) is True:
@@ -26,7 +28,11 @@ def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
         if command.id not in ("view.leave",):
             yield _entry(command, partial(app.run_action, command.action))
     for theme in THEMES:
-        yield SystemCommand(f"View: theme {theme.name.removeprefix('ckptcost-')}", theme.name, partial(setattr, app, "theme", theme.name))
+        yield SystemCommand(
+            f"View: theme {theme.name.removeprefix('ckptcost-')}",
+            theme.name,
+            partial(setattr, app, "theme", theme.name),
+        )
 
 
 def _entry(command: Command, call: Callable[[], Any]) -> SystemCommand:

@@ -54,7 +54,9 @@ class Loopback(Server):
                 return web.Response(status=403, text=why + "\n")
             response = await handler(request)
             if not response.prepared:
-                response.headers["Content-Security-Policy"] = POLICY.format(socket=f"ws://{request.host}")
+                response.headers["Content-Security-Policy"] = POLICY.format(
+                    socket=f"ws://{request.host}"
+                )
                 response.headers["Referrer-Policy"] = "no-referrer"
                 response.set_cookie(COOKIE, self.secret, httponly=True, samesite="Strict")
             return response
@@ -69,13 +71,20 @@ class Loopback(Server):
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return "another site's page has no business here"
         shown = request.query.get("key") or request.cookies.get(COOKIE, "")
-        return None if hmac.compare_digest(shown.encode(), self.secret.encode()) else "open the whole address that was printed"
+        return (
+            None
+            if hmac.compare_digest(shown.encode(), self.secret.encode())
+            else "open the whole address that was printed"
+        )
 
     def initialize_logging(self) -> None:
         """Nothing on stderr: its requests are of no interest."""
 
     async def on_startup(self, app: web.Application) -> None:
-        print(f"ckptcost: open {self.address}\nckptcost: only on this machine; Ctrl-C ends it", flush=True)
+        print(
+            f"ckptcost: open {self.address}\nckptcost: only on this machine; Ctrl-C ends it",
+            flush=True,
+        )
 
 
 def serve(words: Sequence[str], port: int) -> None:
@@ -83,4 +92,8 @@ def serve(words: Sequence[str], port: int) -> None:
     try:
         Loopback(shlex.join([sys.executable, "-m", "ckptcost", *words]), port).serve()
     except OSError as error:
-        raise InputError(f"port {port} cannot be listened on ({error.strerror or error})", where="--serve", remedy="give another") from None
+        raise InputError(
+            f"port {port} cannot be listened on ({error.strerror or error})",
+            where="--serve",
+            remedy="give another",
+        ) from None

@@ -43,7 +43,9 @@ def load(folder: Path | None = None) -> Remembered:
     except FileNotFoundError:
         return Remembered()
     except (OSError, ValueError) as error:
-        return Remembered(welcomed=True, problem=f"{file}: what was remembered cannot be read ({error})")
+        return Remembered(
+            welcomed=True, problem=f"{file}: what was remembered cannot be read ({error})"
+        )
     return _checked(raw if isinstance(raw, dict) else {})
 
 
@@ -54,15 +56,25 @@ def _checked(raw: dict[str, Any]) -> Remembered:
         return raw[key] if isinstance(raw.get(key), str) else otherwise
 
     def texts(key: str) -> tuple[str, ...]:
-        return tuple(each for each in raw.get(key, ()) if isinstance(each, str)) if isinstance(raw.get(key), list) else ()
+        return (
+            tuple(each for each in raw.get(key, ()) if isinstance(each, str))
+            if isinstance(raw.get(key), list)
+            else ()
+        )
 
     edits = raw.get("edits") if isinstance(raw.get("edits"), dict) else {}
     plain = Remembered()
     return Remembered(
-        text("theme", ""), text("mode", plain.mode), text("base", plain.base),
+        text("theme", ""),
+        text("mode", plain.mode),
+        text("base", plain.base),
         {key: value for key, value in (edits or {}).items() if isinstance(value, str)},
-        texts("tiers"), text("baseline", ""), text("metric", plain.metric), texts("recent"), raw.get("welcomed") is True,
-    )  # fmt: skip
+        texts("tiers"),
+        text("baseline", ""),
+        text("metric", plain.metric),
+        texts("recent"),
+        raw.get("welcomed") is True,
+    )
 
 
 def save(remembered: Remembered, folder: Path | None = None) -> None:
@@ -75,4 +87,6 @@ def save(remembered: Remembered, folder: Path | None = None) -> None:
         part.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
         part.replace(folder / "screen.json")
     except OSError as error:
-        raise OutputError(f"{folder}: what the screen should remember could not be written ({error.strerror or error})") from None
+        raise OutputError(
+            f"{folder}: what the screen should remember could not be written ({error.strerror or error})"
+        ) from None

@@ -17,28 +17,88 @@ def _series(colours: tuple[str, ...], **bands: str) -> dict[str, str]:
 
 THEMES = (
     Theme(
-        "ckptcost-dark", primary="#4FA3D1", secondary="#7FB7D6", warning="#E0A030", error="#E5645C", success="#5FBF77", accent="#E0A030",
-        foreground="#D8DEE4", background="#10151A", surface="#161D24", panel="#1E2730", dark=True,
-        variables=_series(OKABE_ITO, save="#3A3420", load="#20343A", drain="#2A2A20", plateau="#1D3326"),
+        "ckptcost-dark",
+        primary="#4FA3D1",
+        secondary="#7FB7D6",
+        warning="#E0A030",
+        error="#E5645C",
+        success="#5FBF77",
+        accent="#E0A030",
+        foreground="#D8DEE4",
+        background="#10151A",
+        surface="#161D24",
+        panel="#1E2730",
+        dark=True,
+        variables=_series(
+            OKABE_ITO, save="#3A3420", load="#20343A", drain="#2A2A20", plateau="#1D3326"
+        ),
     ),
     Theme(
-        "ckptcost-light", primary="#0A6AA1", secondary="#31688A", warning="#8A5A00", error="#B3261E", success="#1B7A3D", accent="#8A5A00",
-        foreground="#1B232A", background="#FAFAF8", surface="#F1F2F0", panel="#E4E7E8", dark=False,
-        variables=_series(ON_LIGHT, save="#F3E3B8", load="#CFE6F2", drain="#EDEBDD", plateau="#D6EFDC"),
+        "ckptcost-light",
+        primary="#0A6AA1",
+        secondary="#31688A",
+        warning="#8A5A00",
+        error="#B3261E",
+        success="#1B7A3D",
+        accent="#8A5A00",
+        foreground="#1B232A",
+        background="#FAFAF8",
+        surface="#F1F2F0",
+        panel="#E4E7E8",
+        dark=False,
+        variables=_series(
+            ON_LIGHT, save="#F3E3B8", load="#CFE6F2", drain="#EDEBDD", plateau="#D6EFDC"
+        ),
     ),
     Theme(
-        "ckptcost-contrast", primary="#00FFFF", secondary="#FFFFFF", warning="#FFFF00", error="#FF6060", success="#00FF00",
+        "ckptcost-contrast",
+        primary="#00FFFF",
+        secondary="#FFFFFF",
+        warning="#FFFF00",
+        error="#FF6060",
+        success="#00FF00",
         accent="#FFFF00",
-        foreground="#FFFFFF", background="#000000", surface="#000000", panel="#202020", dark=True, text_alpha=1.0,
-        variables=_series(("#00FFFF", "#FFFF00", "#00FF00", "#FF80FF", "#FFFFFF", "#80A0FF", "#FF9040", "#C0C0C0"),
-                          save="#4A4A00", load="#004A4A", drain="#303000", plateau="#004000"),
+        foreground="#FFFFFF",
+        background="#000000",
+        surface="#000000",
+        panel="#202020",
+        dark=True,
+        text_alpha=1.0,
+        variables=_series(
+            (
+                "#00FFFF",
+                "#FFFF00",
+                "#00FF00",
+                "#FF80FF",
+                "#FFFFFF",
+                "#80A0FF",
+                "#FF9040",
+                "#C0C0C0",
+            ),
+            save="#4A4A00",
+            load="#004A4A",
+            drain="#303000",
+            plateau="#004000",
+        ),
     ),
     Theme(
-        "ckptcost-colour-blind", primary="#56B4E9", secondary="#0072B2", warning="#E69F00", error="#D55E00", success="#56B4E9",
-        accent="#F0E442", foreground="#E6E6E6", background="#101014", surface="#17171D", panel="#22222A", dark=True,
-        variables=_series(OKABE_ITO, save="#4A3A10", load="#10304A", drain="#33301C", plateau="#10304A"),
+        "ckptcost-colour-blind",
+        primary="#56B4E9",
+        secondary="#0072B2",
+        warning="#E69F00",
+        error="#D55E00",
+        success="#56B4E9",
+        accent="#F0E442",
+        foreground="#E6E6E6",
+        background="#101014",
+        surface="#17171D",
+        panel="#22222A",
+        dark=True,
+        variables=_series(
+            OKABE_ITO, save="#4A3A10", load="#10304A", drain="#33301C", plateau="#10304A"
+        ),
     ),
-)  # fmt: skip
+)
 DEFAULT = THEMES[0].name
 
 

@@ -16,9 +16,14 @@ from ckptcost.views.fields import COUNTED, KINDS, TIER, choices_of
 
 Lines = tuple[tuple[str, Tone], ...]
 _BASES = {
-    "measured": "measured", "published": "published", "derived": "derived from other figures", "vendor": "said by a vendor",
-    "user": "yours", "assumed": "assumed", "": "assumed",
-}  # fmt: skip
+    "measured": "measured",
+    "published": "published",
+    "derived": "derived from other figures",
+    "vendor": "said by a vendor",
+    "user": "yours",
+    "assumed": "assumed",
+    "": "assumed",
+}
 _WORDS = {
     "checkpoint.model": "the model whose state is saved, an entry of the catalogue",
     TIER: "the storage that is looked at; others stay beside it in the table",
@@ -59,29 +64,45 @@ def about_field(desk: Desk, path: str, resolved: Resolved | None = None) -> Line
         lines.append(("Not used: checkpoint.size is given.", "warn"))
     if section == "tier" and path in desk.edits and len(desk.tiers_shown()) > 1:
         lines.append(("What you write here holds for every tier in the table.", "warn"))
-    return (*lines, (f"{_allowed(key, unit)}, e.g. {example_of(key).strip(chr(34))}", "muted"), (path, "muted"))
+    return (
+        *lines,
+        (f"{_allowed(key, unit)}, e.g. {example_of(key).strip(chr(34))}", "muted"),
+        (path, "muted"),
+    )
 
 
 def _absent(resolved: Resolved, path: str) -> str:
     section, _, key = path.partition(".")
     if section == "policy" and key in CADENCES:
         return f"Follows from policy.{resolved.words['policy.cadence']}; give one of {', '.join(CADENCES)} and optimal."
-    return "Counted: parameters x bytes per parameter." if path == "checkpoint.size" else "Nobody gives it."
+    return (
+        "Counted: parameters x bytes per parameter."
+        if path == "checkpoint.size"
+        else "Nobody gives it."
+    )
 
 
 def _of_input(desk: Desk, found: Input) -> list[tuple[str, Tone]]:
     f = found.figure
     ranged = quantities(f.low, f.high, found.unit)
-    lines: list[tuple[str, Tone]] = [(f"{text_of(found)}" + (f", range {ranged}" if ranged else "") + f": {_BASES[f.basis]}", "")]
+    lines: list[tuple[str, Tone]] = [
+        (f"{text_of(found)}" + (f", range {ranged}" if ranged else "") + f": {_BASES[f.basis]}", "")
+    ]
     if f.note:
         lines.append((_sentence(f.note), ""))
     lines += _sources(desk, [f.source])
-    lines.append((f"Said by: {'you, here' if found.path in desk.edits else _who(found.origin)}", "muted"))
+    lines.append(
+        (f"Said by: {'you, here' if found.path in desk.edits else _who(found.origin)}", "muted")
+    )
     return lines
 
 
 def _sources(desk: Desk, said: list[str], most: int = 3) -> list[tuple[str, Tone]]:
-    titles = list(dict.fromkeys(str(source["title"]) for each in said for source in sources_of(desk.catalog, each)))
+    titles = list(
+        dict.fromkeys(
+            str(source["title"]) for each in said for source in sources_of(desk.catalog, each)
+        )
+    )
     more = f"; and {len(titles) - most} more" if len(titles) > most else ""
     return [(f"Source: {'; '.join(titles[:most])}{more}", "muted")] if titles else []
 
@@ -96,19 +117,29 @@ def _of_word(desk: Desk, resolved: Resolved, path: str) -> Lines:
     said = desk.tier_chosen() if path == TIER else resolved.words.get(path)
     if path in KINDS and said and said in desk.catalog.ids(KINDS[path]):
         entity = desk.catalog.get(KINDS[path], str(said))
-        lines += [(text, "") for text in (entity.name, _sentence(entity.note) if entity.note else "") if text]
+        lines += [
+            (text, "")
+            for text in (entity.name, _sentence(entity.note) if entity.note else "")
+            if text
+        ]
         lines += _sources(desk, [f.source for f in entity.figures.values()])
     if path in desk.edits:
         lines.append(("Said by: you, here", "muted"))
     choices = choices_of(desk.catalog, path)
-    listed = f"One of {', '.join(choices)}" if len(choices) < 10 else f"{len(choices)} to choose from: Enter lists them"
+    listed = (
+        f"One of {', '.join(choices)}"
+        if len(choices) < 10
+        else f"{len(choices)} to choose from: Enter lists them"
+    )
     return (*lines, (listed, "muted"), (path, "muted"))
 
 
 def _allowed(key: str, unit: str) -> str:
     """What a figure must be, as the reader of files says it."""
     least, inclusive, most = LIMITS.get(key, (0.0, True, 1e30))
-    bound = (quantity(least, unit) if unit and least else f"{least:g}") + (" or more" if inclusive else "")
+    bound = (quantity(least, unit) if unit and least else f"{least:g}") + (
+        " or more" if inclusive else ""
+    )
     said = bound if inclusive else f"more than {bound}"
     return f"Allowed: {said}" + (f", at most {count(most)}" if most < 1e9 and not unit else "")
 
@@ -119,36 +150,65 @@ def _sentence(text: str) -> str:
 
 
 _COLUMNS = {
-    "checkpoint": ("params", "size"), "tier": ("write", "node_write", "write_energy", "storage_price"), "cluster": ("gpus", "node_nic"),
-    "site": ("pue", "tariff"), "accelerator": ("gpu_tdp", "gpu_price"), "grid": ("grid_location",),
-}  # fmt: skip
+    "checkpoint": ("params", "size"),
+    "tier": ("write", "node_write", "write_energy", "storage_price"),
+    "cluster": ("gpus", "node_nic"),
+    "site": ("pue", "tariff"),
+    "accelerator": ("gpu_tdp", "gpu_price"),
+    "grid": ("grid_location",),
+}
 """the figures by which entries of a kind are told apart"""
 _HEADS = {
-    "params": "parameters", "size": "size", "write": "write", "node_write": "a node", "write_energy": "energy", "storage_price": "price",
-    "gpus": "GPUs", "node_nic": "node link", "pue": "PUE", "tariff": "tariff", "gpu_tdp": "TDP", "gpu_price": "price",
+    "params": "parameters",
+    "size": "size",
+    "write": "write",
+    "node_write": "a node",
+    "write_energy": "energy",
+    "storage_price": "price",
+    "gpus": "GPUs",
+    "node_nic": "node link",
+    "pue": "PUE",
+    "tariff": "tariff",
+    "gpu_tdp": "TDP",
+    "gpu_price": "price",
     "grid_location": "carbon",
-}  # fmt: skip
+}
 
 
 def entries(catalog: Catalog, path: str, marked: tuple[str, ...] = ()) -> Grid:
     """What a field that names a catalogue entry can be set to, or the words of one that has a few."""
     if path not in KINDS:
-        return Grid((Head("id", "choice", left=True),), [Row(each, (each,)) for each in choices_of(catalog, path)])
+        return Grid(
+            (Head("id", "choice", left=True),),
+            [Row(each, (each,)) for each in choices_of(catalog, path)],
+        )
     kind = KINDS[path]
     section = {"accelerator": "cluster", "grid": "site"}.get(kind, kind)
     keys = [key for key in _COLUMNS[kind] if key in KEYS[section]]
     heads = (
-        Head("id", "id", left=True), Head("name", "name", left=True, rank=1),
-        *(Head(key, _HEADS[key], rank=2 + place) for place, key in enumerate(keys)), Head("kind", "kind", left=True, rank=9),
-    )  # fmt: skip
-    return Grid(heads, [_entry(catalog, kind, section, keys, name, name in marked) for name in catalog.ids(kind)])
+        Head("id", "id", left=True),
+        Head("name", "name", left=True, rank=1),
+        *(Head(key, _HEADS[key], rank=2 + place) for place, key in enumerate(keys)),
+        Head("kind", "kind", left=True, rank=9),
+    )
+    return Grid(
+        heads,
+        [_entry(catalog, kind, section, keys, name, name in marked) for name in catalog.ids(kind)],
+    )
 
 
-def _entry(catalog: Catalog, kind: str, section: str, keys: list[str], name: str, marked: bool) -> Row:
+def _entry(
+    catalog: Catalog, kind: str, section: str, keys: list[str], name: str, marked: bool
+) -> Row:
     entity = catalog.get(kind, name)
     values = [entity.figures[key].value if key in entity.figures else None for key in keys]
     cells = [_cell(value, unit_of(section, key)) for key, value in zip(keys, values, strict=True)]
-    return Row(name, (name, entity.name, *cells, entity.label or "-"), (name, entity.name, *values, entity.label), marked=marked)
+    return Row(
+        name,
+        (name, entity.name, *cells, entity.label or "-"),
+        (name, entity.name, *values, entity.label),
+        marked=marked,
+    )
 
 
 def _cell(value: float | None, unit: str) -> str:

@@ -43,18 +43,28 @@ class AgainstView(NamedTuple):
     @property
     def _tables(self) -> list[Table]:
         """Line by line first; what the text report leaves out for its length comes last."""
-        return sorted((table for table in self.study.tables if table.rows), key=lambda table: (table.id != LINES, not table.shown))
+        return sorted(
+            (table for table in self.study.tables if table.rows),
+            key=lambda table: (table.id != LINES, not table.shown),
+        )
 
     @property
     def lines(self) -> list[tuple[str, Tone]]:
         """What explains the difference comes first."""
         about = set(self.study.about)
         said = paragraphs(self.study)
-        return [*(line for line in said if line[0] not in about), *(line for line in said if line[0] in about)]
+        return [
+            *(line for line in said if line[0] not in about),
+            *(line for line in said if line[0] in about),
+        ]
 
     @property
     def head(self) -> str:
-        several = f", host {self.host} ({self.hosts.index(self.host) + 1} of {len(self.hosts)})" if len(self.hosts) > 1 else ""
+        several = (
+            f", host {self.host} ({self.hosts.index(self.host) + 1} of {len(self.hosts)})"
+            if len(self.hosts) > 1
+            else ""
+        )
         return f"Run {self.source.short}{several} against {self.study.question.get('scenario') or 'the scenario'}"
 
     @property
@@ -62,7 +72,10 @@ class AgainstView(NamedTuple):
         """From what is modelled, cause by cause, to what was measured."""
         table = next((table for table in self.study.tables if table.id in PARTS), None)
         if table is None:
-            return Bars(title="From modelled to measured", empty="Size and time are not both known, so no cause can be told apart.")
+            return Bars(
+                title="From modelled to measured",
+                empty="Size and time are not both known, so no cause can be told apart.",
+            )
         return _waterfall(table, next(each for each in self.study.tables if each.id == LINES))
 
 
@@ -72,7 +85,9 @@ def _waterfall(table: Table, lines: Table) -> Bars:
     rows: list[Bar] = []
     whole = next(row for row in table.rows if row["id"] == "whole")
     at_s = float(time["modelled"])
-    rows.append(Bar("modelled", [Part("modelled", 0.0, at_s)], whole["modelled"], "modelled", "base"))
+    rows.append(
+        Bar("modelled", [Part("modelled", 0.0, at_s)], whole["modelled"], "modelled", "base")
+    )
     for row in table.rows:
         if row["id"] == "whole" or row["seconds"] is None:
             continue
@@ -80,10 +95,18 @@ def _waterfall(table: Table, lines: Table) -> Bars:
         tone: Tone = "bad" if more_s > 0 else "good" if more_s < 0 else "muted"
         low_s, high_s = sorted((at_s, at_s + more_s))
         text = f"{'+' if more_s > 0 else ''}{duration(more_s)}"
-        rows.append(Bar(row["cause"], [Part(row["cause"], low_s, high_s, tone)], text, row["id"], tone))
+        rows.append(
+            Bar(row["cause"], [Part(row["cause"], low_s, high_s, tone)], text, row["id"], tone)
+        )
         at_s += more_s
-    rows.append(Bar("measured", [Part("measured", 0.0, at_s)], whole["measured"], "measured", "base"))
-    return Bars(rows, title=f"From modelled to measured: one {of}, mean", note="each cause changed in this order; it adds up")
+    rows.append(
+        Bar("measured", [Part("measured", 0.0, at_s)], whole["measured"], "measured", "base")
+    )
+    return Bars(
+        rows,
+        title=f"From modelled to measured: one {of}, mean",
+        note="each cause changed in this order; it adds up",
+    )
 
 
 def settings_of(desk: Desk) -> tuple[str, tuple[str, ...]]:
@@ -105,4 +128,12 @@ def held(source: Source, host: str, base: str, settings: Sequence[str]) -> Again
 def command_of(source: Source, desk: Desk) -> str:
     """The command that prints the study; it takes the first host of several."""
     base, settings = settings_of(desk)
-    return shlex.join(["ckptcost", "compare", f"{FORCED}{source.word}", base, *(word for each in settings for word in ("--set", each))])
+    return shlex.join(
+        [
+            "ckptcost",
+            "compare",
+            f"{FORCED}{source.word}",
+            base,
+            *(word for each in settings for word in ("--set", each)),
+        ]
+    )

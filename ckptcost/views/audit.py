@@ -22,12 +22,18 @@ VOCABULARY = "--vocabulary"
 """the row below the sheets: what a claim can speak of"""
 _TONES: dict[str, Tone] = {CONSISTENT: "good", INCONSISTENT: "bad", NOT_DERIVABLE: "muted"}
 _SHEETS = (
-    Head("id", "claims", left=True), Head("consistent", "holds", rank=2), Head("inconsistent", "fails"), Head("open", "open", rank=1),
-)  # fmt: skip
+    Head("id", "claims", left=True),
+    Head("consistent", "holds", rank=2),
+    Head("inconsistent", "fails"),
+    Head("open", "open", rank=1),
+)
 _VERDICTS = (
-    Head("claim", "claim", left=True), Head("stated", "says"), Head("follows", "implies"),
-    Head("verdict", "verdict", left=True), Head("apart", "by how much", left=True, rank=1),
-)  # fmt: skip
+    Head("claim", "claim", left=True),
+    Head("stated", "says"),
+    Head("follows", "implies"),
+    Head("verdict", "verdict", left=True),
+    Head("apart", "by how much", left=True, rank=1),
+)
 Told = tuple[str, Tone]
 
 
@@ -96,15 +102,29 @@ def opened(catalog: Catalog, name: str) -> Opened:
     for at, (verdict, row) in enumerate(zip(audited.verdicts, verdicts.rows, strict=True)):
         key = _key(rows, row["claim"])
         rows.append(_row(key, row, row["verdict"], _TONES[verdict.word], float(at)))
-        told[key] = (*_of_row(row, study, audited), *_readings(row["claim"], readings), *_beside(row, study, audited), *_source(study))
+        told[key] = (
+            *_of_row(row, study, audited),
+            *_readings(row["claim"], readings),
+            *_beside(row, study, audited),
+            *_source(study),
+        )
     for at, row in enumerate(follows.rows, start=len(rows)):
         key = _key(rows, row["claim"])
         rows.append(_row(key, row, "not stated", "muted", float(at)))
         told[key] = (*_of_row(row, study, audited), *_beside(row, study, audited), *_source(study))
     counts = audited.counts()
     summary = ", ".join(f"{count} {word}" for word, count in counts.items())
-    about: tuple[Told, ...] = (*((f"- {line}", "") for line in study.findings), *((line, "muted") for line in study.about))
-    grid = Grid(_VERDICTS, rows, audited.sheet.name, "", "This sheet claims nothing that can be held against anything.")
+    about: tuple[Told, ...] = (
+        *((f"- {line}", "") for line in study.findings),
+        *((line, "muted") for line in study.about),
+    )
+    grid = Grid(
+        _VERDICTS,
+        rows,
+        audited.sheet.name,
+        "",
+        "This sheet claims nothing that can be held against anything.",
+    )
     return Opened(path, audited.sheet.name, grid, study, told, about, summary)
 
 
@@ -115,9 +135,21 @@ def _key(rows: Sequence[Row], claim: str) -> str:
 
 def _row(key: str, row: dict[str, Any], verdict: str, tone: Tone, at: float) -> Row:
     """A row of the study; verdicts sort by how bad they are, and all else as it is written."""
-    cells = (row["claim"], row.get("stated") or "-", row["follows"] or "-", verdict, row.get("apart") or "-")
+    cells = (
+        row["claim"],
+        row.get("stated") or "-",
+        row["follows"] or "-",
+        verdict,
+        row.get("apart") or "-",
+    )
     badness = {INCONSISTENT: 0.0, CONSISTENT: 1.0, NOT_DERIVABLE: 2.0}.get(verdict, 3.0)
-    order: tuple[Order, ...] = (at, row.get("stated"), row.get("follows"), badness, row.get("factor"))
+    order: tuple[Order, ...] = (
+        at,
+        row.get("stated"),
+        row.get("follows"),
+        badness,
+        row.get("factor"),
+    )
     return Row(key, cells, order, tone)
 
 
@@ -136,14 +168,23 @@ def _of_row(row: dict[str, Any], study: Study, audited: Audited) -> list[Told]:
         out.append((f"stated {row['stated']}; nothing else stated constrains it.", "muted"))
     elif row.get("verdict"):
         apart = f" ({row['apart']})" if row["apart"] else ""
-        out.append((f"stated {row['stated']}; the rest gives {row['follows']}: {row['verdict']}{apart}.", _TONES[row["verdict"]]))
+        out.append(
+            (
+                f"stated {row['stated']}; the rest gives {row['follows']}: {row['verdict']}{apart}.",
+                _TONES[row["verdict"]],
+            )
+        )
     else:
         out.append((f"not stated; the rest gives {row['follows']}.", ""))
     if row["arithmetic"]:
         out.append((row["arithmetic"], ""))
     if row["assumes"] and not sentence:
         out.append((f"assumes {row['assumes']}", "muted"))
-    out += [(line.removeprefix(f"{heading}: "), "") for line in study.findings if line.startswith(f"{heading}: ") and line != sentence]
+    out += [
+        (line.removeprefix(f"{heading}: "), "")
+        for line in study.findings
+        if line.startswith(f"{heading}: ") and line != sentence
+    ]
     return out
 
 
@@ -155,8 +196,16 @@ def _beside(row: dict[str, Any], study: Study, audited: Audited) -> list[Told]:
         return []
     of = f"{about[claim]}, "
     judged = {f"{of}{verdict.what}: " for verdict in audited.verdicts if verdict.claim == claim}
-    beside = [line for line in study.findings if line.startswith(of) and not line.startswith(tuple(judged))]
-    return [("Of the same claim", "base"), *((line.removeprefix(of), "") for line in beside)] if beside else []
+    beside = [
+        line
+        for line in study.findings
+        if line.startswith(of) and not line.startswith(tuple(judged))
+    ]
+    return (
+        [("Of the same claim", "base"), *((line.removeprefix(of), "") for line in beside)]
+        if beside
+        else []
+    )
 
 
 def _readings(claim: str, readings: Table) -> list[Told]:
@@ -168,7 +217,11 @@ def _readings(claim: str, readings: Table) -> list[Told]:
             out.append((f"{row['reading']}: gives {row['gives']}, which fits", "good"))
         else:
             out.append(
-                (f"{row['reading']}: gives {row['gives']}" + (f", {row['apart']} apart" if row["apart"] else ", does not fit"), "muted")
+                (
+                    f"{row['reading']}: gives {row['gives']}"
+                    + (f", {row['apart']} apart" if row["apart"] else ", does not fit"),
+                    "muted",
+                )
             )
     return out
 
@@ -182,13 +235,35 @@ def _vocabulary() -> Opened:
     study = studies.vocabulary()
     words, laws = study.tables
     lines: tuple[Told, ...] = (
-        (laws.title, "base"), *((row["formula"] + (f"  (assumes {row['assumes']})" if row["assumes"] else ""), "") for row in laws.rows),
-    )  # fmt: skip
+        (laws.title, "base"),
+        *(
+            (row["formula"] + (f"  (assumes {row['assumes']})" if row["assumes"] else ""), "")
+            for row in laws.rows
+        ),
+    )
     grid = grid_of(words, [row["key"] for row in words.rows])
-    naming = {row["key"]: tuple(line for line in lines[1:] if row["key"] in _words(line[0])) for row in words.rows}
-    told = {key: ((f"Laws with {key}", "base"), *found) if found else lines for key, found in naming.items()}
-    return Opened(VOCABULARY, study.title, grid, study, told, lines, f"{len(words.rows)} keys, {len(laws.rows)} laws")
+    naming = {
+        row["key"]: tuple(line for line in lines[1:] if row["key"] in _words(line[0]))
+        for row in words.rows
+    }
+    told = {
+        key: ((f"Laws with {key}", "base"), *found) if found else lines
+        for key, found in naming.items()
+    }
+    return Opened(
+        VOCABULARY,
+        study.title,
+        grid,
+        study,
+        told,
+        lines,
+        f"{len(words.rows)} keys, {len(laws.rows)} laws",
+    )
 
 
 def _words(formula: str) -> set[str]:
-    return set("".join(c if c.isalnum() or c == "_" else " " for c in formula.partition("  (assumes")[0]).split())
+    return set(
+        "".join(
+            c if c.isalnum() or c == "_" else " " for c in formula.partition("  (assumes")[0]
+        ).split()
+    )

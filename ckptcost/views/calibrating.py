@@ -23,9 +23,14 @@ from ckptcost.views.studies import grid_of, paragraphs
 UNNAMED = "calibrated"
 """what it is called until it has a name"""
 HEADS = (
-    Head("what", "figure", left=True), Head("now", "model now"), Head("value", "measured"), Head("change", "change", rank=2),
-    Head("spread", "95 %", rank=3), Head("n", "of", rank=4), Head("into", "goes to", left=True, rank=1),
-)  # fmt: skip
+    Head("what", "figure", left=True),
+    Head("now", "model now"),
+    Head("value", "measured"),
+    Head("change", "change", rank=2),
+    Head("spread", "95 %", rank=3),
+    Head("n", "of", rank=4),
+    Head("into", "goes to", left=True, rank=1),
+)
 _TIMES = {"j_per_byte": 1e9}
 """how a row of the study shows a base unit, where it is not as it is"""
 _NONE = 5e-5
@@ -49,13 +54,21 @@ class Calibrated(NamedTuple):
     @property
     def suggested(self) -> str:
         """A name for the tier, from where it was measured."""
-        return base_name(f"{'simulated' if self.found.simulated else self.found.origins[0].host}-storage")
+        return base_name(
+            f"{'simulated' if self.found.simulated else self.found.origins[0].host}-storage"
+        )
 
     @property
     def free(self) -> list[str]:
         """Paths that a tick decides on."""
-        mine = [p for p in self.found.parameters if p.path.startswith(_FREE) and p.estimate.known and p.estimate.value >= 0]
-        return [p.path for p in mine if not p.path.startswith("policy.") or self.found.mode == "async"]
+        mine = [
+            p
+            for p in self.found.parameters
+            if p.path.startswith(_FREE) and p.estimate.known and p.estimate.value >= 0
+        ]
+        return [
+            p.path for p in mine if not p.path.startswith("policy.") or self.found.mode == "async"
+        ]
 
     @property
     def usual(self) -> list[str]:
@@ -76,7 +89,9 @@ def fit(sources: Sequence[Source]) -> Calibrated:
     return Calibrated(tuple(sources), calibrate(seen, UNNAMED))
 
 
-def study_for(fitted: Calibrated, id_: str = "", title: str = "", files: Sequence[str] = ()) -> Study:
+def study_for(
+    fitted: Calibrated, id_: str = "", title: str = "", files: Sequence[str] = ()
+) -> Study:
     """What `ckptcost calibrate` prints."""
     return study_of(fitted.named(id_, title), fitted.kinds, files)
 
@@ -85,24 +100,49 @@ def parameters(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
     """Each figure beside the one that the model has now. A row's key is its path, or its id where the model has no place for it."""
     now = _now(desk)
     told = study_for(fitted).tables[0].rows
-    both = sorted(zip(fitted.found.parameters, told, strict=True), key=lambda each: not each[0].estimate.known)
+    both = sorted(
+        zip(fitted.found.parameters, told, strict=True), key=lambda each: not each[0].estimate.known
+    )
     rows = [_row(fitted, parameter, row, now, ticked) for parameter, row in both]
-    return Grid(HEADS, rows, "What the runs give", "x: is taken; Space ticks what goes onto the desk")
+    return Grid(
+        HEADS, rows, "What the runs give", "x: is taken; Space ticks what goes onto the desk"
+    )
 
 
-def _row(fitted: Calibrated, parameter: Parameter, row: dict[str, Any], now: dict[str, float], ticked: Sequence[str]) -> Row:
+def _row(
+    fitted: Calibrated,
+    parameter: Parameter,
+    row: dict[str, Any],
+    now: dict[str, float],
+    ticked: Sequence[str],
+) -> Row:
     path, unit, known = parameter.path, row["unit"], row["value"] is not None
     before = now.get(path)
     before = None if before is None else before * _TIMES.get(parameter.unit, 1.0)
-    tick = ("[x]" if path in ticked else "[ ]") if path in fitted.free else " x " if known and path.startswith("tier.") else " - "
+    tick = (
+        ("[x]" if path in ticked else "[ ]")
+        if path in fitted.free
+        else " x "
+        if known and path.startswith("tier.")
+        else " - "
+    )
     change = _change(before, row["value"])
-    spread = f"{cell(row['low'], unit)} to {cell(row['high'], unit)}" if row["low"] is not None and row["high"] is not None else "-"
+    spread = (
+        f"{cell(row['low'], unit)} to {cell(row['high'], unit)}"
+        if row["low"] is not None and row["high"] is not None
+        else "-"
+    )
     if row["low"] is not None and row["high"] is None:
         spread = f"from {cell(row['low'], unit)}"
     cells = (
-        f"{tick} {row['what']}", cell(before, unit), cell(row["value"], unit), change[0], spread, count(row["n"]),
+        f"{tick} {row['what']}",
+        cell(before, unit),
+        cell(row["value"], unit),
+        change[0],
+        spread,
+        count(row["n"]),
         _into(fitted, path, known),
-    )  # fmt: skip
+    )
     order = (row["what"], before, row["value"], change[1], row["low"], row["n"], cells[6])
     return Row(path or parameter.id, cells, order, "" if "x" in tick else "muted")
 
@@ -173,21 +213,39 @@ def why_not(fitted: Calibrated, key: str) -> str:
         return "it is not known, so there is nothing to take"
     if parameter.path.startswith("tier."):
         return "it is in the tier's file, which is written whole: change it there afterwards, or with an edit of its own"
-    return "the model has no place for it" if not parameter.path else "it means something for asynchronous saves only, and these were not"
+    return (
+        "the model has no place for it"
+        if not parameter.path
+        else "it means something for asynchronous saves only, and these were not"
+    )
 
 
 def not_taken(fitted: Calibrated, ticked: Sequence[str], desk: Desk) -> list[str]:
     """What is measured and still not used, and which of the desk's own changes stand before the tier's figures."""
     left = [_label(fitted, path) for path in fitted.free if path not in ticked]
     said = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
-    over = [f"{path} = {text}" for path, text in desk.edits.items() if path.startswith("tier.") and path != "tier.id"]
-    return said + ([f"Your own changes hold for the new tier too: {', '.join(over)}."] if over else [])
+    over = [
+        f"{path} = {text}"
+        for path, text in desk.edits.items()
+        if path.startswith("tier.") and path != "tier.id"
+    ]
+    return said + (
+        [f"Your own changes hold for the new tier too: {', '.join(over)}."] if over else []
+    )
 
 
 def _label(fitted: Calibrated, path: str) -> str:
-    return LABELS[next(parameter.id for parameter in fitted.found.parameters if parameter.path == path)].removesuffix(", W")
+    return LABELS[
+        next(parameter.id for parameter in fitted.found.parameters if parameter.path == path)
+    ].removesuffix(", W")
 
 
 def command_of(sources: Sequence[Source], id_: str, title: str = "") -> str:
-    words: list[Any] = ["ckptcost", "calibrate", *(source.word for source in sources), "--as", id_ or UNNAMED]
+    words: list[Any] = [
+        "ckptcost",
+        "calibrate",
+        *(source.word for source in sources),
+        "--as",
+        id_ or UNNAMED,
+    ]
     return shlex.join([*words, *(["--name", title] if title else [])])

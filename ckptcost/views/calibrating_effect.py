@@ -26,14 +26,24 @@ from ckptcost.views.desk import Desk
 from ckptcost.views.run import seen_of
 
 _FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("rate_bytes_per_s", "rate of a save", rate), ("stall_s", "stall of a save", duration), ("save_energy_kwh", "one save, kWh", number),
-    ("save_cost_usd", "one save, USD", number), ("run_energy_kwh", "the run, kWh", number), ("run_cost_usd", "the run, USD", number),
-    ("goodput", "goodput", share), ("best", "best interval", duration),
-)  # fmt: skip
+    ("rate_bytes_per_s", "rate of a save", rate),
+    ("stall_s", "stall of a save", duration),
+    ("save_energy_kwh", "one save, kWh", number),
+    ("save_cost_usd", "one save, USD", number),
+    ("run_energy_kwh", "the run, kWh", number),
+    ("run_cost_usd", "the run, USD", number),
+    ("goodput", "goodput", share),
+    ("best", "best interval", duration),
+)
 CHECK_HEADS = (
-    Head("run", "run", left=True), Head("of", "of", left=True, rank=1), Head("measured", "measured"), Head("before", "now"),
-    Head("off_before", "off"), Head("after", "then"), Head("off_after", "off"),
-)  # fmt: skip
+    Head("run", "run", left=True),
+    Head("of", "of", left=True, rank=1),
+    Head("measured", "measured"),
+    Head("before", "now"),
+    Head("off_before", "off"),
+    Head("after", "then"),
+    Head("off_after", "off"),
+)
 _GOOD = 0.1
 """of what was measured: closer is a prediction"""
 
@@ -57,17 +67,32 @@ def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
                 seen = first if host == first.energies.node.host else seen_of(source, host)
                 try:
                     before_s = _times(Catalog(), seen, base, settings)
-                    after_s = _times(calibrated, seen, base, after) if "tier" in fitted.kinds else {}
+                    after_s = (
+                        _times(calibrated, seen, base, after) if "tier" in fitted.kinds else {}
+                    )
                 except CkptcostError as error:
                     notes.append(f"{source.short}: {error}")
                     continue
                 name = source.short if len(first.run.hosts) == 1 else f"{source.short} {host}"
-                rows += [_checked(name, of, *times, after_s.get(of, (nan, nan))[1]) for of, times in before_s.items()]
+                rows += [
+                    _checked(name, of, *times, after_s.get(of, (nan, nan))[1])
+                    for of, times in before_s.items()
+                ]
     title = "Does the model predict the runs? Until safe"
-    return Checked(Grid(CHECK_HEADS, rows, title, empty="Nothing was measured that the model could be held against."), tuple(notes))
+    return Checked(
+        Grid(
+            CHECK_HEADS,
+            rows,
+            title,
+            empty="Nothing was measured that the model could be held against.",
+        ),
+        tuple(notes),
+    )
 
 
-def _times(catalog: Catalog, seen: Measured, base: str, settings: Sequence[str]) -> dict[str, tuple[float, float]]:
+def _times(
+    catalog: Catalog, seen: Measured, base: str, settings: Sequence[str]
+) -> dict[str, tuple[float, float]]:
     """By save and load: seconds measured, and modelled at the measured size."""
     found = gap(catalog, seen, layers_for(catalog, base, None, list(settings)))
     rows = {held.of: held.row("time") for held in (found.saves, found.loads) if held is not None}
@@ -77,9 +102,19 @@ def _times(catalog: Catalog, seen: Measured, base: str, settings: Sequence[str])
 def _checked(name: str, of: str, measured_s: float, before_s: float, after_s: float) -> Row:
     offs = [each / measured_s - 1.0 if measured_s > 0 else nan for each in (before_s, after_s)]
     texts = [change_text(off) for off in offs]
-    cells = (name, of, duration(measured_s), duration(before_s), texts[0], duration(after_s), texts[1])
+    cells = (
+        name,
+        of,
+        duration(measured_s),
+        duration(before_s),
+        texts[0],
+        duration(after_s),
+        texts[1],
+    )
     tone: Tone = "good" if abs(offs[1]) <= _GOOD else "warn" if isfinite(offs[1]) else ""
-    return Row(f"{name} {of}", cells, (name, of, measured_s, before_s, offs[0], after_s, offs[1]), tone)
+    return Row(
+        f"{name} {of}", cells, (name, of, measured_s, before_s, offs[0], after_s, offs[1]), tone
+    )
 
 
 @contextmanager
@@ -111,13 +146,20 @@ def put_on(desk: Desk, id_: str, edits: dict[str, str]) -> Desk:
 def offer(fitted: Calibrated, id_: str, ticked: Sequence[str]) -> str:
     """The question, with what would be done."""
     edits = ", ".join(f"{path} = {text}" for path, text in edits_of(fitted, ticked).items())
-    return f"Adds the tier {id_} beside the others and chooses it." + (f"\nChanges over the scenario: {edits}." if edits else "")
+    return f"Adds the tier {id_} beside the others and chooses it." + (
+        f"\nChanges over the scenario: {edits}." if edits else ""
+    )
 
 
 def without(desk: Desk, id_: str) -> Desk:
     """The desk without a tier; other changes stay."""
     chosen, baseline = ("" if each == id_ else each for each in (desk.chosen, desk.baseline))
-    return replace(desk, tiers=tuple(tier for tier in desk.tiers if tier != id_), chosen=chosen, baseline=baseline)
+    return replace(
+        desk,
+        tiers=tuple(tier for tier in desk.tiers if tier != id_),
+        chosen=chosen,
+        baseline=baseline,
+    )
 
 
 def fresh(desk: Desk) -> Desk:
@@ -153,7 +195,12 @@ def effect(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
         change = new / now - 1.0 if now else nan
         cells = (label, text(now), text(new), change_text(change))
         rows.append(Row(key, cells, (label, now, new, change)))
-    heads = (Head("what", "figure", left=True), Head("now", "now"), Head("then", "then"), Head("change", "change", rank=1))
+    heads = (
+        Head("what", "figure", left=True),
+        Head("now", "now"),
+        Head("then", "then"),
+        Head("change", "change", rank=1),
+    )
     return Grid(heads, rows, f"What changes: {desk.title}{f' on {tier}' if tier else ''}")
 
 

@@ -33,7 +33,10 @@ def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
         free(id_, fitted.kinds)
     except InputError as error:
         return (
-            str(error).replace("--as: ", "").replace("replace it with --force", "delete the file").replace(", or hide it with --force", "")
+            str(error)
+            .replace("--as: ", "")
+            .replace("replace it with --force", "delete the file")
+            .replace(", or hide it with --force", "")
         )
     except OSError as error:
         return f"the catalogue cannot be looked into: {error.strerror or error}"
@@ -55,7 +58,9 @@ def undo(written: Written) -> str:
     for path, text in written.texts:
         try:
             if path.read_text("utf-8") != text:
-                raise OutputError(f"{shown(path)}: was changed since; remove it by hand if you mean it")
+                raise OutputError(
+                    f"{shown(path)}: was changed since; remove it by hand if you mean it"
+                )
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -64,5 +69,7 @@ def undo(written: Written) -> str:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(f"{shown(path)}: could not be removed ({error.strerror or error})") from None
+            raise OutputError(
+                f"{shown(path)}: could not be removed ({error.strerror or error})"
+            ) from None
     return f"{written.id} is taken back: its {' and '.join(written.kinds)} file{'s are' if len(written.kinds) > 1 else ' is'} removed."

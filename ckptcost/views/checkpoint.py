@@ -91,8 +91,12 @@ def detail(recording: Recording, which: str, desk: Desk, every_domain: bool = Fa
     window, what, marks = m.windows[place], m.contents[place], recording.marks[place]
     beside = modelled(m, place, desk)
     absolute = m.of_window(window.name).absolute
-    said: list[Said] = [("SIMULATED: nothing here was measured on this machine.", "warn")] if m.simulated else []
-    said += notes(window, what, absolute.flags, absolute.why, m.dips[place] if place < len(m.dips) else None)
+    said: list[Said] = (
+        [("SIMULATED: nothing here was measured on this machine.", "warn")] if m.simulated else []
+    )
+    said += notes(
+        window, what, absolute.flags, absolute.why, m.dips[place] if place < len(m.dips) else None
+    )
     if boundary := _boundary(m, place, beside):
         said.append((boundary, ""))
     said += [(text, "") for text in beside.findings]
@@ -106,10 +110,22 @@ def detail(recording: Recording, which: str, desk: Desk, every_domain: bool = Fa
         said.append((beside.prices, "muted"))
     title = f"{window.name}, {what.of} {count(place + 1)} of {count(len(m.windows))}"
     return Checkpoint(
-        window.name, title, _about(m, window, what), _stats(m, place, beside), phases_of(m, window),
-        instants_of(m, window, marks, what), energy_of(m, window, every_domain), beside.lines, around(m, window, what.of), said, place,
-        len(m.windows), " && ".join(each for each in (recording.command, compared_by(recording.command, beside)) if each),
-    )  # fmt: skip
+        window.name,
+        title,
+        _about(m, window, what),
+        _stats(m, place, beside),
+        phases_of(m, window),
+        instants_of(m, window, marks, what),
+        energy_of(m, window, every_domain),
+        beside.lines,
+        around(m, window, what.of),
+        said,
+        place,
+        len(m.windows),
+        " && ".join(
+            each for each in (recording.command, compared_by(recording.command, beside)) if each
+        ),
+    )
 
 
 def neighbour(recording: Recording, which: str, step: int) -> str:
@@ -134,16 +150,30 @@ def _stats(m: Measured, place: int, beside: Modelled) -> tuple[Stat, ...]:
     failed = what.error != ""
     return (
         Stat("size", size(what.bytes), files),
-        Stat("safe after", duration(window.length_s), "failed" if failed else "", "bad" if failed else ""),
+        Stat(
+            "safe after",
+            duration(window.length_s),
+            "failed" if failed else "",
+            "bad" if failed else "",
+        ),
         Stat("stall", duration(window.stall_s), gpus),
         Stat("rate", rate(rate_of(window, what))),
-        Stat("energy at node", f"{number(absolute.value)} J" if absolute.known else DASH, "metered until safe"),
-        Stat("cost", DASH if isnan(beside.usd) else f"{number(beside.usd)} USD", beside.covers and f"{beside.covers}, facility"),
         Stat(
-            "CO2e", DASH if isnan(beside.kgco2e) else f"{number(beside.kgco2e)} kg",
+            "energy at node",
+            f"{number(absolute.value)} J" if absolute.known else DASH,
+            "metered until safe",
+        ),
+        Stat(
+            "cost",
+            DASH if isnan(beside.usd) else f"{number(beside.usd)} USD",
+            beside.covers and f"{beside.covers}, facility",
+        ),
+        Stat(
+            "CO2e",
+            DASH if isnan(beside.kgco2e) else f"{number(beside.kgco2e)} kg",
             "" if isnan(beside.energy_j) else f"of {number(beside.energy_j)} J, {pue}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _boundary(m: Measured, place: int, beside: Modelled) -> str:
@@ -154,14 +184,18 @@ def _boundary(m: Measured, place: int, beside: Modelled) -> str:
     whole = f" ({number(absolute.value)} J)" if absolute.known else ""
     return (
         f"Energy is of the metered parts until it was safe, at the node{whole}. Cost and CO2e are of {some(beside.lines_told)}, at the "
-        f"facility, PUE {number(beside.pue)}" + ("." if isnan(beside.energy_j) else f": {number(beside.energy_j)} J.")
+        f"facility, PUE {number(beside.pue)}"
+        + ("." if isnan(beside.energy_j) else f": {number(beside.energy_j)} J.")
     )
 
 
 def _peak(m: Measured, name: str) -> str:
     """Of the disk that was quickest: peaks of several do not add up."""
     disks = [
-        each.queue for each in m.stored if each.window == name and each.queue.peak_write_bytes_per_s == each.queue.peak_write_bytes_per_s
+        each.queue
+        for each in m.stored
+        if each.window == name
+        and each.queue.peak_write_bytes_per_s == each.queue.peak_write_bytes_per_s
     ]
     if not disks:
         return ""

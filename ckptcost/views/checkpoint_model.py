@@ -48,15 +48,34 @@ class Modelled(NamedTuple):
 
 def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
     """This one alone against the scenario; `ckptcost compare run:RUN SCENARIO` says the same of the mean of all."""
-    from ckptcost.views.against import settings_of  # which itself shows a run, whose checkpoints are shown here
+    from ckptcost.views.against import (
+        settings_of,
+    )  # which itself shows a run, whose checkpoints are shown here
 
     try:
         base, settings = settings_of(desk)
         layers = layers_for(desk.catalog, base, None, list(settings))
-        answer = gap(desk.catalog, m._replace(windows=m.windows[place : place + 1], contents=m.contents[place : place + 1]), layers)
+        answer = gap(
+            desk.catalog,
+            m._replace(
+                windows=m.windows[place : place + 1], contents=m.contents[place : place + 1]
+            ),
+            layers,
+        )
     except (CkptcostError, OSError) as error:
-        heads = (Head("label", "line", left=True), Head("measured", "measured"), Head("modelled", "modelled"))
-        return Modelled(Grid(heads, title="Measured beside modelled", empty=f"Nothing to hold it against: {error}"), problem=str(error))
+        heads = (
+            Head("label", "line", left=True),
+            Head("measured", "measured"),
+            Head("modelled", "modelled"),
+        )
+        return Modelled(
+            Grid(
+                heads,
+                title="Measured beside modelled",
+                empty=f"Nothing to hold it against: {error}",
+            ),
+            problem=str(error),
+        )
     study = gap_study.study_of(answer)
     tables = {table.id: table for table in study.tables}
     held = answer.saves or answer.loads
@@ -64,16 +83,27 @@ def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
     tier = str(answer.resolved.words.get("tier.id", ""))
     note = f"{desk.title}{f' on {tier}' if tier else ''}, at the facility"
     bill = held.measured_bill
-    usd, kg, energy_j = (float(bill.total(each)) for each in ("cost_usd", "location_kgco2e", "energy_j"))
+    usd, kg, energy_j = (
+        float(bill.total(each)) for each in ("cost_usd", "location_kgco2e", "energy_j")
+    )
     unpriced = [line_label(line.id) for line in bill.lines if isnan(float(line.cost_usd))]
-    cautions = [f"No cost: that of {some(unpriced)} is not known."] if isnan(usd) and unpriced else []
+    cautions = (
+        [f"No cost: that of {some(unpriced)} is not known."] if isnan(usd) and unpriced else []
+    )
     told = [line.id for line in bill.lines if float(line.energy_j) > 0]
     return Modelled(
-        _lines(tables["lines"])._replace(title="Measured beside modelled", note=note), usd, kg, energy_j, float(answer.scenario.site.pue),
-        _covers(held, told), [line_label(line) for line in told], _prices(desk, answer.scenario), study.findings,
+        _lines(tables["lines"])._replace(title="Measured beside modelled", note=note),
+        usd,
+        kg,
+        energy_j,
+        float(answer.scenario.site.pue),
+        _covers(held, told),
+        [line_label(line) for line in told],
+        _prices(desk, answer.scenario),
+        study.findings,
         [*cautions, *(text for _, text in study.warnings)],
         scenario=[base, *(word for each in settings for word in ("--set", each))],
-    )  # fmt: skip
+    )
 
 
 def compared_by(report: str, beside: Modelled) -> str:
@@ -96,8 +126,16 @@ def _lines(table: Table) -> Grid:
     """What is not held against each other stands back."""
     grid = grid_of(table, [str(row["quantity"]) for row in table.rows])
     ranks = {"label": 0, "measured": 0, "modelled": 0, "difference": 1, "ratio": 2}
-    heads = tuple(head._replace(rank=ranks.get(head.id, 3), label="line" if head.id == "label" else head.label) for head in grid.heads)
-    rows = [row._replace(tone="muted" if raw["why"] else "") for row, raw in zip(grid.rows, table.rows, strict=True)]
+    heads = tuple(
+        head._replace(
+            rank=ranks.get(head.id, 3), label="line" if head.id == "label" else head.label
+        )
+        for head in grid.heads
+    )
+    rows = [
+        row._replace(tone="muted" if raw["why"] else "")
+        for row, raw in zip(grid.rows, table.rows, strict=True)
+    ]
     return grid._replace(heads=heads, rows=rows)
 
 

@@ -51,7 +51,9 @@ def _recorded(m: Measured, since_s: float, until_s: float) -> tuple[float, float
     return max(since_s, float(ticked_s[0, 0])), min(until_s, float(ticked_s[-1, 1]))
 
 
-def _power(m: Measured, title: str, kinds: Sequence[str], begin_s: float, since_s: float, until_s: float) -> list[Chart]:
+def _power(
+    m: Measured, title: str, kinds: Sequence[str], begin_s: float, since_s: float, until_s: float
+) -> list[Chart]:
     """The sum of all domains of some kinds."""
     energies = m.energies
     among = energies.wholes if kinds == ("node",) else energies.parts
@@ -68,7 +70,11 @@ def _power(m: Measured, title: str, kinds: Sequence[str], begin_s: float, since_
     if not np.isfinite(watts).any():
         return []
     middles = (edges[1:] + edges[:-1]) / 2 - begin_s
-    return [Chart(title, [Curve("", middles.tolist(), watts.tolist())], y_text=number, y_range=(0.0, nan))]
+    return [
+        Chart(
+            title, [Curve("", middles.tolist(), watts.tolist())], y_text=number, y_range=(0.0, nan)
+        )
+    ]
 
 
 def _storage(m: Measured, of: str, begin_s: float, since_s: float, until_s: float) -> list[Chart]:
@@ -78,10 +84,15 @@ def _storage(m: Measured, of: str, begin_s: float, since_s: float, until_s: floa
         return []
     step_s = max((until_s - since_s) / POINTS, LEAST_S)
     lines = [depth.line(m.energies.readings(disk), since_s, until_s, step_s) for disk in disks]
-    rates: Floats = np.sum([each.read_bytes_per_s if of == "load" else each.write_bytes_per_s for each in lines], axis=0)
+    rates: Floats = np.sum(
+        [each.read_bytes_per_s if of == "load" else each.write_bytes_per_s for each in lines],
+        axis=0,
+    )
     middles = (lines[0].begin_s + lines[0].end_s) / 2 - begin_s
     title = "storage, bytes read" if of == "load" else "storage, bytes written"
-    return [Chart(title, [Curve("", middles.tolist(), rates.tolist())], y_text=rate, y_range=(0.0, nan))]
+    return [
+        Chart(title, [Curve("", middles.tolist(), rates.tolist())], y_text=rate, y_range=(0.0, nan))
+    ]
 
 
 def _bands(m: Measured, mine: Window, since_s: float, until_s: float) -> list[Band]:
@@ -95,7 +106,11 @@ def _bands(m: Measured, mine: Window, since_s: float, until_s: float) -> list[Ba
         stall, drain = window.phase("stall"), window.phase("drain")
         told = (stall.begin_s, stall.end_s) if stall is not None else stretch
         name = "" if window is mine else window.name
-        bands.append(Band(told[0] - begin_s, told[1] - begin_s, name, "load" if what.of == "load" else "save"))
+        bands.append(
+            Band(
+                told[0] - begin_s, told[1] - begin_s, name, "load" if what.of == "load" else "save"
+            )
+        )
         if drain is not None and drain.length_s > 0:
             bands.append(Band(drain.begin_s - begin_s, drain.end_s - begin_s, "", "drain"))
     return bands

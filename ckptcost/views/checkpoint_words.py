@@ -65,9 +65,19 @@ def finders(marks: Iterable[Mark]) -> str:
     found = []
     for mark in marks:
         guessed = mark.by == "watch" and mark.detail.get("how") == "io"
-        found.append({"api": "the job's own marks", "output": "the job's output", "hand": "by hand"}.get(mark.by, ""))
+        found.append(
+            {"api": "the job's own marks", "output": "the job's output", "hand": "by hand"}.get(
+                mark.by, ""
+            )
+        )
         if mark.by == "watch":
-            found[-1] = "what the process writes (I/O)" if guessed else "its files (watch)" if mark.name == "begin" else ""
+            found[-1] = (
+                "what the process writes (I/O)"
+                if guessed
+                else "its files (watch)"
+                if mark.name == "begin"
+                else ""
+            )
     return ", ".join(dict.fromkeys(each for each in found if each)) or "marks"
 
 
@@ -79,7 +89,9 @@ def safe_text(window: Window, what: Contents) -> str:
     return known + (f"; up to {duration(what.unsure_s)} earlier" if what.unsure_s > 0 else "")
 
 
-def notes(window: Window, what: Contents, energy_flags: Sequence[str], energy_why: str, dip: Dip | None) -> list[Said]:
+def notes(
+    window: Window, what: Contents, energy_flags: Sequence[str], energy_why: str, dip: Dip | None
+) -> list[Said]:
     """What to know before believing its numbers, the worst first."""
     said: list[Said] = []
     if what.error:
@@ -87,15 +99,27 @@ def notes(window: Window, what: Contents, energy_flags: Sequence[str], energy_wh
     if window.begin_s is None:
         said.append((f"When it began is not known: {reason_text(window.begin_why)}.", "warn"))
     elif window.durable_s is None and what.of == "save":
-        said.append((f"When it was safe is not known: {reason_text(what.why or window.durable_why)}.", "warn"))
+        said.append(
+            (
+                f"When it was safe is not known: {reason_text(what.why or window.durable_why)}.",
+                "warn",
+            )
+        )
     if window.returned_s is None and window.returned_why:
-        said.append((f"When training went on is not known: {reason_text(window.returned_why)}.", "warn"))
+        said.append(
+            (f"When training went on is not known: {reason_text(window.returned_why)}.", "warn")
+        )
     if energy_why and energy_why not in (window.durable_why, window.begin_why):
         said.append((f"Its joules are not known: {why_text(energy_why)}.", "warn"))
     said += [(_odd(flag), "warn") for flag in window.flags]
     said += [(text, "warn") for code in dict.fromkeys(energy_flags) if (text := flag_text(code))]
     if dip is not None and dip.verdict in _POWER:
-        said.append((_POWER[dip.verdict].format(drop=share(dip.drop_fraction)), "warn" if dip.verdict == "CONTRADICTED" else ""))
+        said.append(
+            (
+                _POWER[dip.verdict].format(drop=share(dip.drop_fraction)),
+                "warn" if dip.verdict == "CONTRADICTED" else "",
+            )
+        )
     return list(dict.fromkeys(said))
 
 

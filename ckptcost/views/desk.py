@@ -40,7 +40,9 @@ class Desk:
 
     def edited(self, path: str, text: str) -> Desk:
         """One more change. How often to save can be said in one way only, so the last one wins."""
-        edits = {key: value for key, value in self.edits.items() if key != path and not _ousts(path, key)}
+        edits = {
+            key: value for key, value in self.edits.items() if key != path and not _ousts(path, key)
+        }
         return replace(self, edits={**edits, path: text})
 
     def without(self, path: str) -> Desk:
@@ -68,7 +70,9 @@ class Desk:
             files = [_file_of(self.catalog, layer) for layer in layers_of(self.catalog, self.base)]
         except (InputError, OSError):  # what can be read of it will differ once it is mended
             files = [Path(self.base)]
-        return tuple(seen for file in files if file is not None and (seen := _seen(file)) is not None)
+        return tuple(
+            seen for file in files if file is not None and (seen := _seen(file)) is not None
+        )
 
     def settings(self) -> list[str]:
         return [f"{path}={text}" for path, text in self.edits.items()]
@@ -144,9 +148,17 @@ def _toml(desk: Desk, beside: Path) -> str:
     if desk.tiers:
         out += ["[compare]", f"tier = [{', '.join(quoted(tier) for tier in desk.tiers)}]", ""]
     for section in SECTIONS:
-        said = {path.partition(".")[2]: text for path, text in desk.edits.items() if path.partition(".")[0] == section}
+        said = {
+            path.partition(".")[2]: text
+            for path, text in desk.edits.items()
+            if path.partition(".")[0] == section
+        }
         if said:
-            out += [f"[{section}]", *(f"{key} = {_value(section, key, text)}" for key, text in said.items()), ""]
+            out += [
+                f"[{section}]",
+                *(f"{key} = {_value(section, key, text)}" for key, text in said.items()),
+                "",
+            ]
     return "\n".join(out)
 
 

@@ -12,22 +12,55 @@ from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.study import Study
-from ckptcost.views.doctor_kinds import ASCII, KINDS, MARKS, SHORT, TONES, Kind, State, alive, folded, kinds_of, rows_of, state_of
+from ckptcost.views.doctor_kinds import (
+    ASCII,
+    KINDS,
+    MARKS,
+    SHORT,
+    TONES,
+    Kind,
+    State,
+    alive,
+    folded,
+    kinds_of,
+    rows_of,
+    state_of,
+)
 
 SECONDS = 1.0
 """each meter is tried for so long; `ckptcost doctor` alone takes two"""
 QUANTITIES = {
-    "energy_j": "energy counter", "power_w": "power", "utilisation": "utilisation", "memory_used_bytes": "memory in use",
-    "temperature_c": "temperature", "written_bytes": "written", "read_bytes": "read", "cancelled_bytes": "cancelled", "writes": "writes",
-    "reads": "reads", "flushes": "flushes", "busy_s": "busy", "queue_s": "queue", "in_flight": "in flight", "dirty_bytes": "dirty pages",
-    "writeback_bytes": "in writeback", "some_stalled_s": "some stalled", "full_stalled_s": "all stalled", "cpu_s": "processor time",
-}  # fmt: skip
+    "energy_j": "energy counter",
+    "power_w": "power",
+    "utilisation": "utilisation",
+    "memory_used_bytes": "memory in use",
+    "temperature_c": "temperature",
+    "written_bytes": "written",
+    "read_bytes": "read",
+    "cancelled_bytes": "cancelled",
+    "writes": "writes",
+    "reads": "reads",
+    "flushes": "flushes",
+    "busy_s": "busy",
+    "queue_s": "queue",
+    "in_flight": "in flight",
+    "dirty_bytes": "dirty pages",
+    "writeback_bytes": "in writeback",
+    "some_stalled_s": "some stalled",
+    "full_stalled_s": "all stalled",
+    "cpu_s": "processor time",
+}
 _PER_SECOND = frozenset({"writes", "reads", "flushes"})
 _HEADS = (
-    Head("mark", "", left=True), Head("kind", "for", left=True), Head("meter", "meter", left=True), Head("what", "what", left=True),
-    Head("now", "now"), Head("tick", "renewed each", rank=1), Head("sees", "sees", left=True, rank=2),
+    Head("mark", "", left=True),
+    Head("kind", "for", left=True),
+    Head("meter", "meter", left=True),
+    Head("what", "what", left=True),
+    Head("now", "now"),
+    Head("tick", "renewed each", rank=1),
+    Head("sees", "sees", left=True, rank=2),
     Head("why", "from, or why not", left=True, rank=3),
-)  # fmt: skip
+)
 _WITHOUT = {
     "gpu": "Without the GPUs' power, stalls, bytes and rates are measured as ever; their joules are unknown, never 0, and the model "
     "still reckons them from the catalogue's watts.",
@@ -93,28 +126,61 @@ def grid(study: Study, plain: bool = False) -> Grid:
         state: State = "answers" if any(map(alive, alike)) else "refuses"
         now, told = _now(alike)
         tick, tick_s = _tick(alike)
-        why = str(alike[0]["source"]) if state == "answers" else f"it never moves: {alike[0]['source']}"
+        why = (
+            str(alike[0]["source"])
+            if state == "answers"
+            else f"it never moves: {alike[0]['source']}"
+        )
         meter = folded([str(one["domain"]) for one in alike])
-        cells = (_mark(state, plain), _for(kind), meter, _quantity(alike[0]), now, tick, str(alike[0]["scope"]) or "-", why)
-        orders: tuple[Order, ...] = (state, order.get(kind, 9), meter, _quantity(alike[0]), told, tick_s, str(alike[0]["scope"]), why)
-        rows.append((order.get(kind, 9) * 2, Row(key, cells, orders, "bad" if state == "refuses" else "")))
+        cells = (
+            _mark(state, plain),
+            _for(kind),
+            meter,
+            _quantity(alike[0]),
+            now,
+            tick,
+            str(alike[0]["scope"]) or "-",
+            why,
+        )
+        orders: tuple[Order, ...] = (
+            state,
+            order.get(kind, 9),
+            meter,
+            _quantity(alike[0]),
+            told,
+            tick_s,
+            str(alike[0]["scope"]),
+            why,
+        )
+        rows.append(
+            (order.get(kind, 9) * 2, Row(key, cells, orders, "bad" if state == "refuses" else ""))
+        )
     for number_, absence in enumerate(rows_of(study, "absences")):
         kind, reason = str(absence["kind"]), str(absence["reason"])
         state = state_of(reason)
         cells = (_mark(state, plain), _for(kind), str(absence["what"]), "", "-", "-", "-", reason)
         orders = (state, order.get(kind, 9), str(absence["what"]), "", None, None, "-", reason)
-        rows.append((order.get(kind, 9) * 2 + 1, Row(f"absence {number_}", cells, orders, TONES[state])))
+        rows.append(
+            (order.get(kind, 9) * 2 + 1, Row(f"absence {number_}", cells, orders, TONES[state]))
+        )
     rows.sort(key=lambda each: each[0])
-    note = "renewed: as seen, (as published); now: a gauge's mean, or a counter's growth each second"
+    note = (
+        "renewed: as seen, (as published); now: a gauge's mean, or a counter's growth each second"
+    )
     return Grid(_HEADS, [row for _, row in rows], "Every meter", note, "Nothing was tried yet.")
 
 
 def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
     """All that is known of the row under the cursor."""
     if (absence := _absence(study, key)) is not None:
-        lines: list[tuple[str, Tone]] = [(f"{absence['what']}: {absence['reason']}.", TONES[state_of(str(absence["reason"]))])]
+        lines: list[tuple[str, Tone]] = [
+            (f"{absence['what']}: {absence['reason']}.", TONES[state_of(str(absence["reason"]))])
+        ]
         if absence["remedy"]:
-            lines += [("What would help (y copies it):", "muted"), *((line, "") for line in str(absence["remedy"]).split("\n"))]
+            lines += [
+                ("What would help (y copies it):", "muted"),
+                *((line, "") for line in str(absence["remedy"]).split("\n")),
+            ]
         return lines
     alike = _groups(study).get(key)
     if not alike:
@@ -122,11 +188,17 @@ def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
     first = alike[0]
     several = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
     lines = [(f"{first['domain']}{several}: {_quantity(first)}, by {first['meter']}", "")]
-    lines.append((f"from {first['source']}" + (f", {first['device']}" if first["device"] else ""), ""))
-    lines.append((f"sees: {first['scope'] or '-'}; {_ROLES.get(str(first['role']), str(first['role']))}", ""))
+    lines.append(
+        (f"from {first['source']}" + (f", {first['device']}" if first["device"] else ""), "")
+    )
+    lines.append(
+        (f"sees: {first['scope'] or '-'}; {_ROLES.get(str(first['role']), str(first['role']))}", "")
+    )
     facts = [
         f"renewed each {duration(first['tick'])} as seen" if first["tick"] is not None else "",
-        f"each {duration(first['published_tick'])} as published" if first["published_tick"] is not None else "",
+        f"each {duration(first['published_tick'])} as published"
+        if first["published_tick"] is not None
+        else "",
         f"a mean over {duration(first['averaging'])}" if first["averaging"] is not None else "",
         f"looks {share(first['looks'])} of the time" if first["looks"] is not None else "",
         f"published error {share(first['accuracy'])}" if first["accuracy"] is not None else "",
@@ -135,7 +207,12 @@ def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
     if any(facts):
         lines.append(("; ".join(fact for fact in facts if fact), ""))
     answered = sum(one["answers"] for one in alike), sum(one["asked"] for one in alike)
-    lines.append((f"answered {number(answered[0])} of {number(answered[1])} times; one reading takes {duration(first['took'])}", "muted"))
+    lines.append(
+        (
+            f"answered {number(answered[0])} of {number(answered[1])} times; one reading takes {duration(first['took'])}",
+            "muted",
+        )
+    )
     if first["note"]:
         lines.append((str(first["note"]), "" if any(map(alive, alike)) else "warn"))
     return lines
@@ -158,7 +235,10 @@ def worst(study: Study) -> str:
     """The row to begin with: where a kind could be measured and is not, what refuses; else the first of all."""
     refused = {KINDS[one.id] for one in kinds_of(study) if one.state == "refuses"}
     rows = grid(study).rows
-    return next((row.key for row in rows if row.tone == "bad" and row.cells[1] in refused), rows[0].key if rows else "")
+    return next(
+        (row.key for row in rows if row.tone == "bad" and row.cells[1] in refused),
+        rows[0].key if rows else "",
+    )
 
 
 def _groups(study: Study) -> dict[str, list[dict[str, Any]]]:
@@ -173,7 +253,11 @@ def _groups(study: Study) -> dict[str, list[dict[str, Any]]]:
 def _absence(study: Study, key: str) -> dict[str, Any] | None:
     name, _, place = key.partition(" ")
     absences = rows_of(study, "absences")
-    return absences[int(place)] if name == "absence" and place.isdigit() and int(place) < len(absences) else None
+    return (
+        absences[int(place)]
+        if name == "absence" and place.isdigit() and int(place) < len(absences)
+        else None
+    )
 
 
 def _mark(state: State, plain: bool) -> str:
@@ -193,12 +277,22 @@ def _brief(study: Study, one: Kind) -> str:
     if one.state != "answers":
         return one.reasons[0] if one.reasons else "nothing here meters it"
     channels = [row for row in rows_of(study, "channels") if row["domain"] in one.by and alive(row)]
-    wanted = ("written_bytes", "read_bytes", "energy_j", "power_w") if one.id == "storage" else ("energy_j", "power_w")
+    wanted = (
+        ("written_bytes", "read_bytes", "energy_j", "power_w")
+        if one.id == "storage"
+        else ("energy_j", "power_w")
+    )
     quantity = next((q for q in wanted if any(row["quantity"] == q for row in channels)), "")
     shown = [row for row in channels if row["quantity"] == quantity] or channels[:1]
-    ticks = [row["tick"] or row["published_tick"] for row in shown if row["tick"] or row["published_tick"]]
+    ticks = [
+        row["tick"] or row["published_tick"]
+        for row in shown
+        if row["tick"] or row["published_tick"]
+    ]
     renewed = f", renewed each {duration(max(ticks))}" if ticks else ""
-    what = {"energy_j": "energy counter", "power_w": "power", "written_bytes": "bytes written"}.get(quantity, _quantity(shown[0]))
+    what = {"energy_j": "energy counter", "power_w": "power", "written_bytes": "bytes written"}.get(
+        quantity, _quantity(shown[0])
+    )
     return f"{folded(one.by)}: {what}, {_now(shown)[0]}{'' if one.id == 'storage' else renewed}"
 
 

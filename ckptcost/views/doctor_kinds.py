@@ -10,13 +10,29 @@ from ckptcost.present.grid import Tone
 from ckptcost.report.study import Study, Table
 
 State = Literal["answers", "refuses", "asleep", "lacks"]
-MARKS: dict[State, str] = {"answers": "\u25cf", "refuses": "\u2717", "asleep": "\u25cb", "lacks": "\u2013"}
+MARKS: dict[State, str] = {
+    "answers": "\u25cf",
+    "refuses": "\u2717",
+    "asleep": "\u25cb",
+    "lacks": "\u2013",
+}
 ASCII: dict[State, str] = {"answers": "*", "refuses": "x", "asleep": "o", "lacks": "-"}
-TONES: dict[State, Tone] = {"answers": "good", "refuses": "bad", "asleep": "muted", "lacks": "muted"}
+TONES: dict[State, Tone] = {
+    "answers": "good",
+    "refuses": "bad",
+    "asleep": "muted",
+    "lacks": "muted",
+}
 ORDER: tuple[State, ...] = ("answers", "refuses", "asleep", "lacks")
 """what comes first is what is said of a kind of which several hold"""
 
-KINDS = {"gpu": "GPUs", "cpu": "processors", "dram": "memory", "storage": "storage", "node": "whole node"}
+KINDS = {
+    "gpu": "GPUs",
+    "cpu": "processors",
+    "dram": "memory",
+    "storage": "storage",
+    "node": "whole node",
+}
 SHORT = {"gpu": "GPU", "cpu": "CPU", "dram": "DRAM", "storage": "IO"}
 """for the bar at the top"""
 
@@ -95,7 +111,9 @@ def folded(domains: Sequence[str]) -> str:
     if len(domains) > 2 and all(parts):
         known = [(part[1], int(part[2]), part[3]) for part in parts if part]
         numbers = [number for _, number, _ in known]
-        if len({(head, tail) for head, _, tail in known}) == 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        if len({(head, tail) for head, _, tail in known}) == 1 and numbers == list(
+            range(numbers[0], numbers[0] + len(numbers))
+        ):
             return f"{known[0][0]}{numbers[0]}-{numbers[-1]}{known[0][2]}"
     if len(domains) > 2:
         return f"{domains[0]} and {len(domains) - 1} more"

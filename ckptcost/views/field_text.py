@@ -42,11 +42,29 @@ def exact_text(value: float, unit: str) -> str:
 
 
 _BASE = {
-    "bytes": "B", "bytes_per_s": "B/s", "s": "s", "w": "W", "j": "J", "j_per_byte": "J/B", "usd_per_gpu_s": "USD/GPU-s",
-    "usd_per_j": "USD/J", "kgco2e_per_j": "kg/J", "kgco2e_per_gpu_s": "kg/GPU-s", "usd_per_byte_s": "USD/B-s",
-    "failures_per_node_s": "/node-s", "failures_per_s": "/s", "per_s": "/s", "usd_per_s": "USD/s", "usd_per_request": "USD/request",
-    "bytes_per_param": "B", "files_per_s": "files/s", "gpu_s": "GPU-s", "usd": "USD", "kgco2e": "kg", "": "",
-}  # fmt: skip
+    "bytes": "B",
+    "bytes_per_s": "B/s",
+    "s": "s",
+    "w": "W",
+    "j": "J",
+    "j_per_byte": "J/B",
+    "usd_per_gpu_s": "USD/GPU-s",
+    "usd_per_j": "USD/J",
+    "kgco2e_per_j": "kg/J",
+    "kgco2e_per_gpu_s": "kg/GPU-s",
+    "usd_per_byte_s": "USD/B-s",
+    "failures_per_node_s": "/node-s",
+    "failures_per_s": "/s",
+    "per_s": "/s",
+    "usd_per_s": "USD/s",
+    "usd_per_request": "USD/request",
+    "bytes_per_param": "B",
+    "files_per_s": "files/s",
+    "gpu_s": "GPU-s",
+    "usd": "USD",
+    "kgco2e": "kg",
+    "": "",
+}
 """units whose factor is 1, in which every number can be written exactly"""
 
 

@@ -21,7 +21,15 @@ from ckptcost.views.field_text import text_of, with_unit
 
 TIER = "tier.id"
 """not an input like others: it says which of the tiers side by side is looked at"""
-MARKS = {"measured": "m", "published": "s", "vendor": "s", "derived": "=", "user": "u", "assumed": "d", "": "d"}
+MARKS = {
+    "measured": "m",
+    "published": "s",
+    "vendor": "s",
+    "derived": "=",
+    "user": "u",
+    "assumed": "d",
+    "": "d",
+}
 LEGEND = "u yours, m measured, s sourced, = derived from others, d default"
 FIRST_STEPS = (
     "Tab or i goes to a field. Type, and every figure follows.",
@@ -31,33 +39,90 @@ FIRST_STEPS = (
 )
 """shown where no field has been looked at yet"""
 KINDS = {
-    "checkpoint.model": "checkpoint", TIER: "tier", "second_tier.id": "tier", "third_tier.id": "tier", "cluster.id": "cluster",
-    "site.id": "site", "cluster.accelerator": "accelerator", "site.grid": "grid",
-}  # fmt: skip
+    "checkpoint.model": "checkpoint",
+    TIER: "tier",
+    "second_tier.id": "tier",
+    "third_tier.id": "tier",
+    "cluster.id": "cluster",
+    "site.id": "site",
+    "cluster.accelerator": "accelerator",
+    "site.grid": "grid",
+}
 """fields that name a catalogue entry, and of which kind"""
 COUNTED = ("checkpoint.params", "checkpoint.bytes_per_param", "checkpoint.extra")
 """what a size is counted from, where none is given"""
-_ONE_RATE, _RATE = ("tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"), "write rate"
+_ONE_RATE, _RATE = (
+    ("tier.write", "tier.node_write", "tier.gpu_write", "tier.write_per_capacity"),
+    "write rate",
+)
 
 FIRST: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    ("Checkpoint", (("checkpoint.model", "model"), ("checkpoint.size", "size"), ("checkpoint.params", "parameters"),
-                    ("checkpoint.bytes_per_param", "bytes/param"))),
+    (
+        "Checkpoint",
+        (
+            ("checkpoint.model", "model"),
+            ("checkpoint.size", "size"),
+            ("checkpoint.params", "parameters"),
+            ("checkpoint.bytes_per_param", "bytes/param"),
+        ),
+    ),
     ("Storage", ((TIER, "tier"), ("tier.write", _RATE))),
-    ("Cluster", (("cluster.id", "preset"), ("cluster.gpus", "GPUs"), ("cluster.accelerator", "accelerator"),
-                 ("cluster.gpu_train", "GPU training"), ("cluster.gpu_stall", "GPU waiting"), ("cluster.host_train", "rest of node"))),
-    ("Saving", (("policy.mode", "mode"), ("policy.interval", "every"), ("policy.saves", "saves in run"), ("policy.optimal", "best for"),
-                ("policy.keep_last", "keep last"), ("second_tier.id", "second tier"), ("policy.second_every", "2nd: each n-th"))),
-    ("Failures", (("failures.rate", "rate"), ("failures.detect", "detect"), ("failures.reschedule", "reschedule"))),
-    ("Site and prices", (("site.id", "site"), ("site.grid", "grid"), ("site.pue", "PUE"), ("site.tariff", "tariff"),
-                         ("cluster.gpu_price", "GPU-hour"))),
+    (
+        "Cluster",
+        (
+            ("cluster.id", "preset"),
+            ("cluster.gpus", "GPUs"),
+            ("cluster.accelerator", "accelerator"),
+            ("cluster.gpu_train", "GPU training"),
+            ("cluster.gpu_stall", "GPU waiting"),
+            ("cluster.host_train", "rest of node"),
+        ),
+    ),
+    (
+        "Saving",
+        (
+            ("policy.mode", "mode"),
+            ("policy.interval", "every"),
+            ("policy.saves", "saves in run"),
+            ("policy.optimal", "best for"),
+            ("policy.keep_last", "keep last"),
+            ("second_tier.id", "second tier"),
+            ("policy.second_every", "2nd: each n-th"),
+        ),
+    ),
+    (
+        "Failures",
+        (
+            ("failures.rate", "rate"),
+            ("failures.detect", "detect"),
+            ("failures.reschedule", "reschedule"),
+        ),
+    ),
+    (
+        "Site and prices",
+        (
+            ("site.id", "site"),
+            ("site.grid", "grid"),
+            ("site.pue", "PUE"),
+            ("site.tariff", "tariff"),
+            ("cluster.gpu_price", "GPU-hour"),
+        ),
+    ),
     ("Run", (("run.work", "training"),)),
-)  # fmt: skip
+)
 """what is shown first, as people think of a job: group, and paths with their labels"""
 _LABELS = {path: label for _, entries in FIRST for path, label in entries}
 _TITLES = {
-    "checkpoint": "Checkpoint", "tier": "Storage", "cluster": "Cluster", "policy": "Saving", "failures": "Failures", "site": "Site",
-    "run": "Run", "second_tier": "Second tier", "third_tier": "Third tier",
-}  # fmt: skip
+    "checkpoint": "Checkpoint",
+    "tier": "Storage",
+    "cluster": "Cluster",
+    "policy": "Saving",
+    "failures": "Failures",
+    "site": "Site",
+    "run": "Run",
+    "second_tier": "Second tier",
+    "third_tier": "Third tier",
+}
 
 
 def label_of(path: str) -> str:
@@ -65,24 +130,43 @@ def label_of(path: str) -> str:
     return _LABELS.get(path) or path.partition(".")[2].replace("_", " ")
 
 
-def form(desk: Desk, resolved: Resolved, outcome: Outcome, everything: bool = False) -> tuple[Field, ...]:
+def form(
+    desk: Desk, resolved: Resolved, outcome: Outcome, everything: bool = False
+) -> tuple[Field, ...]:
     """The fields of the tier that is looked at: the usual ones, or all."""
     given = {i.path: i for i in resolved.inputs}
     groups = _all_groups(resolved) if everything else _first_groups(given)
-    found = (_field(desk, resolved, outcome, given, path, group) for group, paths in groups for path in paths)
-    return tuple(found if everything else (each._replace(label=_RATE) if each.path in _ONE_RATE else each for each in found))
+    found = (
+        _field(desk, resolved, outcome, given, path, group)
+        for group, paths in groups
+        for path in paths
+    )
+    return tuple(
+        found
+        if everything
+        else (each._replace(label=_RATE) if each.path in _ONE_RATE else each for each in found)
+    )
 
 
 def _first_groups(given: dict[str, Input]) -> list[tuple[str, list[str]]]:
     """A tier of local drives has a rate a node, not one of its own: the field is the one that holds."""
     rate = next((path for path in _ONE_RATE if path in given), "tier.write")
-    return [(group, [rate if path == "tier.write" else path for path, _ in entries]) for group, entries in FIRST]
+    return [
+        (group, [rate if path == "tier.write" else path for path, _ in entries])
+        for group, entries in FIRST
+    ]
 
 
 def _all_groups(resolved: Resolved) -> list[tuple[str, list[str]]]:
     s = resolved.scenario
-    shown = [each for each in SECTIONS if each not in ("second_tier", "third_tier") or getattr(s, each) is not None]
-    groups = [(_TITLES[section], [f"{section}.{key}" for key in _keys_of(section)]) for section in shown]
+    shown = [
+        each
+        for each in SECTIONS
+        if each not in ("second_tier", "third_tier") or getattr(s, each) is not None
+    ]
+    groups = [
+        (_TITLES[section], [f"{section}.{key}" for key in _keys_of(section)]) for section in shown
+    ]
     if s.second_tier is None:
         groups.append((_TITLES["second_tier"], ["second_tier.id"]))
     return groups
@@ -93,10 +177,17 @@ def _keys_of(section: str) -> Iterable[str]:
     reference = REFERENCES.get(section)
     words = [word for word in WORDS[section] if word not in (reference, "name")]
     early = [word for word in words if f"{section}.{word}" in KINDS or word == "mode"]
-    return [*([reference] if reference else []), *early, *KEYS[section], *(word for word in words if word not in early)]
+    return [
+        *([reference] if reference else []),
+        *early,
+        *KEYS[section],
+        *(word for word in words if word not in early),
+    ]
 
 
-def _field(desk: Desk, resolved: Resolved, outcome: Outcome, given: dict[str, Input], path: str, group: str) -> Field:
+def _field(
+    desk: Desk, resolved: Resolved, outcome: Outcome, given: dict[str, Input], path: str, group: str
+) -> Field:
     section, _, key = path.partition(".")
     label, choices = label_of(path), choices_of(desk.catalog, path)
     yours = "u" if path in desk.edits else ""
@@ -104,12 +195,23 @@ def _field(desk: Desk, resolved: Resolved, outcome: Outcome, given: dict[str, In
         said = desk.tier_chosen() if path == TIER else _word(resolved.words.get(path))
         usual = _word(getattr(_part(resolved, section), key, "")) if not said else ""
         mark = yours or ("d" if usual else "")
-        return Field(path, label, said, mark=mark, group=group, choices=choices, placeholder=usual or "-")
+        return Field(
+            path, label, said, mark=mark, group=group, choices=choices, placeholder=usual or "-"
+        )
     found = given.get(path)
     if found is not None and path in COUNTED and "checkpoint.size" in given:
-        return Field(path, label, "", group=group, choices=choices, placeholder=f"{text_of(found)}, not used")
+        return Field(
+            path, label, "", group=group, choices=choices, placeholder=f"{text_of(found)}, not used"
+        )
     if found is not None:
-        return Field(path, label, text_of(found), mark=yours or MARKS[found.figure.basis], group=group, choices=choices)
+        return Field(
+            path,
+            label,
+            text_of(found),
+            mark=yours or MARKS[found.figure.basis],
+            group=group,
+            choices=choices,
+        )
     mark, holds = _without(resolved, outcome, section, key)
     return Field(path, label, "", mark=mark, group=group, placeholder=holds)
 
@@ -133,7 +235,12 @@ def _without(resolved: Resolved, outcome: Outcome, section: str, key: str) -> tu
     if (text := follows.get(f"{section}.{key}")) is not None:
         return "=", text
     value: Any = getattr(_part(resolved, section), KEYS[section][key] or "-", None)
-    lacks = value is None or value != value or key in CADENCES or (s.second_tier is None and key.startswith("second_"))
+    lacks = (
+        value is None
+        or value != value
+        or key in CADENCES
+        or (s.second_tier is None and key.startswith("second_"))
+    )
     if lacks or (s.third_tier is None and key.startswith("third_")):
         return "", "-"
     return "", "no limit" if math.isinf(value) else quantity(value, unit) if unit else count(value)
@@ -160,12 +267,24 @@ def put(desk: Desk, path: str, text: str) -> Desk:
         return desk.without(path)
     if path in KINDS:
         _known(desk.catalog, path, text)
-        if key == REFERENCES.get(section):  # as in a file: another entry forgets what was said of its section before
-            desk = replace(desk, edits={each: said for each, said in desk.edits.items() if not each.startswith(f"{section}.")})
+        if key == REFERENCES.get(
+            section
+        ):  # as in a file: another entry forgets what was said of its section before
+            desk = replace(
+                desk,
+                edits={
+                    each: said
+                    for each, said in desk.edits.items()
+                    if not each.startswith(f"{section}.")
+                },
+            )
     elif key in KEYS[section]:
         text = with_unit(desk, path, text)
         if path in COUNTED and _size_given(desk):
-            raise InputError("checkpoint.size is given, so this decides nothing", remedy="change the size, or pick another model")
+            raise InputError(
+                "checkpoint.size is given, so this decides nothing",
+                remedy="change the size, or pick another model",
+            )
     return desk.edited(path, text)
 
 
@@ -184,7 +303,9 @@ def _on_tier(desk: Desk, tier: str) -> Desk:
     _known(desk.catalog, TIER, tier)
     edits = {path: text for path, text in desk.edits.items() if path != TIER}
     shown = tuple(filter(None, desk.tiers_shown()))
-    return replace(desk, edits=edits, chosen=tier, tiers=desk.tiers if tier in shown else (*shown, tier))
+    return replace(
+        desk, edits=edits, chosen=tier, tiers=desk.tiers if tier in shown else (*shown, tier)
+    )
 
 
 def _size_given(desk: Desk) -> bool:
@@ -197,13 +318,19 @@ REFUSALS = (CkptcostError, ArithmeticError, ValueError, OSError)
 
 def refusal(error: Exception) -> str:
     """Why a scenario was refused, in full."""
-    return str(error) if isinstance(error, CkptcostError | OSError) else f"cannot be computed with this ({error})"
+    return (
+        str(error)
+        if isinstance(error, CkptcostError | OSError)
+        else f"cannot be computed with this ({error})"
+    )
 
 
 def reason(error: Exception, most: int = 200) -> str:
     """Why a text was refused, short enough for below its field: what is wrong and what would be right, not where."""
     if not isinstance(error, InputError):
         return refusal(error)[:most]
-    file = f"{error.where.rsplit('/', 1)[-1]}: " if error.where.endswith(".toml") else ""  # what lies below is wrong
+    file = (
+        f"{error.where.rsplit('/', 1)[-1]}: " if error.where.endswith(".toml") else ""
+    )  # what lies below is wrong
     said = ". ".join(part for part in (file + error.problem, error.remedy) if part)
     return said if len(said) <= most else f"{said[: most - 2]}.."

@@ -28,9 +28,18 @@ FORMATS = ("csv", "html", "json", "md", "txt")
 
 def presets(catalog: Catalog, recent: Iterable[str] = ()) -> Grid:
     """What can be opened: recent files first, then what ships."""
-    rows = [_row(catalog, name) for name in dict.fromkeys(recent) if name.endswith(".toml") or "/" in name]
+    rows = [
+        _row(catalog, name)
+        for name in dict.fromkeys(recent)
+        if name.endswith(".toml") or "/" in name
+    ]
     rows += [_row(catalog, name) for name in sorted(catalog.ids("scenario"))]
-    heads = (Head("name", "scenario", left=True), Head("about", "what", left=True), Head("size", "a save", rank=1), Head("gpus", "GPUs"))
+    heads = (
+        Head("name", "scenario", left=True),
+        Head("about", "what", left=True),
+        Head("size", "a save", rank=1),
+        Head("gpus", "GPUs"),
+    )
     return Grid(heads, rows)
 
 
@@ -38,10 +47,14 @@ def _row(catalog: Catalog, name: str) -> Row:
     try:
         resolved = one_of(catalog, layers_for(catalog, name, None, ()))
     except (OSError, ValueError) as error:
-        return Row(name, (name, brief(str(error), 60), "-", "-"), (name, "", None, None), tone="bad")
+        return Row(
+            name, (name, brief(str(error), 60), "-", "-"), (name, "", None, None), tone="bad"
+        )
     s = resolved.scenario
     bytes_, gpus = float(full_bytes(s.checkpoint)), float(s.cluster.gpus)
-    return Row(name, (name, resolved.name, size(bytes_), count(gpus)), (name, resolved.name, bytes_, gpus))
+    return Row(
+        name, (name, resolved.name, size(bytes_), count(gpus)), (name, resolved.name, bytes_, gpus)
+    )
 
 
 def opened(desk: Desk, text: str) -> Desk:
@@ -63,7 +76,11 @@ def save_scenario(desk: Desk, path: str, over: bool = False) -> Path:
     target = _target(scenario_name(path), over)
     own = target.exists() and Path(desk.base).exists() and target.samefile(desk.base)
     try:
-        text = changed(target.read_text("utf-8"), desk.edits, desk.tiers) if own else desk.to_toml(target.parent)
+        text = (
+            changed(target.read_text("utf-8"), desk.edits, desk.tiers)
+            if own
+            else desk.to_toml(target.parent)
+        )
     except UnicodeDecodeError as error:
         raise OutputError(f"{target}: cannot be changed ({error})") from None
     _write([text], target)
@@ -77,18 +94,36 @@ def write_text(text: str, path: str, over: bool = False) -> Path:
     return target
 
 
-def write_view(shown: Study | Report, path: str, desk: Desk, command: str, over: bool = False, read: Sequence[str] = ()) -> Path:
+def write_view(
+    shown: Study | Report,
+    path: str,
+    desk: Desk,
+    command: str,
+    over: bool = False,
+    read: Sequence[str] = (),
+) -> Path:
     """In the format that the name ends in, as the command line writes it; `read` are files that it rests on. Raises OutputError."""
     target = _target(path, over)
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
-    _write([_page(shown, desk, command, read) if form == "html" else _text(shown, form, desk, command, read)], target)
+    _write(
+        [
+            _page(shown, desk, command, read)
+            if form == "html"
+            else _text(shown, form, desk, command, read)
+        ],
+        target,
+    )
     return target
 
 
 def _text(shown: Study | Report, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
-    return _of_study(shown, form, desk, command, read) if isinstance(shown, Study) else _of_report(shown, form)
+    return (
+        _of_study(shown, form, desk, command, read)
+        if isinstance(shown, Study)
+        else _of_report(shown, form)
+    )
 
 
 def _page(shown: Study | Report, desk: Desk, command: str, read: Sequence[str]) -> str:
@@ -98,7 +133,9 @@ def _page(shown: Study | Report, desk: Desk, command: str, read: Sequence[str]) 
 
 
 def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]:
-    return [Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)]
+    return [
+        Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)
+    ]
 
 
 def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
@@ -109,7 +146,9 @@ def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[
 
         files = files_of(desk.layers()) if study.resolved else []
         files += [(name, Path(name).read_bytes()) for name in read]
-        return build(study, desk.catalog, [*_without_folders(command, desk, read), "-f", "json"], files).to_json()
+        return build(
+            study, desk.catalog, [*_without_folders(command, desk, read), "-f", "json"], files
+        ).to_json()
     views = {"csv": study_views.to_csv, "md": study_views.to_markdown, "txt": study_views.text}
     return views[form](study)
 

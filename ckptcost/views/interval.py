@@ -63,7 +63,9 @@ class Studied(NamedTuple):
     def drawn_s(self, trial_s: float) -> tuple[float, float]:
         """The axis: all that can be reached, and the trial, which a row of the table may have put beyond it."""
         low_s, high_s = self.reach_s
-        return (low_s if low_s <= trial_s else trial_s / AROUND), (high_s if trial_s <= high_s else trial_s * AROUND)
+        return (low_s if low_s <= trial_s else trial_s / AROUND), (
+            high_s if trial_s <= high_s else trial_s * AROUND
+        )
 
 
 def alone(desk: Desk) -> tuple[Desk, str]:
@@ -84,7 +86,10 @@ def studied(desk: Desk, objective: str) -> Studied:
     layers = alone_desk.layers()
     found = optimize(alone_desk.catalog, layers, (), "", objective)
     now = None
-    if any(layer.has_cadence for layer in layers) and found.option.scenario.policy.cadence != "optimal":
+    if (
+        any(layer.has_cadence for layer in layers)
+        and found.option.scenario.policy.cadence != "optimal"
+    ):
         now = next((point for point in found.points if point.id == "now"), None)
     return Studied(alone_desk, tier, objective, found, now)
 
@@ -134,7 +139,11 @@ def moved(one: Studied, trial: str, steps: float) -> str:
 def why_stayed(one: Studied, trial: str, steps: float) -> str:
     """Why a key did not move the trial."""
     here_s, work_s = seconds_of(one, trial), float(one.found.option.scenario.work_s)
-    run = f", and the run has {duration(work_s)} of training" if steps > 0 and here_s > 0.99 * work_s else ""
+    run = (
+        f", and the run has {duration(work_s)} of training"
+        if steps > 0 and here_s > 0.99 * work_s
+        else ""
+    )
     return f"The curve goes no {'longer' if steps > 0 else 'shorter'} than every {duration(here_s)}{run}."
 
 
@@ -152,7 +161,10 @@ def applied(one: Studied, desk: Desk, trial: str) -> Desk:
     seconds = seconds_of(one, trial)
     if one.now is not None and seconds == one.now.interval_s:
         return desk
-    return desk.edited("policy.interval", trial if abs(parse(trial, "s") / seconds - 1.0) <= _SAME else _written(seconds))
+    return desk.edited(
+        "policy.interval",
+        trial if abs(parse(trial, "s") / seconds - 1.0) <= _SAME else _written(seconds),
+    )
 
 
 def _written(seconds: float) -> str:
@@ -176,7 +188,9 @@ def on_next_tier(desk: Desk) -> Desk:
 def command(one: Studied, trial: str = "") -> str:
     """What prints the same numbers; a trial that is not among its rows anyway is put in force, and so printed as `now`."""
     desk = one.desk
-    if trial and all(point is None or trial != text_of(point.interval_s) for point in (one.now, one.best)):
+    if trial and all(
+        point is None or trial != text_of(point.interval_s) for point in (one.now, one.best)
+    ):
         desk = applied(one, desk, trial)
     return desk.command("optimize", "--objective", one.objective)
 

@@ -45,7 +45,13 @@ class IntervalView(NamedTuple):
 def view_of(one: Studied, trial: str) -> IntervalView:
     point = point_at(one, trial)
     with np.errstate(over="ignore", invalid="ignore"):
-        return IntervalView(chart(one, point), points(one, point), lost(one, point), notes(one), (trial_line(one, point), ""))
+        return IntervalView(
+            chart(one, point),
+            points(one, point),
+            lost(one, point),
+            notes(one),
+            (trial_line(one, point), ""),
+        )
 
 
 def point_at(one: Studied, trial: str) -> Point:
@@ -63,14 +69,25 @@ def chart(one: Studied, trial: Point) -> Chart:
     plateau = one.found.plateaus[one.objective]
     x_range = one.drawn_s(trial.interval_s)
     xs, ys = _curve(one, x_range)
-    bands = [Band(plateau.low_s, plateau.high_s, "within 1 %", "plateau")] if plateau.low_s == plateau.low_s else []
+    bands = (
+        [Band(plateau.low_s, plateau.high_s, "within 1 %", "plateau")]
+        if plateau.low_s == plateau.low_s
+        else []
+    )
     rules = [Rule(one.best.interval_s, "best", "best"), *_other_bests(one)]
     if one.now is not None:
         rules.append(Rule(one.now.interval_s, "now", "now"))
-    if all(point is None or abs(trial.interval_s / point.interval_s - 1.0) > 1e-9 for point in (one.now, one.best)):
+    if all(
+        point is None or abs(trial.interval_s / point.interval_s - 1.0) > 1e-9
+        for point in (one.now, one.best)
+    ):
         rules.append(Rule(trial.interval_s, "trial", "mark"))
     value = one.cost(trial.outcome)
-    dots = [Dot(trial.interval_s, value, value_text(one, value), "")] if np.isfinite(value) and value > 0 else []
+    dots = (
+        [Dot(trial.interval_s, value, value_text(one, value), "")]
+        if np.isfinite(value) and value > 0
+        else []
+    )
     time = one.objective == "time"
     return Chart(
         f"{TITLES.get(one.objective) or f'{carbon(one)} added'} over the interval, on {short(one.found.option.tier_id, 32)}",
@@ -111,7 +128,10 @@ def _curve(one: Studied, ends_s: tuple[float, float]) -> tuple[list[float], list
     """`optimize`'s own curve, longer where what is in force or on trial lies outside; where the run never ends there is no value."""
     low_s, high_s = ends_s
     pairs = list(_values(one, one.found.curve.interval_s, one.found.curve.outcome))
-    for begin_s, end_s in ((low_s, float(one.found.curve.interval_s[0])), (float(one.found.curve.interval_s[-1]), high_s)):
+    for begin_s, end_s in (
+        (low_s, float(one.found.curve.interval_s[0])),
+        (float(one.found.curve.interval_s[-1]), high_s),
+    ):
         if end_s > begin_s * TOGETHER:
             more_s = np.geomspace(begin_s, end_s, _POINTS)
             pairs += _values(one, more_s, one.found.option.at(more_s))
@@ -122,7 +142,9 @@ def _curve(one: Studied, ends_s: tuple[float, float]) -> tuple[list[float], list
 def _values(one: Studied, interval_s: object, outcome: Outcome) -> Iterator[tuple[float, float]]:
     xs = np.asarray(interval_s, dtype=float)
     cost = outcome.goodput if one.objective == "time" else cost_of(outcome, one.objective)
-    ys = np.broadcast_to(np.asarray(to_kwh(cost) if one.objective == "energy" else cost, dtype=float), xs.shape)
+    ys = np.broadcast_to(
+        np.asarray(to_kwh(cost) if one.objective == "energy" else cost, dtype=float), xs.shape
+    )
     yield from zip(xs.tolist(), np.where(np.isfinite(ys), ys, np.nan).tolist(), strict=True)
 
 
@@ -148,20 +170,34 @@ def points(one: Studied, trial: Point) -> Grid:
     """The rows of `optimize`'s tables, the trial first; a row's key is its interval as a text."""
     unit = one.objective
     heads = (
-        Head("at", "saving at", left=True), Head("interval", "every"), Head("saves_per_day", "saves/day", rank=3),
+        Head("at", "saving at", left=True),
+        Head("interval", "every"),
+        Head("saves_per_day", "saves/day", rank=3),
         Head("goodput", "goodput", rank=0 if unit == "time" else 3),
-        Head("energy", "kWh", rank=0 if unit == "energy" else 2), Head("cost", "USD", rank=0 if unit == "usd" else 1),
-        Head("carbon", "kgCO2e", rank=0 if unit == "carbon" else 4), Head("over", "over best"),
-    )  # fmt: skip
+        Head("energy", "kWh", rank=0 if unit == "energy" else 2),
+        Head("cost", "USD", rank=0 if unit == "usd" else 1),
+        Head("carbon", "kgCO2e", rank=0 if unit == "carbon" else 4),
+        Head("over", "over best"),
+    )
     by_id = {point.id: point for point in one.found.points}
     named: list[tuple[str, Point, Tone]] = [("on trial", trial, "base")]
     if one.now is not None:
         named.append(("now", one.now, "warn" if one.now.regrets[unit] > WITHIN else ""))
-    named += [(f"best for {each}", by_id[each], "best" if each == unit else "") for each in OBJECTIVES if each in by_id]
+    named += [
+        (f"best for {each}", by_id[each], "best" if each == unit else "")
+        for each in OBJECTIVES
+        if each in by_id
+    ]
     light = LIGHTS[int(one.found.classic.validity)]
-    named += [(RULES[light].format(NAMES[each].removesuffix("'s rule")), by_id[each], light) for each in RULED if each in by_id]
+    named += [
+        (RULES[light].format(NAMES[each].removesuffix("'s rule")), by_id[each], light)
+        for each in RULED
+        if each in by_id
+    ]
     rows = [_point_row(one, label, point, tone) for label, point, tone in named]
-    return Grid(heads, rows, "The run at each interval", f"kgCO2e: {carbon_said([one.best.outcome])}")
+    return Grid(
+        heads, rows, "The run at each interval", f"kgCO2e: {carbon_said([one.best.outcome])}"
+    )
 
 
 def _point_row(one: Studied, label: str, point: Point, tone: Tone) -> Row:
@@ -169,13 +205,23 @@ def _point_row(one: Studied, label: str, point: Point, tone: Tone) -> Row:
     over = regret_value(point.regrets[one.objective])
     often = float(saves_per_day(point.outcome))
     pairs: list[tuple[str, Order]] = [
-        (label, label), (duration(point.interval_s), point.interval_s), (count(often), often),
+        (label, label),
+        (duration(point.interval_s), point.interval_s),
+        (count(often), often),
         ("never" if never else share(values["goodput"]), values["goodput"]),
-        *((DASH if never else number(values[name]), values[name]) for name in ("energy", "cost", "carbon")),
+        *(
+            (DASH if never else number(values[name]), values[name])
+            for name in ("energy", "cost", "carbon")
+        ),
         (share(over), over),
-    ]  # fmt: skip
+    ]
     key = f"{label}={text_of(point.interval_s)}"
-    return Row(key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs), "bad" if never else tone)
+    return Row(
+        key,
+        tuple(cell for cell, _ in pairs),
+        tuple(order for _, order in pairs),
+        "bad" if never else tone,
+    )
 
 
 def interval_in(key: str) -> str:
@@ -195,23 +241,32 @@ def parts(one: Studied, outcome: Outcome) -> dict[str, float]:
     if one.objective == "time":
         shares, wall_s = shares_of(outcome)._asdict(), float(outcome.wall_s)
         return {name: part * wall_s for name, part in shares.items() if name != "kept"}
-    measures = {"energy": ("kwh",), "usd": ("usd",), "carbon": ("kgco2e", "embodied_kgco2e")}[one.objective]
+    measures = {"energy": ("kwh",), "usd": ("usd",), "carbon": ("kgco2e", "embodied_kgco2e")}[
+        one.objective
+    ]
     found: dict[str, float] = {}
     for at, measure in enumerate(measures):
         for name, part in parts_of(outcome, measure).items():
             if at and part != part:
                 continue  # embodied carbon that nobody knows is no part of the objective either
             found[name] = found.get(name, 0.0) + part
-    return {name: float(to_kwh(part)) for name, part in found.items()} if one.objective == "energy" else found
+    return (
+        {name: float(to_kwh(part)) for name, part in found.items()}
+        if one.objective == "energy"
+        else found
+    )
 
 
 def lost(one: Studied, trial: Point) -> Grid:
     """What is lost at the trial and at the best, in a day and in the run."""
     unit, time = one.objective, one.objective == "time"
     heads = (
-        Head("part", "what for", left=True), Head("trial_day", "trial"), Head("best_day", "best"),
-        Head("trial_run", f"trial, {'h ' if time else ''}a run", rank=1), Head("best_run", f"best, {'h ' if time else ''}a run", rank=2),
-    )  # fmt: skip
+        Head("part", "what for", left=True),
+        Head("trial_day", "trial"),
+        Head("best_day", "best"),
+        Head("trial_run", f"trial, {'h ' if time else ''}a run", rank=1),
+        Head("best_run", f"best, {'h ' if time else ''}a run", rank=2),
+    )
     both = [(parts(one, point.outcome), float(point.outcome.wall_s)) for point in (trial, one.best)]
     rows = []
     for name in both[1][0]:
@@ -220,12 +275,26 @@ def lost(one: Studied, trial: Point) -> Grid:
             rows.append(_lost_row(time, name, PARTS[name], found))
     whole = [(sum(each.values()), wall_s) for each, wall_s in both]
     rows.append(_lost_row(time, "total", "in all", whole)._replace(tone="base"))
-    return Grid(heads, rows, "Time lost, min a day" if time else f"{UNITS[unit] if unit != 'carbon' else carbon(one)} added a day", "", "")
+    return Grid(
+        heads,
+        rows,
+        "Time lost, min a day"
+        if time
+        else f"{UNITS[unit] if unit != 'carbon' else carbon(one)} added a day",
+        "",
+        "",
+    )
 
 
 def _lost_row(time: bool, key: str, label: str, found: list[tuple[float, float]]) -> Row:
     """Time in minutes a day and hours a run; a run that never ends has no days to share it among."""
     of_day, of_run = (60.0 / HOUR_S, 1.0 / HOUR_S) if time else (1.0, 1.0)
-    days = [value / wall_s * DAY_S * of_day if 0 < wall_s < float("inf") else float("nan") for value, wall_s in found]
-    values = [*days, *(value * of_run if value < float("inf") else float("nan") for value, _ in found)]
+    days = [
+        value / wall_s * DAY_S * of_day if 0 < wall_s < float("inf") else float("nan")
+        for value, wall_s in found
+    ]
+    values = [
+        *days,
+        *(value * of_run if value < float("inf") else float("nan") for value, _ in found),
+    ]
     return Row(key, (label, *map(number, values)), (label, *values))

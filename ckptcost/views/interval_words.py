@@ -29,9 +29,17 @@ def trial_line(one: Studied, trial: Point) -> str:
     values = row_of(trial.outcome)
     over = regret_value(trial.regrets[one.objective])
     far = over is not None and over >= WORTH_SAYING
-    worse = f"{share(over)} over the least {COSTS[one.objective]}" if far else f"as good as the best for {one.objective}"
+    worse = (
+        f"{share(over)} over the least {COSTS[one.objective]}"
+        if far
+        else f"as good as the best for {one.objective}"
+    )
     amounts = [f"goodput {share(values['goodput'])}"]
-    amounts += [f"{number(values[name])} {unit}" for name, unit in (("energy", "kWh"), ("cost", "USD")) if values[name] is not None]
+    amounts += [
+        f"{number(values[name])} {unit}"
+        for name, unit in (("energy", "kWh"), ("cost", "USD"))
+        if values[name] is not None
+    ]
     often = count(float(saves_per_day(trial.outcome)))
     return f"Every {duration(trial.interval_s)}: {worse}; {', '.join(amounts)}, {often} saves a day"
 
@@ -41,20 +49,35 @@ def notes(one: Studied) -> list[Line]:
     best, found = one.best, one.found
     lines: list[Line] = [_now_line(one)]
     if hopeless(best.outcome):
-        lines.append(("Even at the best interval the run would all but never finish: a faster tier, or fewer failures.", "bad"))
+        lines.append(
+            (
+                "Even at the best interval the run would all but never finish: a faster tier, or fewer failures.",
+                "bad",
+            )
+        )
     ends = found.plateaus[one.objective]
     if ends.low_s == ends.low_s and not hopeless(best.outcome):
         lines.append(
-            (f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[one.objective]} stays within 1 % of the least.", "")
+            (
+                f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[one.objective]} stays within 1 % of the least.",
+                "",
+            )
         )
     classic = found.classic
     light = int(classic.validity)
     rules = f"Young {duration(float(classic.young_interval_s))}, Daly {duration(float(classic.daly_interval_s))}"
     exact = f"exact {duration(float(classic.exact_interval_s))}"
-    lines.append((f"For time: {rules}, {exact}. The rules of thumb are {LIGHT[light]}.", LIGHTS[light]))
+    lines.append(
+        (f"For time: {rules}, {exact}. The rules of thumb are {LIGHT[light]}.", LIGHTS[light])
+    )
     cheaper = [each for each, value in found.never.items() if value < 0]
     if cheaper:
-        lines.append((f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures.", "warn"))
+        lines.append(
+            (
+                f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures.",
+                "warn",
+            )
+        )
     if found.levels is not None:
         lines += [(text, "") for text in two_tiers(found.levels, one.objective)]
     held = cautions_of(found.option.scenario, best.outcome)
@@ -64,14 +87,27 @@ def notes(one: Studied) -> list[Line]:
 def _now_line(one: Studied) -> Line:
     now, best = one.now, one.best
     if now is None:
-        return f"No interval is in force: the best for {one.objective} is every {duration(best.interval_s)}. Enter a trial with a.", ""
+        return (
+            f"No interval is in force: the best for {one.objective} is every {duration(best.interval_s)}. Enter a trial with a.",
+            "",
+        )
     over = now.regrets[one.objective]
     lead = f"Now every {duration(now.interval_s)}"
     if hopeless(now.outcome):
-        return f"{lead} the run would all but never finish; best is every {duration(best.interval_s)}.", "bad"
+        return (
+            f"{lead} the run would all but never finish; best is every {duration(best.interval_s)}.",
+            "bad",
+        )
     if not over >= WORTH_SAYING:
-        return f"{lead}: as good as the best for {one.objective}, every {duration(best.interval_s)}.", "good"
+        return (
+            f"{lead}: as good as the best for {one.objective}, every {duration(best.interval_s)}.",
+            "good",
+        )
     mine, least = (row_of(point.outcome)["cost"] for point in (now, best))
-    usd = f" and {number(mine - least)} USD a run" if mine is not None and least is not None and mine > least else ""
+    usd = (
+        f" and {number(mine - least)} USD a run"
+        if mine is not None and least is not None and mine > least
+        else ""
+    )
     text = f"{lead}: {share(over)} more {COSTS[one.objective]}{usd} than every {duration(best.interval_s)}."
     return text, "warn" if over > WITHIN else ""

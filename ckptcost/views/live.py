@@ -150,7 +150,9 @@ class Source(Protocol):
     def price(self, desk: Desk) -> None:
         """Another scenario: checkpoints are priced again, from joules that are known."""
 
-    def view(self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False) -> LiveView:
+    def view(
+        self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False
+    ) -> LiveView:
         """The picture; `end_s` None: up to now."""
 
     def outliers(self) -> Grid:

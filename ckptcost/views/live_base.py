@@ -46,7 +46,14 @@ class Live:
 
     kind: Kind = "own"
 
-    def __init__(self, desk: Desk, board: LiveBoard, *, threaded: bool, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        board: LiveBoard,
+        *,
+        threaded: bool,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.board = board
         self.board.price(desk)
         self._desk = desk
@@ -191,7 +198,9 @@ class Live:
         self._desk = desk
         self.board.price(desk)
 
-    def view(self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False) -> LiveView:
+    def view(
+        self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False
+    ) -> LiveView:
         return self._picture.view(self.board, self._status(), span_s, end_s, per_gpu)
 
     def outliers(self) -> Grid:
@@ -219,9 +228,15 @@ class Live:
                     piece.append(self._items.popleft())
             began_s = time.monotonic()
             self.board.absorb(piece)
-            self._piece = min(2 * self._piece, 200) if time.monotonic() - began_s < _PIECE_S else max(self._piece // 2, 1)
+            self._piece = (
+                min(2 * self._piece, 200)
+                if time.monotonic() - began_s < _PIECE_S
+                else max(self._piece // 2, 1)
+            )
             if self._threaded:
-                time.sleep(0.0002)  # else who waits for the lock does not get it before the next piece does
+                time.sleep(
+                    0.0002
+                )  # else who waits for the lock does not get it before the next piece does
 
     def _read(self) -> None:
         while not self._ending.is_set():
@@ -229,7 +244,9 @@ class Live:
                 self._turn(self._clock())
                 self._absorb()
                 self.board.turn(self._over)
-            except Exception as error:  # a defect of ours: the recording goes on, and the screen says it
+            except (
+                Exception
+            ) as error:  # a defect of ours: the recording goes on, and the screen says it
                 self._problem = f"the screen's reader failed: {type(error).__name__}: {error}"
                 self._ending.wait(1.0)
             self._ending.wait(TURN_S)
@@ -239,7 +256,9 @@ class Live:
             try:
                 worked = self.board.work(self._breathe)
             except Exception as error:
-                self._problem = f"a checkpoint could not be evaluated: {type(error).__name__}: {error}"
+                self._problem = (
+                    f"a checkpoint could not be evaluated: {type(error).__name__}: {error}"
+                )
                 worked = False
                 self.board.skip()
             self._ending.wait(0.01 if worked else TURN_S)

@@ -74,14 +74,26 @@ class Bins:
 
     def __init__(self, curves: int) -> None:
         self.curves = curves
-        self._levels = [_Level(curves, width_s, kept) for width_s, kept in zip(WIDTHS_S, KEPT, strict=True)]
+        self._levels = [
+            _Level(curves, width_s, kept) for width_s, kept in zip(WIDTHS_S, KEPT, strict=True)
+        ]
         self._made = [0, 0, 0]
         """by level: bins before this one have been made of the level below"""
 
-    def add(self, from_s: float, to_s: float, values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> None:
+    def add(
+        self,
+        from_s: float,
+        to_s: float,
+        values: Sequence[float],
+        lows: Sequence[float],
+        highs: Sequence[float],
+    ) -> None:
         """One value of each curve for all bins between two instants; NaN is nothing."""
         fine = self._levels[0]
-        first, last = max(int(from_s / fine.width_s + 1e-6), 0), max(int(to_s / fine.width_s + 1e-6), 0)
+        first, last = (
+            max(int(from_s / fine.width_s + 1e-6), 0),
+            max(int(to_s / fine.width_s + 1e-6), 0),
+        )
         if last < fine.last - fine.kept:
             return
         if last > fine.last:
@@ -110,7 +122,9 @@ class Bins:
         """From the finest bins that reach back so far and are not too many."""
         span_s = end_s - begin_s
         place = 0
-        while place < 2 and (span_s / WIDTHS_S[place] > 2 * MOST_POINTS or begin_s < self._oldest_s(place)):
+        while place < 2 and (
+            span_s / WIDTHS_S[place] > 2 * MOST_POINTS or begin_s < self._oldest_s(place)
+        ):
             place += 1
         return self._thinned(self._taken(place, begin_s, end_s))
 
@@ -141,7 +155,11 @@ class Bins:
         return Stretch(t_s, *rows)
 
     def _thinned(self, stretch: Stretch) -> Stretch:
-        return _grouped(stretch, -(-len(stretch.t_s) // MOST_POINTS)) if len(stretch.t_s) > MOST_POINTS else stretch
+        return (
+            _grouped(stretch, -(-len(stretch.t_s) // MOST_POINTS))
+            if len(stretch.t_s) > MOST_POINTS
+            else stretch
+        )
 
 
 def _merged(mean: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -171,8 +189,16 @@ def _grouped(stretch: Stretch, ratio: int) -> Stretch:
     with np.errstate(invalid="ignore"):
         mean = sums / counts
     middles = np.add.reduceat(stretch.t_s, starts) / np.add.reduceat(np.ones(count), starts)
-    return Stretch(middles, mean, np.fmin.reduceat(stretch.low, starts, axis=1), np.fmax.reduceat(stretch.high, starts, axis=1))
+    return Stretch(
+        middles,
+        mean,
+        np.fmin.reduceat(stretch.low, starts, axis=1),
+        np.fmax.reduceat(stretch.high, starts, axis=1),
+    )
 
 
 def _joined(one: Stretch, other: Stretch) -> Stretch:
-    return Stretch(np.concatenate([one.t_s, other.t_s]), *(np.concatenate(pair, axis=1) for pair in zip(one[1:], other[1:], strict=True)))
+    return Stretch(
+        np.concatenate([one.t_s, other.t_s]),
+        *(np.concatenate(pair, axis=1) for pair in zip(one[1:], other[1:], strict=True)),
+    )

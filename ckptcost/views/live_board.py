@@ -54,9 +54,14 @@ class LiveBoard(Intake):
     """`absorb` and `turn` belong to the thread that reads, `work` to one that evaluates, all else to the screen."""
 
     def __init__(
-        self, *, absences: Sequence[Absence] = (), idle: Idle | None = None, host: str = "", tables: Tables | None = None,
+        self,
+        *,
+        absences: Sequence[Absence] = (),
+        idle: Idle | None = None,
+        host: str = "",
+        tables: Tables | None = None,
         known: dict[tuple[str, float], Seen] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`tables`: where readings of a stretch can be had again; `known`: checkpoints of this run that were evaluated before."""
         super().__init__(host, tables is None)
         self.absences, self.idle, self.tally = tuple(absences), idle, Tally()
@@ -72,7 +77,9 @@ class LiveBoard(Intake):
         with self.lock:
             self._over = over
             self.book.turn(self.last_s, over)
-            self.ring.keep_from_ns = (self._origin_ns or 0) + round(self.book.needed_s(self.last_s) * S)
+            self.ring.keep_from_ns = (self._origin_ns or 0) + round(
+                self.book.needed_s(self.last_s) * S
+            )
 
     def price(self, desk: Desk) -> None:
         """The scenario that counts from now on; `work` does it."""
@@ -105,7 +112,11 @@ class LiveBoard(Intake):
 
     def _postponed(self, task: Task, seen: Seen) -> bool:
         """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown for good, and are known in a moment."""
-        if not any(UNSEEN_AFTER in energy.flags for cost in seen.costs for energy in (cost.absolute, cost.stall, cost.drain)):
+        if not any(
+            UNSEEN_AFTER in energy.flags
+            for cost in seen.costs
+            for energy in (cost.absolute, cost.stall, cost.drain)
+        ):
             return False
         with self.lock:
             entry = self.book.entry(task.number)
@@ -146,12 +157,25 @@ class LiveBoard(Intake):
             from_ns, to_ns = (self._origin_ns + round(at_s * S) for at_s in (from_s, to_s))
             closed, fresh = ([], []) if self._tables is not None else self.ring.held(from_ns, to_ns)
             since_s = max(self.first_s, 0.0)
-            return Task(entry.number, entry.window, self._frame(), marks, closed, fresh, self.last_s, since_s, from_ns, to_ns)
+            return Task(
+                entry.number,
+                entry.window,
+                self._frame(),
+                marks,
+                closed,
+                fresh,
+                self.last_s,
+                since_s,
+                from_ns,
+                to_ns,
+            )
 
     def _run(self, task: Task) -> Run:
         """Without the lock: a tape is read, and of hundreds of GPUs tables take a while."""
         if self._tables is None:
-            tables = self.ring.tables_of(task.closed, task.fresh) or [(Table(channels), 0) for channels in self.ring.slots]
+            tables = self.ring.tables_of(task.closed, task.fresh) or [
+                (Table(channels), 0) for channels in self.ring.slots
+            ]
         else:
             tables = self._tables(task.from_ns, task.to_ns)
         return run_of(task.frame, tables, task.marks, task.duration_s)
@@ -161,9 +185,15 @@ class LiveBoard(Intake):
         assert self._origin_ns is not None
         headers = tuple(self.headers[-1:])
         return Frame(
-            run_id, self.host, headers, self._origin_ns, tuple(self.newest.values()), dict(self._periods), self.simulated,
+            run_id,
+            self.host,
+            headers,
+            self._origin_ns,
+            tuple(self.newest.values()),
+            dict(self._periods),
+            self.simulated,
             tuple(self._pairs),
-        )  # fmt: skip
+        )
 
     def readings(self, begin_s: float, end_s: float) -> list[tuple[Table, int]]:
         """All that is there of a stretch: of the last minutes, or of a tape the whole of it."""
@@ -182,11 +212,19 @@ class LiveBoard(Intake):
     @property
     def parts(self) -> list[str]:
         """Domains that add up."""
-        return [one.channel.domain for one in self.sums if one.channel.role == "part" and one.channel.kind_of_domain != "node"]
+        return [
+            one.channel.domain
+            for one in self.sums
+            if one.channel.role == "part" and one.channel.kind_of_domain != "node"
+        ]
 
     @property
     def gpu_domains(self) -> list[str]:
-        return [] if self.curves is None else [probe.channel.domain for probe in self.curves.sources.gpus]
+        return (
+            []
+            if self.curves is None
+            else [probe.channel.domain for probe in self.curves.sources.gpus]
+        )
 
     @property
     def powerless(self) -> bool:
@@ -199,7 +237,9 @@ class LiveBoard(Intake):
     @property
     def waiting(self) -> int:
         """Checkpoints that are over and not evaluated yet."""
-        return sum(entry.ready and entry.evaluated != entry.window for entry in self.book.recent) + len(self.book.backlog)
+        return sum(
+            entry.ready and entry.evaluated != entry.window for entry in self.book.recent
+        ) + len(self.book.backlog)
 
     @property
     def simulated(self) -> bool:
@@ -218,7 +258,9 @@ class LiveBoard(Intake):
         """How long was measured so far; once it has ended, as `ckptcost report` has it."""
         last_s = max(self.last_s, 0.0)
         if self._asked_s:
-            return max((max(self._asked_s) if len(self._asked_s) > 1 else last_s) - min(self._asked_s), 0.0)
+            return max(
+                (max(self._asked_s) if len(self._asked_s) > 1 else last_s) - min(self._asked_s), 0.0
+            )
         if not self.ended:
             return last_s
         read_s = last_s - max(self._tick_s, 0.0)

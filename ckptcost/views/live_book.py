@@ -49,7 +49,11 @@ class Entry:
 
     @property
     def best(self) -> tuple[Window, Contents]:
-        return self.better if self.better is not None and self.evaluated == self.window else (self.window, self.contents)
+        return (
+            self.better
+            if self.better is not None and self.evaluated == self.window
+            else (self.window, self.contents)
+        )
 
     @property
     def is_load(self) -> bool:
@@ -125,19 +129,31 @@ class Book:
     def _read(self) -> None:
         marks = joined(self.marks)
         windows = windows_of(marks)
-        before = {(entry.window.name, round(first_s(entry.window), 3)): entry for entry in self.recent}
-        done = {(entry.window.label, round(first_s(entry.window), 3)) for entry in self.done[-_LATELY:]}
+        before = {
+            (entry.window.name, round(first_s(entry.window), 3)): entry for entry in self.recent
+        }
+        done = {
+            (entry.window.label, round(first_s(entry.window), 3)) for entry in self.done[-_LATELY:]
+        }
         labels = {entry.window.label for entry in self.done[-_LATELY:]}
         recent: list[Entry] = []
-        for window, mine, what in zip(windows, by_window(marks, windows), contents_of(marks, windows), strict=True):
+        for window, mine, what in zip(
+            windows, by_window(marks, windows), contents_of(marks, windows), strict=True
+        ):
             key = (window.label, round(first_s(window), 3))
-            if key in done or (window.begin_s is None and window.label in labels):  # a late word on one that is settled
+            if key in done or (
+                window.begin_s is None and window.label in labels
+            ):  # a late word on one that is settled
                 continue
             last_s = max((mark.t_s for mark in mine), default=window.last_s)
             old = before.get((window.name, key[1]))
             entry = Entry(len(self.done) + len(recent) + 1, window, what, _found_by(mine), last_s)
             if old is not None:
-                entry.evaluated, entry.better, entry.not_before_s = old.evaluated, old.better, old.not_before_s
+                entry.evaluated, entry.better, entry.not_before_s = (
+                    old.evaluated,
+                    old.better,
+                    old.not_before_s,
+                )
             recent.append(entry)
         self.recent = recent
 
@@ -146,12 +162,32 @@ class Book:
         quiet_s = now_s - entry.last_s
         told = window.durable_s is not None or bool(what.why) or bool(what.error)
         if entry.is_load:
-            told = window.returned_s is not None or any("end" in span.at_s for span in window.spans) or bool(what.error)
-        finished = told and (entry.by in ("watch", "io") or entry.is_load or bool(what.error) or window.returned_s is not None)
-        entry.open = not (finished or over or (window.returned_s is not None and quiet_s > DRAIN_S) or quiet_s > GIVEN_UP_S)
+            told = (
+                window.returned_s is not None
+                or any("end" in span.at_s for span in window.spans)
+                or bool(what.error)
+            )
+        finished = told and (
+            entry.by in ("watch", "io")
+            or entry.is_load
+            or bool(what.error)
+            or window.returned_s is not None
+        )
+        entry.open = not (
+            finished
+            or over
+            or (window.returned_s is not None and quiet_s > DRAIN_S)
+            or quiet_s > GIVEN_UP_S
+        )
         wait_s = WATCHED_S if entry.by in ("watch", "io") else QUIET_S
-        late = quiet_s > DRAIN_S if window.returned_s is not None or "written" in window.spans[0].at_s else quiet_s > GIVEN_UP_S
-        entry.ready = over or (now_s >= entry.not_before_s and ((finished and quiet_s >= wait_s) or late))
+        late = (
+            quiet_s > DRAIN_S
+            if window.returned_s is not None or "written" in window.spans[0].at_s
+            else quiet_s > GIVEN_UP_S
+        )
+        entry.ready = over or (
+            now_s >= entry.not_before_s and ((finished and quiet_s >= wait_s) or late)
+        )
 
     def _retire(self, now_s: float) -> None:
         """From the front, so that numbers stay. Marks go when no save after them needs to know of the save."""
@@ -163,7 +199,9 @@ class Book:
                 and (self._later or entry.evaluated == entry.window)
                 and (window.durable_s is not None or bool(what.why or what.error))
             )
-            if not (settled and now_s - entry.last_s > BEFORE_S) and not (entry.ready and now_s - entry.last_s > GIVEN_UP_S):
+            if not (settled and now_s - entry.last_s > BEFORE_S) and not (
+                entry.ready and now_s - entry.last_s > GIVEN_UP_S
+            ):
                 break
             gone += 1
         for entry in self.recent[:gone]:
@@ -199,7 +237,9 @@ class Book:
 
     def needed_s(self, now_s: float) -> float:
         """Readings from then on are wanted still."""
-        waiting = [first_s(entry.window) for entry in self.recent if entry.evaluated != entry.window]
+        waiting = [
+            first_s(entry.window) for entry in self.recent if entry.evaluated != entry.window
+        ]
         return min([now_s, *waiting]) - 2 * BEFORE_S
 
     def timed(self, now_s: float) -> Timed:
@@ -209,7 +249,9 @@ class Book:
         for entry in saves:
             window, _ = entry.best
             if window.begin_s is not None:
-                stretches.append((window.begin_s, max(now_s, window.begin_s)) if entry.open else extent(window))
+                stretches.append(
+                    (window.begin_s, max(now_s, window.begin_s)) if entry.open else extent(window)
+                )
             if window.stall_s is not None:
                 stalled_s += window.stall_s
             elif not entry.open:
@@ -218,7 +260,11 @@ class Book:
 
     def of_slice(self, begin_s: float, end_s: float) -> Sequence[Mark]:
         """Marks of all checkpoints that reach into a time, and of training in it."""
-        names = {entry.window.label for entry in [*self.done[-_LATELY:], *self.recent] if entry.last_s >= begin_s}
+        names = {
+            entry.window.label
+            for entry in [*self.done[-_LATELY:], *self.recent]
+            if entry.last_s >= begin_s
+        }
         return [mark for mark in self.marks if begin_s <= mark.t_s <= end_s or mark.window in names]
 
 

@@ -32,7 +32,9 @@ def item_of(part: str, fields: Mapping[str, Any]) -> Item | None:
             return part, Raw(fields["t"], tuple(fields["d"]), tuple(fields["v"]))
         case "second":
             counts = tuple(n if isinstance(n, int) else (n[0], n[1], n[2]) for n in fields["n"])
-            return part, Second(fields["from"], fields["t"], counts, tuple(fields["d"]), tuple(fields["v"]))
+            return part, Second(
+                fields["from"], fields["t"], counts, tuple(fields["d"]), tuple(fields["v"])
+            )
         case "run":
             return part, header_from(fields, part)
         case "mark" | "event" | "clock" | "periods" | "end":
@@ -45,7 +47,14 @@ class Followed(Live):
 
     kind: Kind = "followed"
 
-    def __init__(self, run: str, desk: Desk, *, threaded: bool = True, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        run: str,
+        desk: Desk,
+        *,
+        threaded: bool = True,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         """Raises InputError where there is no such run."""
         found = store.found(run)
         self.folder: Path | None = found.path
@@ -72,7 +81,9 @@ class Followed(Live):
 
     def _tail(self) -> None:
         try:
-            for line in follow(self._path, stop=self._stop.is_set, wait=lambda s: void(self._stop.wait(s))):
+            for line in follow(
+                self._path, stop=self._stop.is_set, wait=lambda s: void(self._stop.wait(s))
+            ):
                 if self._stop.is_set():
                     return
                 self._take(line.part, line.fields, line.problem)
@@ -109,13 +120,24 @@ class Followed(Live):
         silent_s = time.monotonic() - self._last_wall_s
         troubles = self._troubles()
         if not self._over and silent_s > SILENT_S:
-            troubles.append(f"Nothing has been written for {round(silent_s)} s: the recorder may have ended without saying so.")
+            troubles.append(
+                f"Nothing has been written for {round(silent_s)} s: the recorder may have ended without saying so."
+            )
         exit_ = self.board.exit_status
-        about = "" if not self._over else "its recorder has ended" + ("" if exit_ is None else f", exit {exit_}")
+        about = (
+            ""
+            if not self._over
+            else "its recorder has ended" + ("" if exit_ is None else f", exit {exit_}")
+        )
         return Status(
-            self.kind, self.title, state="ended" if self._over else None, about=about, own_cpu=self._own_cpu(), file_bytes=self._bytes(),
+            self.kind,
+            self.title,
+            state="ended" if self._over else None,
+            about=about,
+            own_cpu=self._own_cpu(),
+            file_bytes=self._bytes(),
             troubles=tuple(troubles),
-        )  # fmt: skip
+        )
 
 
 def void(_: object) -> None:

@@ -20,13 +20,28 @@ from ckptcost.views.live_series import now_of
 from ckptcost.views.live_sofar import Sum, total_j
 
 WH_J = KWH_J / 1000.0
-FOUND_BY = {"api": "hook", "watch": "folder", "io": "its writing", "hand": "hand", "output": "output"}
+FOUND_BY = {
+    "api": "hook",
+    "watch": "folder",
+    "io": "its writing",
+    "hand": "hand",
+    "output": "output",
+}
 CHECKPOINTS = (
-    Head("number", "#"), Head("start", "start", rank=3), Head("written", "written in, s", rank=6), Head("stall", "stall, s"),
-    Head("safe", "until safe, s"), Head("size", "size", rank=1), Head("rate", "rate", rank=2), Head("gpu", "GPU Wh", rank=2),
-    Head("host", "host Wh", rank=4), Head("usd", "USD", rank=1), Head("co2", "kgCO2e", rank=5), Head("by", "found by", left=True, rank=7),
+    Head("number", "#"),
+    Head("start", "start", rank=3),
+    Head("written", "written in, s", rank=6),
+    Head("stall", "stall, s"),
+    Head("safe", "until safe, s"),
+    Head("size", "size", rank=1),
+    Head("rate", "rate", rank=2),
+    Head("gpu", "GPU Wh", rank=2),
+    Head("host", "host Wh", rank=4),
+    Head("usd", "USD", rank=1),
+    Head("co2", "kgCO2e", rank=5),
+    Head("by", "found by", left=True, rank=7),
     Head("name", "checkpoint", left=True, rank=8),
-)  # fmt: skip
+)
 OUTLIERS = 20
 
 
@@ -41,14 +56,20 @@ class Checkpoints:
         for entry in reversed(board.book.entries):
             key = (board, entry.window, entry.better, board.tally.priced.get(entry.number))
             made = self._made.get(entry.number)
-            if entry.open or made is None or any(old is not new for old, new in zip(made[0], key, strict=True)):
+            if (
+                entry.open
+                or made is None
+                or any(old is not new for old, new in zip(made[0], key, strict=True))
+            ):
                 made = (key if not entry.open else (None,) * 4, row_of(board, entry, now_s))
                 self._made[entry.number] = made
             rows.append(made[1])
         prices = board.tally.prices
         pue = nan if prices.scenario is None else float(prices.scenario.site.pue)
         note = (
-            "" if isnan(pue) or not rows else f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare` has them."
+            ""
+            if isnan(pue) or not rows
+            else f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare` has them."
         )
         return Grid(CHECKPOINTS, rows, "Checkpoints", note, "no checkpoint yet")
 
@@ -58,27 +79,61 @@ def row_of(board: LiveBoard, entry: Entry, now_s: float) -> Row:
     priced = board.tally.priced.get(entry.number)
     begin_s = window.begin_s
     values = [
-        _written_s(window), window.stall_s, _safe_s(window, what), what.bytes, rate_of(window, what),
+        _written_s(window),
+        window.stall_s,
+        _safe_s(window, what),
+        what.bytes,
+        rate_of(window, what),
         nan if priced is None else priced.line_j("loading" if entry.is_load else "gpu_wait") / WH_J,
         nan if priced is None or entry.is_load else priced.line_j("host_wait") / WH_J,
-        nan if priced is None else priced.amount("cost_usd"), nan if priced is None else priced.amount("location_kgco2e"),
-    ]  # fmt: skip
-    texts = [number(values[0]), number(values[1]), number(values[2]), size(values[3]), rate(values[4]), *(number(v) for v in values[5:])]
+        nan if priced is None else priced.amount("cost_usd"),
+        nan if priced is None else priced.amount("location_kgco2e"),
+    ]
+    texts = [
+        number(values[0]),
+        number(values[1]),
+        number(values[2]),
+        size(values[3]),
+        rate(values[4]),
+        *(number(v) for v in values[5:]),
+    ]
     if entry.open and begin_s is not None:
         texts[2] = f"{number(round(max(now_s - begin_s, 0.0), 1))} ..."
     by = FOUND_BY.get(entry.by, entry.by)
-    name = window.name + (" (load)" if entry.is_load else "") + (f": failed, {what.error}" if what.error else "")
+    name = (
+        window.name
+        + (" (load)" if entry.is_load else "")
+        + (f": failed, {what.error}" if what.error else "")
+    )
     odd = disorder(entry)
-    cells = (count(float(entry.number)) + ("!" if odd else ""), _start(board, begin_s), *texts, by, name)
-    order: tuple[Order, ...] = (float(entry.number), begin_s, *(None if v is None or isnan(v) else v for v in values), by, name)
-    tone: Tone = "bad" if what.error else "warn" if entry.open or odd else "muted" if entry.is_load else ""
+    cells = (
+        count(float(entry.number)) + ("!" if odd else ""),
+        _start(board, begin_s),
+        *texts,
+        by,
+        name,
+    )
+    order: tuple[Order, ...] = (
+        float(entry.number),
+        begin_s,
+        *(None if v is None or isnan(v) else v for v in values),
+        by,
+        name,
+    )
+    tone: Tone = (
+        "bad" if what.error else "warn" if entry.open or odd else "muted" if entry.is_load else ""
+    )
     return Row(str(entry.number), cells, order, tone)
 
 
 def disorder(entry: Entry) -> str:
     """Why its times cannot all be right; empty where its instants follow each other."""
     window, what = entry.best
-    odd = [f"the mark {flag.about} stands before one that it should follow" for flag in window.flags if flag.code == "OUT_OF_ORDER"]
+    odd = [
+        f"the mark {flag.about} stands before one that it should follow"
+        for flag in window.flags
+        if flag.code == "OUT_OF_ORDER"
+    ]
     written_s, safe_s = _written_s(window), _safe_s(window, what)
     if not odd and written_s is not None and safe_s is not None and written_s > safe_s:
         odd = ["it is said to be safe before its last byte was written"]
@@ -88,12 +143,20 @@ def disorder(entry: Entry) -> str:
 def _written_s(window: Window) -> float | None:
     """Until the last rank had written its bytes."""
     lasts = [
-        max((span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s), default=nan) for span in window.spans
+        max(
+            (span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s),
+            default=nan,
+        )
+        for span in window.spans
     ]
     if window.begin_s is None or not lasts or any(isnan(last) for last in lasts):
         return None
     first = [span.at_s.get("written") for span in window.spans]
-    ends = [one for one in first if one is not None] if all(one is not None for one in first) else lasts
+    ends = (
+        [one for one in first if one is not None]
+        if all(one is not None for one in first)
+        else lasts
+    )
     return max(ends) - window.begin_s
 
 
@@ -117,25 +180,52 @@ def gpus_grid(board: LiveBoard) -> Grid:
     """One row a card: what it takes now and took so far."""
     curves = board.curves
     if curves is None or not curves.sources.gpus:
-        return Grid((Head("gpu", "GPU"),), (), "GPUs", "", _why_no(board, "gpu", "no GPU answers here"))
+        return Grid(
+            (Head("gpu", "GPU"),), (), "GPUs", "", _why_no(board, "gpu", "no GPU answers here")
+        )
     joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
-    quantities = [q for q in ("utilisation", "memory_used_bytes", "temperature_c") if any(q in more for more in curves.sources.gpu_more)]
+    quantities = [
+        q
+        for q in ("utilisation", "memory_used_bytes", "temperature_c")
+        if any(q in more for more in curves.sources.gpu_more)
+    ]
     labels = {"utilisation": "busy", "memory_used_bytes": "memory", "temperature_c": "C"}
     words = {"utilisation": share, "memory_used_bytes": size, "temperature_c": number}
-    heads = (Head("gpu", "GPU"), Head("power", "W"), Head("energy", "Wh so far"), *(Head(q, labels[q], rank=2) for q in quantities),
-             Head("source", "power from", left=True, rank=3))  # fmt: skip
+    heads = (
+        Head("gpu", "GPU"),
+        Head("power", "W"),
+        Head("energy", "Wh so far"),
+        *(Head(q, labels[q], rank=2) for q in quantities),
+        Head("source", "power from", left=True, rank=3),
+    )
     rows = []
     for probe, more in zip(curves.sources.gpus, curves.sources.gpu_more, strict=True):
         domain = probe.channel.domain
         now_w, so_far = probe.lately(board.last_s), joules.get(domain, nan) / WH_J
         beside = [more[q].value(board.last_s) if q in more else nan for q in quantities]
-        cells = (domain.partition(":")[2], number(now_w), number(so_far), *(words[q](v) for q, v in zip(quantities, beside, strict=True)),
-                 probe.channel.source)  # fmt: skip
+        cells = (
+            domain.partition(":")[2],
+            number(now_w),
+            number(so_far),
+            *(words[q](v) for q, v in zip(quantities, beside, strict=True)),
+            probe.channel.source,
+        )
         lost = now_w != now_w
         name = cells[0]
-        order: tuple[Order, ...] = (float(name) if name.isdigit() else name, _known(now_w), _known(so_far), *map(_known, beside), cells[-1])
+        order: tuple[Order, ...] = (
+            float(name) if name.isdigit() else name,
+            _known(now_w),
+            _known(so_far),
+            *map(_known, beside),
+            cells[-1],
+        )
         rows.append(Row(domain, cells, order, "bad" if lost else ""))
-    return Grid(heads, rows, "GPUs", "a GPU without a number does not answer" if any(row.tone == "bad" for row in rows) else "")
+    return Grid(
+        heads,
+        rows,
+        "GPUs",
+        "a GPU without a number does not answer" if any(row.tone == "bad" for row in rows) else "",
+    )
 
 
 def _known(value: float) -> Order:
@@ -146,25 +236,51 @@ def outliers_grid(board: LiveBoard) -> Grid:
     """Cards whose power is farthest from the median just now; those that do not answer come first."""
     heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
     curves = board.curves
-    now = [] if curves is None else [(probe.channel.domain, probe.lately(board.last_s)) for probe in curves.sources.gpus]
+    now = (
+        []
+        if curves is None
+        else [(probe.channel.domain, probe.lately(board.last_s)) for probe in curves.sources.gpus]
+    )
     known = [watts for _, watts in now if watts == watts]
     if not known:
-        return Grid(heads, (), "Farthest from the others", "", _why_no(board, "gpu", "no GPU answers here"))
+        return Grid(
+            heads, (), "Farthest from the others", "", _why_no(board, "gpu", "no GPU answers here")
+        )
     middle_w = median(known)
-    off = [(domain, watts, nan if watts != watts or not middle_w else watts / middle_w - 1.0) for domain, watts in now]
+    off = [
+        (domain, watts, nan if watts != watts or not middle_w else watts / middle_w - 1.0)
+        for domain, watts in now
+    ]
     off.sort(key=lambda one: (one[2] == one[2], -abs(one[2]) if one[2] == one[2] else 0.0))
     rows = [
-        Row(domain, (domain.partition(":")[2], number(watts), DASH if isnan(apart) else f"{apart * 100:+.1f} %"),
-            (domain, _known(watts), _known(apart)), "bad" if isnan(apart) else "")
+        Row(
+            domain,
+            (
+                domain.partition(":")[2],
+                number(watts),
+                DASH if isnan(apart) else f"{apart * 100:+.1f} %",
+            ),
+            (domain, _known(watts), _known(apart)),
+            "bad" if isnan(apart) else "",
+        )
         for domain, watts, apart in off[:OUTLIERS]
-    ]  # fmt: skip
-    return Grid(heads, rows, "Farthest from the others", f"median {amount(middle_w, 'w')} of {count(float(len(known)))} GPUs")
+    ]
+    return Grid(
+        heads,
+        rows,
+        "Farthest from the others",
+        f"median {amount(middle_w, 'w')} of {count(float(len(known)))} GPUs",
+    )
 
 
 _METERS = (
-    Head("state", "state", left=True), Head("meter", "meter", left=True), Head("what", "what", left=True), Head("now", "now"),
-    Head("so_far", "kWh so far", rank=1), Head("why", "why, and what would help", left=True, rank=2),
-)  # fmt: skip
+    Head("state", "state", left=True),
+    Head("meter", "meter", left=True),
+    Head("what", "what", left=True),
+    Head("now", "now"),
+    Head("so_far", "kWh so far", rank=1),
+    Head("why", "why, and what would help", left=True, rank=2),
+)
 
 
 def meters_grid(board: LiveBoard) -> Grid:
@@ -176,17 +292,37 @@ def meters_grid(board: LiveBoard) -> Grid:
             for channel in meter.channels:
                 by_kind.setdefault(channel.kind_of_domain, []).append(channel.domain)
             for kind, domains in by_kind.items():
-                rows.append(_meter_row(board, meter.name, kind, list(dict.fromkeys(d for d in domains if "." not in d)) or domains))
+                rows.append(
+                    _meter_row(
+                        board,
+                        meter.name,
+                        kind,
+                        list(dict.fromkeys(d for d in domains if "." not in d)) or domains,
+                    )
+                )
     rows += [
         Row(
             f"absent {n}",
-            ("not here", absence.what, absence.kind, "", "", why := absence_text("", absence.reason, absence.remedy)[2:]),
+            (
+                "not here",
+                absence.what,
+                absence.kind,
+                "",
+                "",
+                why := absence_text("", absence.reason, absence.remedy)[2:],
+            ),
             ("not here", absence.what, absence.kind, None, None, why),
             "muted",
         )
         for n, absence in enumerate(board.absences)
     ]
-    return Grid(_METERS, rows, "Meters", "", "no meter was looked for yet" if not board.records else "no meter answers here")
+    return Grid(
+        _METERS,
+        rows,
+        "Meters",
+        "",
+        "no meter was looked for yet" if not board.records else "no meter answers here",
+    )
 
 
 def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) -> Row:
@@ -195,7 +331,11 @@ def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) 
     sources = None if board.curves is None else board.curves.sources
     powered = () if sources is None else (*sources.gpus, *sources.host, *sources.node)
     probes = [probe for probe in powered if probe.channel.domain in wanted]
-    stored = [] if sources is None else [probe for probe in sources.writes if probe.channel.domain in wanted]
+    stored = (
+        []
+        if sources is None
+        else [probe for probe in sources.writes if probe.channel.domain in wanted]
+    )
     lost = [event for name, event in board.lost.items() if name in wanted or name == meter]
     level, kwh = now_of(probes or stored, board.last_s), nan
     now = amount(level, "w") if probes else rate(level) if stored else ""
@@ -210,7 +350,11 @@ def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) 
     tone: Tone = "warn" if silent else "good"
     if lost:
         ago_s = max(board.last_s - lost[-1].t_s, 0.0)
-        state, why, tone = "lost", f"{lost[-1].domain}, {duration(round(ago_s))} ago: {lost[-1].text}", "bad"
+        state, why, tone = (
+            "lost",
+            f"{lost[-1].domain}, {duration(round(ago_s))} ago: {lost[-1].text}",
+            "bad",
+        )
     order: tuple[Order, ...] = (state, meter, names, _known(level), _known(kwh), why)
     return Row(f"{meter} {kind}", (state, meter, names, now, so_far, why), order, tone)
 

@@ -114,9 +114,16 @@ class Intake:
         self._parts[name] = _Part(header, slots, ahead_ns)
         if header.meters:
             self.headers.append(header)
-            self.newest |= {key_of(channel): channel for meter in header.meters for channel in meter.channels}
+            self.newest |= {
+                key_of(channel): channel for meter in header.meters for channel in meter.channels
+            }
             known = {place for place, _ in self._unsaid} | {place for place, _ in self._said}
-            self._unsaid += [(s, n) for s in dict.fromkeys(slots) if s not in known for n in range(len(self.ring.slots[s]))]
+            self._unsaid += [
+                (s, n)
+                for s in dict.fromkeys(slots)
+                if s not in known
+                for n in range(len(self.ring.slots[s]))
+            ]
         self._learn(header, header.periods_s)
         self._pairs.append((self._at_s(header.monotonic_ns + ahead_ns), header.wall_ns / S))
 
@@ -125,7 +132,9 @@ class Intake:
 
     def _learn(self, header: Header, periods_s: Sequence[Sequence[float]]) -> None:
         for meter, of_meter in zip(header.meters, periods_s, strict=False):
-            self._periods.update({key_of(c): p for c, p in zip(meter.channels, of_meter, strict=False) if p == p})
+            self._periods.update(
+                {key_of(c): p for c, p in zip(meter.channels, of_meter, strict=False) if p == p}
+            )
 
     def _raw(self, name: str, tick: Raw) -> None:
         part = self._parts.get(name)
@@ -155,14 +164,18 @@ class Intake:
             self._listen(part, second)
         new = self.curves is not None and t_s > self.curves.last_s
         most = 0
-        for slot, asked, took_ns, row in zip(part.slots, second.counts, second.took_ns, second.values, strict=False):
+        for slot, asked, took_ns, row in zip(
+            part.slots, second.counts, second.took_ns, second.values, strict=False
+        ):
             if row is None:
                 continue
             if isinstance(asked, int):
                 self._keep(Record(slot, from_ns, t_ns, asked, took_ns, row))
                 most = max(most, asked)
             else:
-                self._keep(Record(slot, t_ns - asked[1], t_ns - asked[2], asked[0], took_ns, row, asked[2]))
+                self._keep(
+                    Record(slot, t_ns - asked[1], t_ns - asked[2], asked[0], took_ns, row, asked[2])
+                )
                 most = max(most, asked[0])
             if new:
                 self._tell(slot, t_s, row)
@@ -214,7 +227,9 @@ class Intake:
     def _choose(self) -> None:
         least_s = [0.0] * len(self.ring.slots)
         for part in self._parts.values():
-            for slot, meter in zip(part.slots, part.header.meters, strict=True) if part is not None else ():
+            for slot, meter in (
+                zip(part.slots, part.header.meters, strict=True) if part is not None else ()
+            ):
                 least_s[slot] = meter.least_s
         slots = list(zip(self.ring.slots, least_s, strict=True))
         curves = Curves(sources_of(slots, lambda slot, place: (slot, place) in self._said))
@@ -225,8 +240,15 @@ class Intake:
             curves.last_s = old.last_s
         self.curves = curves
         before = {(one.slot, one.place): one for one in self.sums}
-        places = [(slot, place, channel) for slot, channels in enumerate(self.ring.slots) for place, channel in enumerate(channels)]
-        told = chosen([channel for *_, channel in places], [(slot, place) in self._said for slot, place, _ in places])
+        places = [
+            (slot, place, channel)
+            for slot, channels in enumerate(self.ring.slots)
+            for place, channel in enumerate(channels)
+        ]
+        told = chosen(
+            [channel for *_, channel in places],
+            [(slot, place) in self._said for slot, place, _ in places],
+        )
         self.sums = []
         for n in (*told.parts, *told.wholes):
             slot, place, channel = places[n]
@@ -243,11 +265,20 @@ class Intake:
         kind, t_ns = fields.get("k"), fields.get("t")
         t_s = self._at_s(t_ns + part.ahead_ns) if isinstance(t_ns, int) else self.last_s
         if kind == "mark":
-            self._mark(Mark(
-                t_s, str(fields["name"]), str(fields["window"]), int(fields["rank"]), str(fields["by"]), dict(fields.get("detail") or {})
-            ))  # fmt: skip
+            self._mark(
+                Mark(
+                    t_s,
+                    str(fields["name"]),
+                    str(fields["window"]),
+                    int(fields["rank"]),
+                    str(fields["by"]),
+                    dict(fields.get("detail") or {}),
+                )
+            )
         elif kind == "event":
-            self._event(Happened(t_s, str(fields["name"]), str(fields["domain"]), str(fields["text"])))
+            self._event(
+                Happened(t_s, str(fields["name"]), str(fields["domain"]), str(fields["text"]))
+            )
         elif kind == "clock":
             self._pairs.append((t_s, fields["w"] / S))
         elif kind == "periods":
@@ -272,4 +303,6 @@ class Intake:
             self.lost[event.domain] = event
         elif event.name == "found":
             self.lost.pop(event.domain, None)
-            self.book.again(event.t_s + _AGAIN_S)  # a counter that is back tells of the time that it was away
+            self.book.again(
+                event.t_s + _AGAIN_S
+            )  # a counter that is back tells of the time that it was away

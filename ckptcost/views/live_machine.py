@@ -33,9 +33,16 @@ class Simulated(Live):
     kind: Kind = "simulated"
 
     def __init__(
-        self, desk: Desk, plan: Plan | None = None, *, speed: float = 1.0, history_s: float = HISTORY_S, threaded: bool = True,
-        clock: Callable[[], float] | None = None, directory: Path | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        desk: Desk,
+        plan: Plan | None = None,
+        *,
+        speed: float = 1.0,
+        history_s: float = HISTORY_S,
+        threaded: bool = True,
+        clock: Callable[[], float] | None = None,
+        directory: Path | None = None,
+    ) -> None:
         """`directory`: where the run is kept; without it nowhere."""
         self._plan = plan or Plan()
         found = simulated.find(self._plan, origin_ns=0)
@@ -43,7 +50,9 @@ class Simulated(Live):
         self._virtual = VirtualClock(0)
         self.folder = directory
         files = None if directory is None else FileSink(directory)
-        self._recorder = Recorder(found.meters, Tee(self._items, files), self._virtual, host="simulated")
+        self._recorder = Recorder(
+            found.meters, Tee(self._items, files), self._virtual, host="simulated"
+        )
         self._marks = self._planned()
         self._next = next(self._marks, None)
         self.speed, self._history_s = speed, history_s
@@ -53,7 +62,11 @@ class Simulated(Live):
     def _planned(self) -> Iterator[Mark]:
         """The job's marks, as far as somebody looks."""
         plan = self._plan
-        from_s, step_s, until_s = 0.0, 20 * plan.interval_s, plan.first_s + plan.count() * plan.interval_s
+        from_s, step_s, until_s = (
+            0.0,
+            20 * plan.interval_s,
+            plan.first_s + plan.count() * plan.interval_s,
+        )
         while from_s < until_s:
             yield from sorted(marks(plan, from_s, from_s + step_s), key=lambda mark: mark.t_s)
             from_s += step_s
@@ -87,7 +100,9 @@ class Simulated(Live):
             if self._next is not None and round(self._next.t_s * S) <= step_ns:
                 mark, at_ns = self._next, round(self._next.t_s * S)
                 self._recorder.run_until(at_ns)
-                self._recorder.mark(mark.name, mark.window, by=mark.by, rank=mark.rank, t_ns=at_ns, **mark.detail)
+                self._recorder.mark(
+                    mark.name, mark.window, by=mark.by, rank=mark.rank, t_ns=at_ns, **mark.detail
+                )
                 self._recorder.step()
                 self._next = next(self._marks, None)
             else:
@@ -113,9 +128,14 @@ class Simulated(Live):
 
     def _status(self) -> Status:
         return Status(
-            self.kind, self.title, state="ended" if self._over else None, speed=self.speed, paused=self.paused, own_cpu=self._own_cpu(),
+            self.kind,
+            self.title,
+            state="ended" if self._over else None,
+            speed=self.speed,
+            paused=self.paused,
+            own_cpu=self._own_cpu(),
             troubles=tuple(self._troubles()),
-        )  # fmt: skip
+        )
 
 
 def plan_of(gpus: int) -> Plan:

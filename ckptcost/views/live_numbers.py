@@ -22,7 +22,9 @@ def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
     stats = _stats(board)
     if not board.powerless:
         return stats
-    return tuple(sorted((*stats[-1:], *stats[-2:-1], *stats[:-2]), key=lambda stat: stat.value == DASH))
+    return tuple(
+        sorted((*stats[-1:], *stats[-2:-1], *stats[:-2]), key=lambda stat: stat.value == DASH)
+    )
 
 
 def _stats(board: LiveBoard) -> tuple[Stat, ...]:
@@ -31,16 +33,28 @@ def _stats(board: LiveBoard) -> tuple[Stat, ...]:
     joules, usd, kg = (totals.amounts[q] for q in SHOWN)
     gpu_s = totals.least["gpu_s"]  # of the stalls: what drains take from training is not known
     gpus = nan if machine is None else machine.gpus
-    price = "" if s is None or isnan(float(s.cluster.usd_per_gpu_s)) else quantity(float(s.cluster.usd_per_gpu_s), "usd_per_gpu_s")
-    grid = "" if s is None or isnan(float(s.site.kgco2e_per_j)) else quantity(float(s.site.kgco2e_per_j), "kgco2e_per_j")
+    price = (
+        ""
+        if s is None or isnan(float(s.cluster.usd_per_gpu_s))
+        else quantity(float(s.cluster.usd_per_gpu_s), "usd_per_gpu_s")
+    )
+    grid = (
+        ""
+        if s is None or isnan(float(s.site.kgco2e_per_j))
+        else quantity(float(s.site.kgco2e_per_j), "kgco2e_per_j")
+    )
     return (
         Stat("energy", _with(joules / KWH_J, "kWh"), _parts(totals) or _why_not(board, "energy_j")),
         _cost(board, usd, price),
         Stat("CO2e", _with(kg, "kg"), _why_not(board, "location_kgco2e") if isnan(kg) else grid),
-        Stat("GPU-h lost", number(gpu_s / HOUR_S), _why_not(board, "gpu_s") if isnan(gpu_s) else f"{count(gpus)} GPUs stood still"),
+        Stat(
+            "GPU-h lost",
+            number(gpu_s / HOUR_S),
+            _why_not(board, "gpu_s") if isnan(gpu_s) else f"{count(gpus)} GPUs stood still",
+        ),
         _in_checkpoints(board),
         _last_stat(board),
-    )  # fmt: skip
+    )
 
 
 def _in_checkpoints(board: LiveBoard) -> Stat:
@@ -61,7 +75,9 @@ def _cost(board: LiveBoard, usd: float, price: str) -> Stat:
     least = totals.least["cost_usd"]
     drains = any((seen.window.drain_s or 0.0) > 0 for seen in board.tally.seen.values())
     if isnan(usd) and drains and least > 0:
-        return Stat("cost", f"at least {number(least)} USD", "what drains take from training is not known")
+        return Stat(
+            "cost", f"at least {number(least)} USD", "what drains take from training is not known"
+        )
     return Stat("cost", _with(usd, "USD"), _why_not(board, "cost_usd") if isnan(usd) else price)
 
 
@@ -89,9 +105,15 @@ def _why_not(board: LiveBoard, quantity_: Quantity) -> str:
         if not board.book.entries:
             return "no checkpoint yet"
         waiting, over = board.waiting, sum(not entry.open for entry in board.book.entries)
-        return f"evaluating {count(float(over - waiting + 1))} of {count(float(over))} ..." if waiting else "not evaluated yet"
+        return (
+            f"evaluating {count(float(over - waiting + 1))} of {count(float(over))} ..."
+            if waiting
+            else "not evaluated yet"
+        )
     s, machine = prices.scenario, prices.machine
-    stalls = [seen.window.stall_s for seen in board.tally.seen.values() if seen.contents.of != "load"]
+    stalls = [
+        seen.window.stall_s for seen in board.tally.seen.values() if seen.contents.of != "load"
+    ]
     if quantity_ in ("gpu_s", "cost_usd") and machine is not None and isnan(machine.gpus):
         return "nothing says how many GPUs"
     if stalls and all(stall is None for stall in stalls):
@@ -100,26 +122,44 @@ def _why_not(board: LiveBoard, quantity_: Quantity) -> str:
         return "the scenario has no price of a GPU-hour"
     if quantity_ == "location_kgco2e" and s is not None and isnan(float(s.site.kgco2e_per_j)):
         return "the scenario has no grid factor"
-    return next((reason(code) for name, (code, _) in totals.lacking.items() if name in ("gpu_wait", "host_wait")), "")
+    return next(
+        (
+            reason(code)
+            for name, (code, _) in totals.lacking.items()
+            if name in ("gpu_wait", "host_wait")
+        ),
+        "",
+    )
 
 
 def _last_stat(board: LiveBoard) -> Stat:
-    last = next((entry for entry in reversed(board.book.entries) if not entry.is_load and not entry.open), None)
+    last = next(
+        (entry for entry in reversed(board.book.entries) if not entry.is_load and not entry.open),
+        None,
+    )
     if last is None:
         return Stat("last checkpoint", DASH, "under way" if board.book.open else "none yet")
     window, what = last.best
     if what.error:
         return Stat("last checkpoint", f"#{last.number} failed", what.error, "bad")
-    safe_s = None if window.begin_s is None or window.durable_s is None else window.durable_s - window.begin_s
+    safe_s = (
+        None
+        if window.begin_s is None or window.durable_s is None
+        else window.durable_s - window.begin_s
+    )
     value = f"#{last.number}"
     if board.powerless and safe_s is not None:
         told = (f"#{last.number}", size(what.bytes), rate(rate_of(window, what)))
-        return Stat("safe after", duration(safe_s), "  ".join(text for text in told if text != DASH))
+        return Stat(
+            "safe after", duration(safe_s), "  ".join(text for text in told if text != DASH)
+        )
     if safe_s is not None:
         value += f"  {duration(safe_s)}"
     elif window.stall_s is not None:
         value += f"  held up {duration(window.stall_s)}"
-    note = "  ".join(text for text in (size(what.bytes), rate(rate_of(window, what))) if text != DASH)
+    note = "  ".join(
+        text for text in (size(what.bytes), rate(rate_of(window, what))) if text != DASH
+    )
     if safe_s is None:
         note = "  ".join(part for part in (note, "not known when safe") if part)
     return Stat("last checkpoint", value, note)

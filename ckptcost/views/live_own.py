@@ -34,14 +34,23 @@ class Own(Live):
     kind: Kind = "own"
 
     def __init__(
-        self, start: Start, desk: Desk, *, threaded: bool = True, tools: Instruments | None = None, settle_s: float = SETTLE_S,
-        gap_s: float = 1.0, clock: Callable[[], float] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        start: Start,
+        desk: Desk,
+        *,
+        threaded: bool = True,
+        tools: Instruments | None = None,
+        settle_s: float = SETTLE_S,
+        gap_s: float = 1.0,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         """`tools`: other meters than this machine's, for tests."""
         self._what, self._look = what_of(start), look_of(start, settle_s, gap_s)
         self._start = start
         if tools is None:
-            tools = tools_of(start.meters, replace(beside(Wanted(), self._look), pid=start.pid), least=0)
+            tools = tools_of(
+                start.meters, replace(beside(Wanted(), self._look), pid=start.pid), least=0
+            )
         self._tools = tools
         self._hand = 0
         self._hand_open = ""
@@ -51,7 +60,9 @@ class Own(Live):
         """folders that are waited for"""
         self._unwritten: tuple[str, str] = ("", "")
         """since when nothing reaches the disk, and why"""
-        super().__init__(desk, LiveBoard(absences=tools.absences, idle=idle_of()), threaded=threaded, clock=clock)
+        super().__init__(
+            desk, LiveBoard(absences=tools.absences, idle=idle_of()), threaded=threaded, clock=clock
+        )
 
     @property
     def title(self) -> str:
@@ -64,14 +75,20 @@ class Own(Live):
     @property
     def actions(self) -> Actions:
         running = self._supervisor is not None and self._supervisor.phase == "running"
-        stops = self._supervisor is not None and self._supervisor.phase in ("running", "stopping", "settling")
+        stops = self._supervisor is not None and self._supervisor.phase in (
+            "running",
+            "stopping",
+            "settling",
+        )
         job = self._supervisor is not None and self._supervisor.running
         return Actions(mark=running, mark_open=bool(self._hand_open), stop=stops, stops_job=job)
 
     def _begin(self) -> None:
         directory = path_of(self._start.record) if self._start.record else None
         items: deque[Item] = self._items
-        supervisor = Supervisor(self._what, self._tools, self._look, directory, tee=lambda files: Tee(items, files))
+        supervisor = Supervisor(
+            self._what, self._tools, self._look, directory, tee=lambda files: Tee(items, files)
+        )
         supervisor.start()
         self._supervisor, self.folder = supervisor, supervisor.folder
         self._look_again()
@@ -84,7 +101,9 @@ class Own(Live):
     def _end(self, within_s: float | None) -> str:
         said = "" if self._supervisor is None else self._supervisor.stop(within_s)
         self._look_again()
-        return " ".join(part for part in (f"{said}." if said and self._lost() else said, self._lost()) if part)
+        return " ".join(
+            part for part in (f"{said}." if said and self._lost() else said, self._lost()) if part
+        )
 
     def _hasten(self) -> None:
         if self._supervisor is not None:
@@ -92,12 +111,20 @@ class Own(Live):
 
     def _left(self) -> str:
         goes_on = "" if self._supervisor is None else self._supervisor.left()
-        return " ".join(part for part in (f"{goes_on}." if goes_on and self._lost() else goes_on, self._lost()) if part)
+        return " ".join(
+            part
+            for part in (f"{goes_on}." if goes_on and self._lost() else goes_on, self._lost())
+            if part
+        )
 
     def _look_again(self) -> None:
         """At what only the file system knows, from a thread that may wait for it."""
-        self._absent = tuple(middle_cut(shown(path)) for path in self._look.watch if not path.is_dir())
-        problem = "" if self._supervisor is None else self._supervisor.observer.recorder.stats.problem
+        self._absent = tuple(
+            middle_cut(shown(path)) for path in self._look.watch if not path.is_dir()
+        )
+        problem = (
+            "" if self._supervisor is None else self._supervisor.observer.recorder.stats.problem
+        )
         if not problem:
             self._unwritten = ("", "")
         elif not self._unwritten[0]:
@@ -139,21 +166,37 @@ class Own(Live):
             about = f"exit {self.board.exit_status}"
         since, why = self._unwritten
         return Status(
-            self.kind, self.title, _looked(self._what, self._look, self._absent), state, about,
-            own_cpu=self._own_cpu(), file_bytes=self._bytes(),
-            troubles=tuple(self._troubles()), output=self._output(), no_output=self._no_output(),
+            self.kind,
+            self.title,
+            _looked(self._what, self._look, self._absent),
+            state,
+            about,
+            own_cpu=self._own_cpu(),
+            file_bytes=self._bytes(),
+            troubles=tuple(self._troubles()),
+            output=self._output(),
+            no_output=self._no_output(),
             unwritten=f"since {since}: {why}" if since else "",
             kill_in_s=nan if supervisor is None else supervisor.patience_left_s,
-        )  # fmt: skip
+        )
 
     def _troubles(self) -> list[str]:
         absent = [f"{path} is not there yet; waited for." for path in self._absent]
         lost = [self._lost()] if self._over and self._lost() else []
-        return [*lost, *super()._troubles(), *absent, *([] if self._supervisor is None else self._supervisor.troubles())]
+        return [
+            *lost,
+            *super()._troubles(),
+            *absent,
+            *([] if self._supervisor is None else self._supervisor.troubles()),
+        ]
 
     def _no_output(self) -> str:
         if self._what.argv:
-            return "The command printed nothing." if self._over else "The command has printed nothing yet."
+            return (
+                "The command printed nothing."
+                if self._over
+                else "The command has printed nothing yet."
+            )
         if self._what.pid is not None:
             return "The process was started elsewhere, so what it prints is not ours to read."
         return "No command was started here, so there is no output."
@@ -175,10 +218,14 @@ def _state(supervisor: Supervisor | None, has_records: bool) -> tuple[State | No
             return "stopping", "the command was told to end"
         case "settling":
             pending = supervisor.observer.pending
-            waiting = f"; waiting for {count(float(pending))} to be on the storage" if pending else ""
+            waiting = (
+                f"; waiting for {count(float(pending))} to be on the storage" if pending else ""
+            )
             return "settling", f"{supervisor.why}{waiting}"
         case "over":
-            return ("failed", supervisor.problem) if supervisor.problem else ("ended", supervisor.why)
+            return (
+                ("failed", supervisor.problem) if supervisor.problem else ("ended", supervisor.why)
+            )
     return (None, "") if has_records else ("starting", "")
 
 
@@ -208,7 +255,9 @@ def what_of(start: Start) -> What:
     try:
         argv = shlex.split(start.command)
     except ValueError as error:
-        raise InputError(f"cannot be split into words ({error})", where="command", remedy="close the quotes") from None
+        raise InputError(
+            f"cannot be split into words ({error})", where="command", remedy="close the quotes"
+        ) from None
     if start.pid is not None and start.pid <= 0:
         raise InputError("expected a process id", where="PID")
     return What(tuple(argv), start.pid)
@@ -222,6 +271,10 @@ def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> Loo
             continue
         path = path_of(text).absolute()
         if path.exists() and not path.is_dir():
-            raise InputError("is no folder", where=brief(text), remedy="name the folder that checkpoints are written to")
+            raise InputError(
+                "is no folder",
+                where=brief(text),
+                remedy="name the folder that checkpoints are written to",
+            )
         watch.append(path)
     return Look(tuple(dict.fromkeys(watch)), settle_s=settle_s, gap_s=gap_s)

@@ -52,7 +52,9 @@ class Picture:
     def __init__(self) -> None:
         self._checkpoints = Checkpoints()
 
-    def view(self, board: LiveBoard, status: Status, span_s: float, end_s: float | None, per_gpu: bool) -> LiveView:
+    def view(
+        self, board: LiveBoard, status: Status, span_s: float, end_s: float | None, per_gpu: bool
+    ) -> LiveView:
         with board.lock:
             last_s = max(board.last_s, 0.0)
             until_s = last_s if end_s is None else min(end_s, last_s)
@@ -89,21 +91,40 @@ def shown_s(board: LiveBoard, status: Status, chosen_s: float) -> float:
 
 
 _WORDS: dict[State, str] = {
-    "starting": "STARTING", "armed": "ARMED", "recording": "RECORDING", "measuring": "MEASURING", "stopping": "STOPPING",
+    "starting": "STARTING",
+    "armed": "ARMED",
+    "recording": "RECORDING",
+    "measuring": "MEASURING",
+    "stopping": "STOPPING",
     "settling": "SETTLING",
-    "playing": "REPLAY", "paused": "PAUSED", "ended": "ENDED", "failed": "FAILED",
-}  # fmt: skip
-_TONES: dict[State, Tone] = {"measuring": "warn", "recording": "good", "failed": "bad", "stopping": "warn", "settling": "warn"}
+    "playing": "REPLAY",
+    "paused": "PAUSED",
+    "ended": "ENDED",
+    "failed": "FAILED",
+}
+_TONES: dict[State, Tone] = {
+    "measuring": "warn",
+    "recording": "good",
+    "failed": "bad",
+    "stopping": "warn",
+    "settling": "warn",
+}
 
 
 def headline_of(board: LiveBoard, status: Status) -> Headline:
     state = status.state or _state(board)
     word = _WORDS[state]
     if status.kind == "replay" and state != "failed":
-        word = f"REPLAY {number(status.speed)}x" + (" PAUSED" if status.paused else " ENDED" if state == "ended" else "")
+        word = f"REPLAY {number(status.speed)}x" + (
+            " PAUSED" if status.paused else " ENDED" if state == "ended" else ""
+        )
         state = "paused" if status.paused else "ended" if state == "ended" else "playing"
     elif status.kind == "simulated" and state not in ("failed", "ended"):
-        word = "SIMULATED" + ("" if status.speed == 1.0 else f" {number(status.speed)}x") + (" PAUSED" if status.paused else "")
+        word = (
+            "SIMULATED"
+            + ("" if status.speed == 1.0 else f" {number(status.speed)}x")
+            + (" PAUSED" if status.paused else "")
+        )
         state = "paused" if status.paused else state
     elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
         word = "FOLLOWED"
@@ -115,25 +136,40 @@ def headline_of(board: LiveBoard, status: Status) -> Headline:
         if state == "ended":
             word = f"ENDED, NOT RECORDED {status.unwritten}"
         elif state != "failed":
-            state, word = "failed", f"NOT RECORDED {status.unwritten}" + (f"  {word}" if state in ("stopping", "settling") else "")
+            state, word = (
+                "failed",
+                f"NOT RECORDED {status.unwritten}"
+                + (f"  {word}" if state in ("stopping", "settling") else ""),
+            )
     saves = [entry for entry in board.book.entries if not entry.is_load]
     told = f"{count(float(len(saves)))} checkpoint{'' if len(saves) == 1 else 's'}"
     open_ = board.book.open
     if not saves:
-        told = "no checkpoint yet" + (f"; {status.looked}" if status.looked and status.kind == "own" else "")
+        told = "no checkpoint yet" + (
+            f"; {status.looked}" if status.looked and status.kind == "own" else ""
+        )
     elif open_:
         told += f", #{open_[-1].number} under way"
     length = duration(board.length_s if is_over else round(board.length_s))
     if status.kind == "replay" and not isnan(status.length_s):  # a place on the tape
         length = f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
     parts = [
-        status.about, status.title, board.host if board.host and board.host not in status.title else "", told, length,
+        status.about,
+        status.title,
+        board.host if board.host and board.host not in status.title else "",
+        told,
+        length,
         "" if isnan(board.rate_hz) else f"{number(board.rate_hz, 2)} Hz",
         "" if isnan(status.own_cpu) else f"own CPU {number(status.own_cpu * 100, 2)} %",
         "" if isnan(status.file_bytes) else size(status.file_bytes),
-    ]  # fmt: skip
-    return Headline(state, word, "  ".join(part for part in parts if part), "  ".join(p for p in (status.about, told, length) if p),
-                    tone)  # fmt: skip
+    ]
+    return Headline(
+        state,
+        word,
+        "  ".join(part for part in parts if part),
+        "  ".join(p for p in (status.about, told, length) if p),
+        tone,
+    )
 
 
 def _state(board: LiveBoard) -> State:
@@ -156,12 +192,17 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     if prices.problem:
         said.append(f"Nothing is priced: {prices.problem}")
     if totals.lacking:
-        told = "; ".join(f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})" for name, (code, n) in totals.lacking.items())
+        told = "; ".join(
+            f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})"
+            for name, (code, n) in totals.lacking.items()
+        )
         said.append(f"Left out of the totals: {told}.")
     said += _of_some(totals)
     waiting = board.waiting
     if waiting > 1:
-        said.append(f"{_counted(waiting, 'checkpoint')} are being evaluated; the totals grow with them.")
+        said.append(
+            f"{_counted(waiting, 'checkpoint')} are being evaluated; the totals grow with them."
+        )
     entries = board.book.entries
     failed = [entry for entry in entries if entry.contents.error]
     if failed:
@@ -175,16 +216,22 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
         said.append(f"The instants of #{first} (marked !) are out of order: {odd[first]}{more}.")
     loads = [entry for entry in entries if entry.is_load]
     if loads:
-        said.append(f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and not in the totals.")
+        said.append(
+            f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and not in the totals."
+        )
     if any(entry.by == "hand" for entry in entries):
-        said.append("Checkpoints marked by hand: training is taken to have stood still between the two marks.")
+        said.append(
+            "Checkpoints marked by hand: training is taken to have stood still between the two marks."
+        )
     machine = prices.machine
     if machine is not None and machine.is_part:
         said.append(
             f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: GPU-hours and joules are this node's."
         )
     if board.other_hosts:
-        said.append(f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is {board.host}.")
+        said.append(
+            f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is {board.host}."
+        )
     if board.bad_lines:
         said.append(
             f"{_counted(board.bad_lines, 'line')} of the run could not be read and {'is' if board.bad_lines == 1 else 'are'} left out."
@@ -201,7 +248,9 @@ def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
             since_s[event.domain] = event.t_s
         elif event.name == "found" and event.domain in since_s:
             away_s = event.t_s - since_s.pop(event.domain)
-            found.append((event.t_s, f"{event.domain} was lost for {duration(round(away_s))} and is back."))
+            found.append(
+                (event.t_s, f"{event.domain} was lost for {duration(round(away_s))} and is back.")
+            )
     return tuple(found)
 
 
@@ -228,7 +277,10 @@ def _counted(number_: int, what: str) -> str:
 def last_lines(text: bytes, most: int = 200) -> Sequence[str]:
     """The end of a command's output, without what only a terminal understands."""
     lines = text.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
-    shown = ["".join(c if c.isprintable() or c == "\t" else "" for c in line.rpartition("\r")[2]) for line in lines]
+    shown = [
+        "".join(c if c.isprintable() or c == "\t" else "" for c in line.rpartition("\r")[2])
+        for line in lines
+    ]
     while shown and not shown[-1].strip():
         shown.pop()
     return [line.expandtabs() for line in shown[-most:]]

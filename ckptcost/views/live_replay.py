@@ -36,15 +36,23 @@ class Replay(Live):
     kind: Kind = "replay"
 
     def __init__(
-        self, run: str, desk: Desk, *, speed: float = 1.0, threaded: bool = True, clock: Callable[[], float] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        run: str,
+        desk: Desk,
+        *,
+        speed: float = 1.0,
+        threaded: bool = True,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         """Raises InputError or RunFileError where there is no such run."""
         found = store.found(run)
         kept = store.kept_at(found.path)
         mine = [one for one in kept if one.run == found.run] if found.run else kept
         if len(mine) > 1:
             raise InputError(
-                f"holds {len(mine)} runs", where=str(found.path), remedy="name one by its id: " + ", ".join(k.run[:8] for k in mine)
+                f"holds {len(mine)} runs",
+                where=str(found.path),
+                remedy="name one by its id: " + ", ".join(k.run[:8] for k in mine),
             )
         if not mine:
             raise RunFileError("no run in here", where=str(found.path))
@@ -75,7 +83,9 @@ class Replay(Live):
         return 0.0 if self._tape is None else max(self._played_ns - self._tape.origin_ns, 0) / S
 
     def _begin(self) -> None:
-        self._tape = Tape([head.file for head in self._kept.heads], self._kept.run, stopped=self._ending.is_set)
+        self._tape = Tape(
+            [head.file for head in self._kept.heads], self._kept.run, stopped=self._ending.is_set
+        )
         if not self._tape.files or not self._tape.last_ns:
             raise RunFileError("holds no readings", where=self._kept.name)
         self._rewound(0.0)
@@ -87,7 +97,12 @@ class Replay(Live):
         assert tape is not None
         from_ns = tape.origin_ns + round(max(to_s - BACK_S, 0.0) * S)
         simulated = any(file.header.simulated for file in tape.files)
-        board = LiveBoard(idle=None if simulated else idle_of(tape.host), host=tape.host, tables=tape.tables, known=self._known)
+        board = LiveBoard(
+            idle=None if simulated else idle_of(tape.host),
+            host=tape.host,
+            tables=tape.tables,
+            known=self._known,
+        )
         board.other_hosts = {host for host in tape.hosts if host != tape.host}
         board.bad_lines, board.partly = tape.problems, to_s > BACK_S
         board.price(self._desk)
@@ -121,7 +136,10 @@ class Replay(Live):
         while self._played_ns < to_ns:
             step_ns = min(to_ns, self._played_ns + round(_STEP_S * S))
             self._remarks(board, step_ns)
-            lines = sorted(tape.readings(self._played_ns + 1, step_ns), key=lambda one: (one[0], one[2]["k"] == "second"))
+            lines = sorted(
+                tape.readings(self._played_ns + 1, step_ns),
+                key=lambda one: (one[0], one[2]["k"] == "second"),
+            )
             board.absorb(_items((name, fields) for _, name, fields in lines))
             board.turn()
             self._played_ns = step_ns
@@ -159,9 +177,15 @@ class Replay(Live):
 
     def _status(self) -> Status:
         return Status(
-            self.kind, self.title, state="ended" if self._over else None if self.board.records else "starting", speed=self.speed,
-            paused=self.paused, length_s=self.length_s, own_cpu=self._own_cpu(), troubles=tuple(self._troubles()),
-        )  # fmt: skip
+            self.kind,
+            self.title,
+            state="ended" if self._over else None if self.board.records else "starting",
+            speed=self.speed,
+            paused=self.paused,
+            length_s=self.length_s,
+            own_cpu=self._own_cpu(),
+            troubles=tuple(self._troubles()),
+        )
 
 
 def _items(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:

@@ -84,7 +84,9 @@ class Ring:
             self._closed.append(chunk)
             self._values += chunk.values
         self._since_ns, self._cut_ns = self._cut_ns, 0
-        while self._closed and (self._closed[0].end_ns < self.keep_from_ns or self._values > self._most):
+        while self._closed and (
+            self._closed[0].end_ns < self.keep_from_ns or self._values > self._most
+        ):
             self._values -= self._closed.popleft().values
 
     @property
@@ -98,10 +100,14 @@ class Ring:
 
     def held(self, begin_ns: int, end_ns: int) -> tuple[list[tuple[Table, int]], list[Record]]:
         """The same at once, for who holds the lock: `tables_of` makes tables of it without."""
-        found = [chunk for chunk in self._closed if chunk.end_ns >= begin_ns and chunk.begin_ns <= end_ns]
+        found = [
+            chunk for chunk in self._closed if chunk.end_ns >= begin_ns and chunk.begin_ns <= end_ns
+        ]
         return [(table, 0) for chunk in found for table in chunk.tables.values()], self._open.copy()
 
-    def tables_of(self, closed: list[tuple[Table, int]], fresh: Sequence[Record]) -> list[tuple[Table, int]]:
+    def tables_of(
+        self, closed: list[tuple[Table, int]], fresh: Sequence[Record]
+    ) -> list[tuple[Table, int]]:
         return closed + [(table, 0) for table in _chunk(fresh, self.slots).tables.values()]
 
 
@@ -113,11 +119,23 @@ def _chunk(records: Sequence[Record], slots: Sequence[tuple[Channel, ...]]) -> _
         if table is None:
             table = tables[record.slot] = Table(slots[record.slot])
         if record.asked:
-            table.second(record.from_ns, record.t_ns, record.asked, record.took_ns, record.row, record.before_ns)
+            table.second(
+                record.from_ns,
+                record.t_ns,
+                record.asked,
+                record.took_ns,
+                record.row,
+                record.before_ns,
+            )
         else:
             table.tick(record.t_ns, record.took_ns, record.row)
         values += len(record.row)
-    return _Chunk(min((r.from_ns for r in records), default=0), max((r.t_ns for r in records), default=0), tables, values)
+    return _Chunk(
+        min((r.from_ns for r in records), default=0),
+        max((r.t_ns for r in records), default=0),
+        tables,
+        values,
+    )
 
 
 class Frame(NamedTuple):
@@ -133,7 +151,22 @@ class Frame(NamedTuple):
     wall: tuple[tuple[float, float], ...]
 
 
-def run_of(frame: Frame, tables: Sequence[tuple[Table, int]], marks: Sequence[Mark], duration_s: float) -> Run:
+def run_of(
+    frame: Frame, tables: Sequence[tuple[Table, int]], marks: Sequence[Mark], duration_s: float
+) -> Run:
     """A piece of a run, as if it had been loaded."""
-    node = Node(frame.host, frame.headers, tuple(tables), frame.origin_ns, frame.channels, frame.periods_s)
-    return Run(frame.run_id, (node,), tuple(marks), (), (), (), frame.simulated, True, frame.wall, duration_s)
+    node = Node(
+        frame.host, frame.headers, tuple(tables), frame.origin_ns, frame.channels, frame.periods_s
+    )
+    return Run(
+        frame.run_id,
+        (node,),
+        tuple(marks),
+        (),
+        (),
+        (),
+        frame.simulated,
+        True,
+        frame.wall,
+        duration_s,
+    )

@@ -128,9 +128,15 @@ def number_of(domain: str) -> int:
     return int(word) if word.isdigit() else 1 << 30
 
 
-def sources_of(slots: Sequence[tuple[Sequence[Channel], float]], has_value: Callable[[int, int], bool]) -> Sources:
+def sources_of(
+    slots: Sequence[tuple[Sequence[Channel], float]], has_value: Callable[[int, int], bool]
+) -> Sources:
     """`slots` are meters: channels, and how often they may be asked. Which channels speak is decided as the report decides it."""
-    places = [(slot, place, channel, least_s) for slot, (channels, least_s) in enumerate(slots) for place, channel in enumerate(channels)]
+    places = [
+        (slot, place, channel, least_s)
+        for slot, (channels, least_s) in enumerate(slots)
+        for place, channel in enumerate(channels)
+    ]
     channels = [channel for _, _, channel, _ in places]
     said = [has_value(slot, place) for slot, place, _, _ in places]
     told = chosen(channels, said)
@@ -139,12 +145,20 @@ def sources_of(slots: Sequence[tuple[Sequence[Channel], float]], has_value: Call
     def probe(n: int) -> Probe:
         slot, place, channel, least_s = places[n]
         tick_s = channel.tick_s or 0.0
-        apart_s = max(0.05, 2.5 * tick_s, 0.2 if channel.quantity == "energy_j" else 0.0) if channel.is_counter else 0.0
+        apart_s = (
+            max(0.05, 2.5 * tick_s, 0.2 if channel.quantity == "energy_j" else 0.0)
+            if channel.is_counter
+            else 0.0
+        )
         return Probe(slot, place, channel, apart_s, max(HOLD_S, 2.5 * max(least_s, tick_s)))
 
     def watts(domain: str, among: Sequence[int]) -> Probe:
         """Its own watts where it has them, which need no difference of ticks; else what counts."""
-        same = [n for n, c in enumerate(channels) if c.domain == domain and c.quantity == "power_w" and c.role != "detail" and said[n]]
+        same = [
+            n
+            for n, c in enumerate(channels)
+            if c.domain == domain and c.quantity == "power_w" and c.role != "detail" and said[n]
+        ]
         counted = next(n for n in among if channels[n].domain == domain)
         same = [n for n in same if channels[n].basis == channels[counted].basis]
         return probe(min(same, key=lambda n: channels[n].averaging_s or 0.0) if same else counted)
@@ -153,24 +167,39 @@ def sources_of(slots: Sequence[tuple[Sequence[Channel], float]], has_value: Call
         return [domain for domain in domains if domain.split(":", 1)[0] in kinds]
 
     def storage(quantity: str) -> tuple[Probe, ...]:
-        disks = [n for n, c in enumerate(channels) if c.quantity == quantity and c.role == "part" and c.kind_of_domain in ("disk", "mount")]
+        disks = [
+            n
+            for n, c in enumerate(channels)
+            if c.quantity == quantity and c.role == "part" and c.kind_of_domain in ("disk", "mount")
+        ]
         if not disks and quantity in ("written_bytes", "read_bytes"):
-            disks = [n for n, c in enumerate(channels) if c.quantity == quantity and c.kind_of_domain == "process"]
+            disks = [
+                n
+                for n, c in enumerate(channels)
+                if c.quantity == quantity and c.kind_of_domain == "process"
+            ]
         return tuple(probe(n) for n in disks)
 
     cards = sorted(of_kind(*GPU_KINDS), key=number_of)
     wholes = [n for n in told.wholes if channels[n].kind_of_domain == "node"][:1]
     more = tuple(
-        {str(c.quantity): probe(n) for n, c in enumerate(channels)
-         if c.domain == domain and c.quantity in ("utilisation", "memory_used_bytes", "temperature_c")}
+        {
+            str(c.quantity): probe(n)
+            for n, c in enumerate(channels)
+            if c.domain == domain
+            and c.quantity in ("utilisation", "memory_used_bytes", "temperature_c")
+        }
         for domain in cards
-    )  # fmt: skip
+    )
     return Sources(
         tuple(watts(domain, told.parts) for domain in cards),
         tuple(watts(domain, told.parts) for domain in of_kind(*HOST_KINDS)),
         tuple(watts(channels[n].domain, wholes) for n in wholes),
-        storage("written_bytes"), storage("read_bytes"), storage("queue_s") or storage("in_flight"), more,
-    )  # fmt: skip
+        storage("written_bytes"),
+        storage("read_bytes"),
+        storage("queue_s") or storage("in_flight"),
+        more,
+    )
 
 
 GPU, EACH, HOST, NODE, WRITE, READ, QUEUE, FIRST_GPU = range(8)
@@ -202,13 +231,26 @@ class Curves:
         total = sum(each) if each else nan
         mean = sum(known) / len(known) if known else nan
         least, most = (min(known), max(known)) if known else (nan, nan)
-        values = [total, mean, *(_sum(probes, t_s) for probes in (own.host, own.node, own.writes, own.reads, own.queue))]
+        values = [
+            total,
+            mean,
+            *(
+                _sum(probes, t_s)
+                for probes in (own.host, own.node, own.writes, own.reads, own.queue)
+            ),
+        ]
         lows, highs = list(values), list(values)
         lows[EACH], highs[EACH] = least, most
         if self._own:
             values += each
-            lows += [probe.low if watts == watts else nan for probe, watts in zip(own.gpus, each, strict=True)]
-            highs += [probe.high if watts == watts else nan for probe, watts in zip(own.gpus, each, strict=True)]
+            lows += [
+                probe.low if watts == watts else nan
+                for probe, watts in zip(own.gpus, each, strict=True)
+            ]
+            highs += [
+                probe.high if watts == watts else nan
+                for probe, watts in zip(own.gpus, each, strict=True)
+            ]
         if self.last_s >= 0 and from_s - self.last_s <= _CARRY_S:
             from_s = min(from_s, self.last_s + 0.2)
         self.bins.add(min(from_s, t_s), t_s, values, lows, highs)

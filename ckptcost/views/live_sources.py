@@ -16,16 +16,30 @@ def own(start: Start, desk: Desk, *, threaded: bool = True) -> Source:
 
 
 def demo(
-    desk: Desk, *, gpus: int = 8, speed: float = 1.0, history_s: float = 150.0, threaded: bool = True,
+    desk: Desk,
+    *,
+    gpus: int = 8,
+    speed: float = 1.0,
+    history_s: float = 150.0,
+    threaded: bool = True,
     clock: Callable[[], float] | None = None,
-) -> Source:  # fmt: skip
+) -> Source:
     """A simulated machine; `clock` (monotonic seconds) is for tests."""
     from ckptcost.views.live_machine import Simulated, plan_of
 
-    return Simulated(desk, plan_of(gpus), speed=speed, history_s=history_s, threaded=threaded, clock=clock)
+    return Simulated(
+        desk, plan_of(gpus), speed=speed, history_s=history_s, threaded=threaded, clock=clock
+    )
 
 
-def replay(run: str, desk: Desk, *, speed: float = 1.0, threaded: bool = True, clock: Callable[[], float] | None = None) -> Source:
+def replay(
+    run: str,
+    desk: Desk,
+    *,
+    speed: float = 1.0,
+    threaded: bool = True,
+    clock: Callable[[], float] | None = None,
+) -> Source:
     """A recorded run, by path, id or `last`. Raises InputError where there is none."""
     from ckptcost.views.live_replay import Replay
 
@@ -39,7 +53,12 @@ def followed(run: str, desk: Desk, *, threaded: bool = True) -> Source:
     return Followed(run, desk, threaded=threaded)
 
 
-def learn_baseline(meters: str, stopped: Callable[[], bool], told: Callable[[float, str], None], for_s: float = 30.0) -> str:
+def learn_baseline(
+    meters: str,
+    stopped: Callable[[], bool],
+    told: Callable[[float, str], None],
+    for_s: float = 30.0,
+) -> str:
     """The idle power of this machine, learned while nothing else runs. `told`: share done, and a sentence. Returns what was learned.
 
     Raises CkptcostError where it is not idle, nothing is metered, or somebody stopped it; then nothing is kept.
@@ -57,12 +76,19 @@ def learn_baseline(meters: str, stopped: Callable[[], bool], told: Callable[[flo
         if stopped():
             raise CkptcostError("stopped; nothing was kept")
         passed_s = min(time.monotonic() - began_s, for_s)
-        told(passed_s / for_s, f"measuring idle power, {duration(round(passed_s))} of {duration(for_s)}")
+        told(
+            passed_s / for_s,
+            f"measuring idle power, {duration(round(passed_s))} of {duration(for_s)}",
+        )
 
     told(0.0, "looking for meters")
     learned = learn(meters, Wanted(), for_s, tell=tell)
     told(1.0, "done")
     parts = [domain for domain in learned.measured.energies.parts if domain in learned.idle.domains]
     watts = sum(learned.idle.domains[domain].power_w for domain in parts)
-    kept = "kept for this machine" if learned.file is not None else "of a simulated machine, so nothing is kept"
+    kept = (
+        "kept for this machine"
+        if learned.file is not None
+        else "of a simulated machine, so nothing is kept"
+    )
     return f"idle power {amount(watts, 'w')} over {len(parts)} metered parts; {kept}"

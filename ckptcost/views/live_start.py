@@ -43,22 +43,38 @@ def start_of(typed: Typed, meters: str) -> Start:
     """What the fields mean. Raises InputError, whose `where` is the field."""
     command, pid = typed.command.strip(), typed.pid.strip()
     if command and pid:
-        raise InputError("a command or a process, not both", where="pid", remedy="empty one of the two fields")
+        raise InputError(
+            "a command or a process, not both", where="pid", remedy="empty one of the two fields"
+        )
     if pid and not (pid.isascii() and pid.isdigit() and int(pid) > 0):
-        raise InputError(f"{brief(pid, 20)} is no process id", where="pid", remedy="a number, e.g. 4711")
+        raise InputError(
+            f"{brief(pid, 20)} is no process id", where="pid", remedy="a number, e.g. 4711"
+        )
     if command:
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise InputError(f"cannot be read as a command ({error})", where="command", remedy="close the quotes") from None
+            raise InputError(
+                f"cannot be read as a command ({error})", where="command", remedy="close the quotes"
+            ) from None
         if not words:
             raise InputError("names no command", where="command", remedy="e.g. python train.py")
     watch = tuple(str(path_of(text, "watch")) for text in typed.watch.split(",") if text.strip())
     for folder in watch:
         if os.path.exists(folder) and not os.path.isdir(folder):
-            raise InputError(f"{brief(folder, 60)} is no folder", where="watch", remedy="name the folder that checkpoints are written to")
+            raise InputError(
+                f"{brief(folder, 60)} is no folder",
+                where="watch",
+                remedy="name the folder that checkpoints are written to",
+            )
     record = typed.record.strip()
-    return Start(command, int(pid) if pid else None, watch, meters, str(path_of(record, "record")) if record else "")
+    return Start(
+        command,
+        int(pid) if pid else None,
+        watch,
+        meters,
+        str(path_of(record, "record")) if record else "",
+    )
 
 
 def command_of(start: Start) -> str:
@@ -88,7 +104,11 @@ def lines(study: Study, plain: bool = False) -> list[tuple[str, Tone]]:
     absences = rows_of(study, "absences")
     for kind, line in zip(kinds, told[first:], strict=False):
         out.append(line)
-        helps = [str(row["remedy"]).split("\n")[0] for row in absences if row["kind"] == kind.id and row["remedy"]]
+        helps = [
+            str(row["remedy"]).split("\n")[0]
+            for row in absences
+            if row["kind"] == kind.id and row["remedy"]
+        ]
         if kind.state == "refuses" and helps:
             out.append((f"{'':<{len(max(KINDS.values(), key=len)) + 3}}{helps[0]}", "muted"))
     return out
@@ -119,7 +139,9 @@ def report_of(source: Source) -> str:
 def checkpoint_named(grid: Grid, key: str) -> str:
     """The name of the checkpoint in a row of the live list; its number where the row has none."""
     place = next((n for n, head in enumerate(grid.heads) if head.id == "name"), None)
-    name = next((row.cells[place] for row in grid.rows if row.key == key and place is not None), key)
+    name = next(
+        (row.cells[place] for row in grid.rows if row.key == key and place is not None), key
+    )
     return name.partition(": failed")[0].removesuffix(" (load)")
 
 
@@ -135,7 +157,11 @@ def study_of(source: Source) -> Study | None:
 
 def gpu_processes(procfs: Path = Path("/proc")) -> Grid:
     """Processes that hold a GPU open, as far as this user may see: for the field of the PID."""
-    heads = (Head("pid", "PID"), Head("gpus", "GPUs", left=True), Head("command", "command", left=True))
+    heads = (
+        Head("pid", "PID"),
+        Head("gpus", "GPUs", left=True),
+        Head("command", "command", left=True),
+    )
     rows = []
     for entry in sorted((int(name) for name in _names(procfs) if name.isdigit()), reverse=True):
         cards = _cards(procfs / str(entry) / "fd")
@@ -143,7 +169,13 @@ def gpu_processes(procfs: Path = Path("/proc")) -> Grid:
             continue
         command = _command(procfs / str(entry))
         rows.append(Row(str(entry), (str(entry), cards, command), (float(entry), cards, command)))
-    return Grid(heads, rows, "Processes that hold a GPU", f"{count(len(rows))} seen", "No process of yours has a GPU open.")
+    return Grid(
+        heads,
+        rows,
+        "Processes that hold a GPU",
+        f"{count(len(rows))} seen",
+        "No process of yours has a GPU open.",
+    )
 
 
 def _names(folder: Path) -> list[str]:
@@ -178,7 +210,11 @@ def _command(process: Path) -> str:
 
 def being_recorded(within: Path | None = None) -> Grid:
     """Runs that a recorder is writing just now, here or elsewhere on a shared disk; a row's key is the folder."""
-    heads = (Head("name", "run", left=True), Head("host", "host", left=True), Head("what", "what", left=True))
+    heads = (
+        Head("name", "run", left=True),
+        Head("host", "host", left=True),
+        Head("what", "what", left=True),
+    )
     rows = []
     for kept in store.kept(within).runs[:_LOOKED_AT]:
         run = summary_of(kept)

@@ -32,7 +32,11 @@ class _Reduced:
     """What a bill needs of a node's energies: domains of a kind already added up, and only the stretches that are asked for."""
 
     def __init__(
-        self, parts: list[str], wholes: list[str], sources: dict[str, Source], amounts: dict[tuple[str, float, float], Energy]
+        self,
+        parts: list[str],
+        wholes: list[str],
+        sources: dict[str, Source],
+        amounts: dict[tuple[str, float, float], Energy],
     ) -> None:
         self.parts, self.wholes, self.sources = parts, wholes, sources
         self._amounts = amounts
@@ -56,41 +60,73 @@ class Seen(NamedTuple):
 
 
 def evaluated(
-    run: Run, window: Window, idle: Idle | None, since_s: float, breathe: Callable[[], None] = at_once
-) -> Seen | None:  # fmt: skip
+    run: Run,
+    window: Window,
+    idle: Idle | None,
+    since_s: float,
+    breathe: Callable[[], None] = at_once,
+) -> Seen | None:
     """One checkpoint from a piece of its run that reaches from some time before it to some time after. `breathe`: between channels."""
     node = run.node()
     energies = Energies(node, breathe)
     told = saves_of(run, energies)
     found = next(
-        (n for n, w in enumerate(told.windows) if w.label == window.label and abs(first_s(w) - first_s(window)) < 1e-3), None
-    )  # fmt: skip
+        (
+            n
+            for n, w in enumerate(told.windows)
+            if w.label == window.label and abs(first_s(w) - first_s(window)) < 1e-3
+        ),
+        None,
+    )
     if found is None:
         return None
     one = told.windows[found]
     at_s = run.wall_s(one.begin_s or 0.0)
-    places = {domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()}
+    places = {
+        domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()
+    }
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
     names = [*energies.parts, *wholes]
     costs = attributed(
-        told.windows, names, energies.joules, since_s, None if idle is None else idle.domains, places, energies.curve, found
-    )  # fmt: skip
+        told.windows,
+        names,
+        energies.joules,
+        since_s,
+        None if idle is None else idle.domains,
+        places,
+        energies.curve,
+        found,
+    )
     mine = {cost.domain: cost for cost in costs}
-    absolute = total(mine[domain].absolute for domain in energies.parts) if energies.parts else unknown("NO_PARTS")
+    absolute = (
+        total(mine[domain].absolute for domain in energies.parts)
+        if energies.parts
+        else unknown("NO_PARTS")
+    )
     return _reduced(window, one, told.contents[found], absolute, energies, mine, wholes, idle)
 
 
 def _reduced(
-    told: Window, window: Window, what: Contents, absolute: Energy, energies: Energies, costs: Mapping[str, Cost], wholes: list[str],
+    told: Window,
+    window: Window,
+    what: Contents,
+    absolute: Energy,
+    energies: Energies,
+    costs: Mapping[str, Cost],
+    wholes: list[str],
     idle: Idle | None,
-) -> Seen:  # fmt: skip
+) -> Seen:
     groups: dict[str, list[str]] = {}
     for domain in energies.parts:
         kind = domain.split(":", 1)[0]
         groups.setdefault(kind if kind in ("gpu", "module") else "others", []).append(domain)
     parts = [domains[0] for domains in groups.values()]
     kept = [_together([costs[domain] for domain in domains]) for domains in groups.values()]
-    storage = {d: source for d, source in energies.sources.items() if d.split(":", 1)[0] not in _OF_THE_NODE}
+    storage = {
+        d: source
+        for d, source in energies.sources.items()
+        if d.split(":", 1)[0] not in _OF_THE_NODE
+    }
     amounts: dict[tuple[str, float, float], Energy] = {}
     if window.begin_s is not None and window.end_s is not None:
         span = (window.begin_s, window.end_s)
@@ -98,20 +134,33 @@ def _reduced(
     end_s = load_end_s(window) if what.of == "load" else None
     if window.begin_s is not None and end_s is not None:
         until: Stretch = (window.begin_s, end_s)
-        amounts |= {(ds[0], *until): total(spent(energies.joules, d, [until]) for d in ds) for ds in groups.values()}
+        amounts |= {
+            (ds[0], *until): total(spent(energies.joules, d, [until]) for d in ds)
+            for ds in groups.values()
+        }
         amounts |= {(d, *until): spent(energies.joules, d, [until]) for d in wholes}
     return Seen(
-        told, window, what, absolute, _Reduced(parts, wholes, storage, amounts), [*kept, *(costs[d] for d in wholes)], idle
-    )  # fmt: skip
+        told,
+        window,
+        what,
+        absolute,
+        _Reduced(parts, wholes, storage, amounts),
+        [*kept, *(costs[d] for d in wholes)],
+        idle,
+    )
 
 
 def _together(costs: Sequence[Cost]) -> Cost:
     """Several domains as one."""
     first = costs[0]
     return first._replace(
-        absolute=total(c.absolute for c in costs), share=first.share, excess=total(c.excess for c in costs),
-        stall=total(c.stall for c in costs), drain=total(c.drain for c in costs), extra=total(c.extra for c in costs),
-    )  # fmt: skip
+        absolute=total(c.absolute for c in costs),
+        share=first.share,
+        excess=total(c.excess for c in costs),
+        stall=total(c.stall for c in costs),
+        drain=total(c.drain for c in costs),
+        extra=total(c.extra for c in costs),
+    )
 
 
 class Priced(NamedTuple):
@@ -179,7 +228,9 @@ class Tally:
         if s is None or machine is None:
             return
         seen = self.seen[number]
-        measured = cast(Measured, SimpleNamespace(energies=seen.energies, costs=seen.costs, idle=seen.idle))
+        measured = cast(
+            Measured, SimpleNamespace(energies=seen.energies, costs=seen.costs, idle=seen.idle)
+        )
         if seen.contents.of == "load":
             bill = bill_of_load(measured, seen.window, s, machine.gpus)
         else:
@@ -189,7 +240,9 @@ class Tally:
     @property
     def totals(self) -> Totals:
         if self._totals is None:
-            self._totals = _totals([one for one in self.priced.values() if one.of != "load" and not one.failed])
+            self._totals = _totals(
+                [one for one in self.priced.values() if one.of != "load" and not one.failed]
+            )
         return self._totals
 
 
@@ -198,8 +251,17 @@ def _totals(saves: Sequence[Priced]) -> Totals:
     known: dict[Quantity, int] = {}
     least: dict[Quantity, float] = {}
     for quantity in SUMMED:
-        held_up = [one.bill.bill for one in saves if not isnan(getattr(one.bill.bill.line("gpu_wait"), quantity))]
-        lines = [float(v) for bill in held_up for line in bill.lines if not isnan(v := getattr(line, quantity))]
+        held_up = [
+            one.bill.bill
+            for one in saves
+            if not isnan(getattr(one.bill.bill.line("gpu_wait"), quantity))
+        ]
+        lines = [
+            float(v)
+            for bill in held_up
+            for line in bill.lines
+            if not isnan(v := getattr(line, quantity))
+        ]
         least[quantity] = sum(lines) if lines else nan
         each = [value for one in saves if not isnan(value := one.amount(quantity))]
         amounts[quantity], known[quantity] = (sum(each) if each else nan), len(each)
@@ -212,7 +274,9 @@ def _totals(saves: Sequence[Priced]) -> Totals:
                 reasons.setdefault(name, []).append(energy.why)
             elif in_sum:
                 lines_j[name] = lines_j.get(name, 0.0) + energy.value
-    lacking = {name: (max(set(codes), key=codes.count), len(codes)) for name, codes in reasons.items()}
+    lacking = {
+        name: (max(set(codes), key=codes.count), len(codes)) for name, codes in reasons.items()
+    }
     return Totals(amounts, known, len(saves), least, lines_j, lacking)
 
 
@@ -221,7 +285,10 @@ def prices_of(desk: Desk, parts: Sequence[str], hosts: Sequence[str], world: int
     try:
         resolved = desk.resolved()
         marks = [Mark(0.0, "note", detail={"world": world})] if world else []
-        seen = SimpleNamespace(run=SimpleNamespace(hosts=tuple(hosts), marks=marks), energies=SimpleNamespace(parts=list(parts)))
+        seen = SimpleNamespace(
+            run=SimpleNamespace(hosts=tuple(hosts), marks=marks),
+            energies=SimpleNamespace(parts=list(parts)),
+        )
         machine = machine_of(cast(Measured, seen), resolved)
         return Prices(on_machine(resolved.scenario, machine.job_gpus, machine), machine)
     except CkptcostError as error:

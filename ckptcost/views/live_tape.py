@@ -43,18 +43,30 @@ class _File:
 class Tape:
     """One host of a run. Times are nanoseconds on the clock of its first file."""
 
-    def __init__(self, paths: Sequence[Path], run: str, host: str = "", stopped: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        run: str,
+        host: str = "",
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Goes over every line once, without decoding readings: a day's file in about a second. Raises RunFileError."""
         self.files: list[_File] = []
         self.remarks: list[tuple[int, Item]] = []
         """headers, marks, events and the like, by time"""
         self.problems = 0
         self.last_ns = 0
-        heads = [(path, header) for path in paths if (header := _header_of(path)) is not None and header.run == run]
+        heads = [
+            (path, header)
+            for path in paths
+            if (header := _header_of(path)) is not None and header.run == run
+        ]
         if not heads:
             raise RunFileError("no run in here", where=str(paths[0]) if paths else "")
         heads.sort(key=lambda one: (one[1].wall_ns, one[1].part))
-        first = next((h for _, h in heads if (not host or h.host == host) and h.meters), heads[0][1])
+        first = next(
+            (h for _, h in heads if (not host or h.host == host) and h.meters), heads[0][1]
+        )
         self.host, self.origin_ns = first.host, first.monotonic_ns
         self.hosts = tuple(dict.fromkeys(header.host for _, header in heads))
         ahead = {(first.host, first.boot): 0}
@@ -130,7 +142,9 @@ def _put(item: object, tables: Sequence[Table], ahead_ns: int) -> None:
             if row is not None:
                 table.tick(item.t_ns + ahead_ns, took_ns, row)
     elif isinstance(item, Second):
-        for table, asked, took_ns, seen in zip(tables, item.counts, item.took_ns, item.values, strict=False):
+        for table, asked, took_ns, seen in zip(
+            tables, item.counts, item.took_ns, item.values, strict=False
+        ):
             if seen is None:
                 continue
             t_ns = item.t_ns + ahead_ns
@@ -140,7 +154,9 @@ def _put(item: object, tables: Sequence[Table], ahead_ns: int) -> None:
                 table.second(t_ns - asked[1], t_ns - asked[2], asked[0], took_ns, seen, asked[2])
 
 
-def _readings(file: _File, begin_ns: int, end_ns: int, offset: int | None = None) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+def _readings(
+    file: _File, begin_ns: int, end_ns: int, offset: int | None = None
+) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
     name = file.path.name
     with file.path.open("rb") as stream:
         stream.seek(file.offset(begin_ns) if offset is None else offset)

@@ -13,28 +13,57 @@ from ckptcost.present.chart import Band, Chart, Curve, Text, Traces
 from ckptcost.views.live_bins import Floats, Stretch
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_book import Entry
-from ckptcost.views.live_series import EACH, EACH_MOST, FIRST_GPU, GPU, HOST, NODE, QUEUE, READ, WRITE, Curves, Probe, now_of
+from ckptcost.views.live_series import (
+    EACH,
+    EACH_MOST,
+    FIRST_GPU,
+    GPU,
+    HOST,
+    NODE,
+    QUEUE,
+    READ,
+    WRITE,
+    Curves,
+    Probe,
+    now_of,
+)
 
 _MOST_BANDS = 200
 
 
-def traces_of(board: LiveBoard, begin_s: float, end_s: float, per_gpu: bool, now_s: float) -> Traces:
+def traces_of(
+    board: LiveBoard, begin_s: float, end_s: float, per_gpu: bool, now_s: float
+) -> Traces:
     span = (begin_s - end_s, 0.0)
     curves = board.curves
     if curves is None or board.last_s < 0:
-        waiting = "no meter answers here: see the list of meters" if board.records and not board.parts else "waiting for the first reading"
+        waiting = (
+            "no meter answers here: see the list of meters"
+            if board.records and not board.parts
+            else "waiting for the first reading"
+        )
         return Traces([Chart(title="power", empty=waiting)], span)
     stretch = curves.stretch(begin_s, end_s)
     bands = bands_of(board.book.entries[-_MOST_BANDS:], begin_s, end_s, now_s)
     xs = stretch.t_s - end_s
     last_s = board.last_s
     power = (
-        _gpus(curves, stretch, xs, bands, per_gpu, last_s), _each(curves, stretch, xs, last_s), _host(curves, stretch, xs, bands, last_s),
-    )  # fmt: skip
+        _gpus(curves, stretch, xs, bands, per_gpu, last_s),
+        _each(curves, stretch, xs, last_s),
+        _host(curves, stretch, xs, bands, last_s),
+    )
     rest = (_storage(curves, stretch, xs, last_s), _queue(curves, stretch, xs, last_s))
-    charts = [chart for chart in ((*rest, *power) if board.powerless else (*power, *rest)) if chart is not None]
+    charts = [
+        chart
+        for chart in ((*rest, *power) if board.powerless else (*power, *rest))
+        if chart is not None
+    ]
     if not charts:
-        charts = [Chart(title="power", empty="nothing here meters power or storage: see the list of meters")]
+        charts = [
+            Chart(
+                title="power", empty="nothing here meters power or storage: see the list of meters"
+            )
+        ]
     return Traces(charts, span, bands, (), duration)
 
 
@@ -46,7 +75,9 @@ def bands_of(entries: Sequence[Entry], begin_s: float, end_s: float, now_s: floa
         from_s = window.begin_s
         if from_s is None:
             continue
-        over_s = now_s if entry.open else (window.end_s if window.end_s is not None else window.last_s)
+        over_s = (
+            now_s if entry.open else (window.end_s if window.end_s is not None else window.last_s)
+        )
         until_s = window.returned_s if window.returned_s is not None else over_s
         if over_s < begin_s or from_s > end_s:
             continue
@@ -57,15 +88,29 @@ def bands_of(entries: Sequence[Entry], begin_s: float, end_s: float, now_s: floa
     return found
 
 
-def _gpus(curves: Curves, stretch: Stretch, xs: Floats, bands: Sequence[Band], per_gpu: bool, last_s: float) -> Chart | None:
+def _gpus(
+    curves: Curves,
+    stretch: Stretch,
+    xs: Floats,
+    bands: Sequence[Band],
+    per_gpu: bool,
+    last_s: float,
+) -> Chart | None:
     gpus = curves.sources.gpus
     if not gpus:
         return None
     what = "GPU" if gpus[0].channel.kind_of_domain == "gpu" else "module"
-    title = f"{what} power, {count(float(len(gpus)))} {what}s, W" if len(gpus) > 1 else f"{what} power, W"
+    title = (
+        f"{what} power, {count(float(len(gpus)))} {what}s, W"
+        if len(gpus) > 1
+        else f"{what} power, W"
+    )
     title += _now(gpus, last_s, number) + _within(stretch.mean[GPU], xs, bands)
     if per_gpu and len(gpus) <= EACH_MOST:
-        each = [_curve(stretch, FIRST_GPU + n, xs, probe.channel.domain.partition(":")[2]) for n, probe in enumerate(gpus)]
+        each = [
+            _curve(stretch, FIRST_GPU + n, xs, probe.channel.domain.partition(":")[2])
+            for n, probe in enumerate(gpus)
+        ]
         return _watts(title, each)
     return _watts(title, [_curve(stretch, GPU, xs, "all" if len(gpus) > 1 else "")])
 
@@ -76,20 +121,35 @@ def _each(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart 
     if len(gpus) <= EACH_MOST:
         return None
     now = [watts for probe in gpus if (watts := probe.lately(last_s)) == watts]
-    title = "Power of each GPU, W: mean, least and most" + (f"   now {number(min(now))} to {number(max(now))}" if now else "")
+    title = "Power of each GPU, W: mean, least and most" + (
+        f"   now {number(min(now))} to {number(max(now))}" if now else ""
+    )
     return _watts(title, [_curve(stretch, EACH, xs, "mean", band=True)])
 
 
-def _host(curves: Curves, stretch: Stretch, xs: Floats, bands: Sequence[Band], last_s: float) -> Chart | None:
+def _host(
+    curves: Curves, stretch: Stretch, xs: Floats, bands: Sequence[Band], last_s: float
+) -> Chart | None:
     sources = curves.sources
     kinds = [probe.channel.kind_of_domain for probe in sources.host]
     if not kinds and not sources.node:
         return None
     if not kinds:
-        return _watts("Node power, W" + _now(sources.node, last_s, number), [_curve(stretch, NODE, xs, "node")])
-    names = "Whole node (psys)" if set(kinds) == {"psys"} else " + ".join(kind.upper() for kind in dict.fromkeys(kinds))
+        return _watts(
+            "Node power, W" + _now(sources.node, last_s, number),
+            [_curve(stretch, NODE, xs, "node")],
+        )
+    names = (
+        "Whole node (psys)"
+        if set(kinds) == {"psys"}
+        else " + ".join(kind.upper() for kind in dict.fromkeys(kinds))
+    )
     node = now_of(sources.node, last_s)
-    title = f"{names} power, W" + _now(sources.host, last_s, number) + _within(stretch.mean[HOST], xs, bands)
+    title = (
+        f"{names} power, W"
+        + _now(sources.host, last_s, number)
+        + _within(stretch.mean[HOST], xs, bands)
+    )
     title += f"   node {number(node)}" if node == node else ""
     return _watts(title, [_curve(stretch, HOST, xs, "")])
 
@@ -107,14 +167,23 @@ def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Cha
     if sources.reads and (_most(stretch.high[READ]) or 0.0) > 1e6:
         shown.append(_curve(stretch, READ, xs, "read")._replace(tone="muted"))
         title += f"   read {rate(now_of(sources.reads, last_s))}"
-    return Chart(title=title, curves=shown, y_label="B/s", y_text=rate, y_range=(0.0, nan), empty="nothing here counts bytes to storage")
+    return Chart(
+        title=title,
+        curves=shown,
+        y_label="B/s",
+        y_text=rate,
+        y_range=(0.0, nan),
+        empty="nothing here counts bytes to storage",
+    )
 
 
 def _queue(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
     if not curves.sources.queue:
         return None
     title = "Requests under way at the drives" + _now(curves.sources.queue, last_s, _requests)
-    return Chart(title=title, curves=[_curve(stretch, QUEUE, xs, "")], y_text=number, y_range=(0.0, nan))
+    return Chart(
+        title=title, curves=[_curve(stretch, QUEUE, xs, "")], y_text=number, y_range=(0.0, nan)
+    )
 
 
 def _watts(title: str, curves: Sequence[Curve]) -> Chart:
@@ -123,7 +192,10 @@ def _watts(title: str, curves: Sequence[Curve]) -> Chart:
 
 def _curve(stretch: Stretch, row: int, xs: Floats, label: str, band: bool = False) -> Curve:
     """Arrays as they are: they are drawn as arrays, and a list of each would be made for every picture."""
-    at, mean, low, high = (cast(Sequence[float], values) for values in (xs, stretch.mean[row], stretch.low[row], stretch.high[row]))
+    at, mean, low, high = (
+        cast(Sequence[float], values)
+        for values in (xs, stretch.mean[row], stretch.low[row], stretch.high[row])
+    )
     return Curve(label, at, mean, "", low, high) if band else Curve(label, at, mean)
 
 

@@ -17,11 +17,26 @@ from ckptcost.present.chart import Bars, Stat
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.build import build, plain
-from ckptcost.report.text import allocated_lines, basis_line, carbon_lines, interval_lines, price_lines
+from ckptcost.report.text import (
+    allocated_lines,
+    basis_line,
+    carbon_lines,
+    interval_lines,
+    price_lines,
+)
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk
 from ckptcost.views.fields import form as fields_of
-from ckptcost.views.model_runs import Metric, TierRuns, against_of, base_of, best_every_s, best_of, metric_of, runs_of
+from ckptcost.views.model_runs import (
+    Metric,
+    TierRuns,
+    against_of,
+    base_of,
+    best_every_s,
+    best_of,
+    metric_of,
+    runs_of,
+)
 from ckptcost.views.model_tables import bill_grid, tiers_grid
 from ckptcost.views.model_words import Lines, cautions_of, headline_of, stats_of, subject_of
 from ckptcost.views.tiers import OWN, never_ends, scenario_of
@@ -71,7 +86,13 @@ def evaluate(desk: Desk) -> ModelView:
     table = tiers_grid(metric, runs, looked, best, base, counts)
     spread = spread_of(looked.case.resolved, looked.case.outcome)
     return ModelView(
-        desk, metric, runs, looked, best, against, base,
+        desk,
+        metric,
+        runs,
+        looked,
+        best,
+        against,
+        base,
         subject=subject_of(looked.case.resolved),
         stats=stats_of(metric, best, base, against),
         headline=headline_of(desk, metric, looked, best, base, against),
@@ -80,7 +101,7 @@ def evaluate(desk: Desk) -> ModelView:
         bill=bill_grid(metric, looked, spread),
         course=course_of(metric, looked.case),
         cautions=cautions_of(desk, runs, looked, table.note),
-    )  # fmt: skip
+    )
 
 
 def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
@@ -91,7 +112,13 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
 def remarks(view: ModelView) -> Lines:
     """For when nobody types: the sentences below `ckptcost model`'s bill, of the tier that is looked at."""
     report = plain(Answer((case_of(view.resolved),)), view.desk.catalog)
-    said = [*interval_lines(report), *allocated_lines(report), *price_lines(report), *carbon_lines(report), basis_line(report)]
+    said = [
+        *interval_lines(report),
+        *allocated_lines(report),
+        *price_lines(report),
+        *carbon_lines(report),
+        basis_line(report),
+    ]
     return tuple((line, "") for line in said)
 
 
@@ -99,7 +126,10 @@ def flags(view: ModelView) -> list[str]:
     """--tier and --against: the tier that is looked at first, because the first one is billed."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
     asked = compared(scenario_of(view.desk).layers())[0]
-    ordered = [*(key for key in named if key == view.looked.key), *(key for key in named if key != view.looked.key)]
+    ordered = [
+        *(key for key in named if key == view.looked.key),
+        *(key for key in named if key != view.looked.key),
+    ]
     as_it_is = ordered == list(dict.fromkeys(asked)) or (not asked and not view.desk.tiers)
     words = [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
     if view.looked in (pair := _pair(view)):
@@ -111,7 +141,11 @@ def _pair(view: ModelView) -> tuple[TierRuns, ...]:
     """The two tiers whose difference is shown, as far as a command can name them; else none."""
     if view.best is None or view.against is None or OWN in (view.best.key, view.against.key):
         return ()
-    return () if view.against.found is None or never_ends(view.against.case.outcome) else (view.against, view.best)
+    return (
+        ()
+        if view.against.found is None or never_ends(view.against.case.outcome)
+        else (view.against, view.best)
+    )
 
 
 def command(view: ModelView) -> str:
@@ -121,8 +155,14 @@ def command(view: ModelView) -> str:
     lines = [desk.command("model", *flags(view))]
     if pair and view.looked not in pair:
         lines.append(desk.command("model", "--tier", pair[0].key, "--against", pair[1].key))
-    if view.best is not None and view.best is not view.looked and math.isfinite(best_every_s(view.best, view.metric)):
-        lines.append(desk.command("optimize", "--tier", view.best.key, "--objective", view.metric.objective))
+    if (
+        view.best is not None
+        and view.best is not view.looked
+        and math.isfinite(best_every_s(view.best, view.metric))
+    ):
+        lines.append(
+            desk.command("optimize", "--tier", view.best.key, "--objective", view.metric.objective)
+        )
     return "; ".join(lines)
 
 
@@ -133,7 +173,12 @@ def report(view: ModelView) -> Any:
     against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
     found = answer(view.desk.catalog, layers, tiers, (), against)
-    return build(found, view.desk.catalog, ["ckptcost", "model", *scenario_of(view.desk).words(), *words, "-f", "json"], files_of(layers))
+    return build(
+        found,
+        view.desk.catalog,
+        ["ckptcost", "model", *scenario_of(view.desk).words(), *words, "-f", "json"],
+        files_of(layers),
+    )
 
 
 def on_metric(desk: Desk, metric: str) -> Desk:

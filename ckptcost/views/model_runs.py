@@ -41,7 +41,9 @@ class Metric(NamedTuple):
     def said(self, value: float | None) -> str:
         """With its unit, where there is an amount at all."""
         text = self.text(value)
-        return text if self.id == "time" or value is None or value != value else f"{text} {self.unit}"
+        return (
+            text if self.id == "time" or value is None or value != value else f"{text} {self.unit}"
+        )
 
 
 def _same(value: Any) -> Any:
@@ -106,18 +108,26 @@ def total_of(run: TierRuns, metric: Metric) -> float:
 def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float]) -> TierRuns:
     """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three quarters of a keystroke's sums are this."""
     try:
-        case = case_of(scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False)
+        case = case_of(
+            scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False
+        )
     except InputError as error:
         return TierRuns(tier or OWN, None, reason=str(error))
     metric = metric_of(desk)
-    others = {count: _one_save(metric, evaluate(at_saves(case.scenario, count))) for count in counts[1:]}
+    others = {
+        count: _one_save(metric, evaluate(at_saves(case.scenario, count))) for count in counts[1:]
+    }
     return TierRuns(tier or OWN, case, values_of(case.outcome), others)
 
 
 @np.errstate(over="ignore")
 def _one_save(metric: Metric, outcome: Outcome) -> float:
     """As `one_of`, without the other twenty columns: they are two fifths of what it takes to look at another number of saves."""
-    return float(outcome.mean_stall_s if metric.id == "time" else metric.people(outcome.one_save.total(metric.attribute)))
+    return float(
+        outcome.mean_stall_s
+        if metric.id == "time"
+        else metric.people(outcome.one_save.total(metric.attribute))
+    )
 
 
 def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
@@ -131,11 +141,17 @@ def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
     return chosen or next(run for run in runs if run.found is not None)
 
 
-def against_of(able: Sequence[TierRuns], best: TierRuns | None, base: TierRuns, metric: Metric) -> TierRuns | None:
+def against_of(
+    able: Sequence[TierRuns], best: TierRuns | None, base: TierRuns, metric: Metric
+) -> TierRuns | None:
     """What the best tier is held against: the base; where that is the best one itself, the next best."""
     if best is None or base is not best:
         return base if best is not None else None
-    others = [(total if (total := total_of(run, metric)) == total else math.inf, at) for at, run in enumerate(able) if run is not best]
+    others = [
+        (total if (total := total_of(run, metric)) == total else math.inf, at)
+        for at, run in enumerate(able)
+        if run is not best
+    ]
     return able[min(others)[1]] if others else None
 
 

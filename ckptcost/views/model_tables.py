@@ -24,28 +24,65 @@ RUN = {"time": "whole run", "gpuh": "run loses"}
 
 
 def tiers_grid(
-    metric: Metric, runs: Sequence[TierRuns], looked: TierRuns, best: TierRuns | None, base: TierRuns, asked: Sequence[float]
+    metric: Metric,
+    runs: Sequence[TierRuns],
+    looked: TierRuns,
+    best: TierRuns | None,
+    base: TierRuns,
+    asked: Sequence[float],
 ) -> Grid:
     """One save, all saves without failures or so many of them, and the whole run with failures: what `ckptcost model` prints."""
     timed = metric.id == "time"
     counts = [] if timed else sorted(float(each) for each in asked if each > 1)
-    saves = [Head(f"x{each:g}", f"x{count(each)}", rank=4 if each != counts[-1] else 2) for each in counts]
+    saves = [
+        Head(f"x{each:g}", f"x{count(each)}", rank=4 if each != counts[-1] else 2)
+        for each in counts
+    ]
     if not asked and not timed:
         saves = [Head("saves", "all saves", rank=4)]
     heads = (
-        Head("tier", "tier", left=True), Head("rate", "rate", rank=6),
-        *([] if timed else [Head("stall", "stall", rank=3)]), Head("save", "one stall" if timed else "one save"), *saves,
-        Head("every", "every", rank=5), Head("goodput", "goodput", rank=1), Head("run", RUN.get(metric.id, "run adds")),
-    )  # fmt: skip
-    rows = [_tier_row(metric, run, [head.id for head in heads], run is looked and len(runs) > 1, best, base) for run in runs]
-    title = "time: one stall, a run with failures" if timed else f"{metric.unit}: one save, many, a run with failures"
-    return Grid(heads, rows, title + (f"; base {base.key}" if len(runs) > 1 else ""), _note(metric, runs, base), "no tier")
+        Head("tier", "tier", left=True),
+        Head("rate", "rate", rank=6),
+        *([] if timed else [Head("stall", "stall", rank=3)]),
+        Head("save", "one stall" if timed else "one save"),
+        *saves,
+        Head("every", "every", rank=5),
+        Head("goodput", "goodput", rank=1),
+        Head("run", RUN.get(metric.id, "run adds")),
+    )
+    rows = [
+        _tier_row(
+            metric, run, [head.id for head in heads], run is looked and len(runs) > 1, best, base
+        )
+        for run in runs
+    ]
+    title = (
+        "time: one stall, a run with failures"
+        if timed
+        else f"{metric.unit}: one save, many, a run with failures"
+    )
+    return Grid(
+        heads,
+        rows,
+        title + (f"; base {base.key}" if len(runs) > 1 else ""),
+        _note(metric, runs, base),
+        "no tier",
+    )
 
 
-def _tier_row(metric: Metric, run: TierRuns, columns: Sequence[str], marked: bool, best: TierRuns | None, base: TierRuns) -> Row:
+def _tier_row(
+    metric: Metric,
+    run: TierRuns,
+    columns: Sequence[str],
+    marked: bool,
+    best: TierRuns | None,
+    base: TierRuns,
+) -> Row:
     if run.found is None:
         nothing = len(columns) - 1
-        return Row(run.key, (run.key, *(DASH,) * nothing), (run.key, *(None,) * nothing), "muted", marked)
+        return Row(
+            run.key, (run.key, *(DASH,) * nothing), (run.key, *(None,) * nothing), "muted", marked
+        )
     values, never = run.values, never_ends(run.case.outcome)
     total = total_of(run, metric)
     told: dict[str, tuple[str, Order]] = {
@@ -58,11 +95,17 @@ def _tier_row(metric: Metric, run: TierRuns, columns: Sequence[str], marked: boo
     }
     amounts = {"save": one_of(metric, values), "saves": run.of(f"saves_{metric.column}")}
     pairs = [
-        told[each] if each in told else _amount_cell(metric, amounts[each] if each in amounts else _so_many(metric, run, float(each[1:])))
+        told[each]
+        if each in told
+        else _amount_cell(
+            metric, amounts[each] if each in amounts else _so_many(metric, run, float(each[1:]))
+        )
         for each in columns
     ]
     tone: Tone = "bad" if never else "best" if run is best else "base" if run is base else ""
-    return Row(run.key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs), tone, marked)
+    return Row(
+        run.key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs), tone, marked
+    )
 
 
 def _amount_cell(metric: Metric, amount: float) -> tuple[str, Order]:
@@ -86,10 +129,15 @@ def _note(metric: Metric, runs: Sequence[TierRuns], base: TierRuns) -> str:
     for run in able:
         if lacking := unknown_of(run, metric):
             said.setdefault(", ".join(line_label(line) for line in lacking), []).append(run.key)
-    parts = [lines + ("" if len(tiers) == len(able) else f" [{', '.join(tiers)}]") for lines, tiers in said.items()]
+    parts = [
+        lines + ("" if len(tiers) == len(able) else f" [{', '.join(tiers)}]")
+        for lines, tiers in said.items()
+    ]
     apart = base in able and any(about(run, base, metric) for run in able)
     notes = [f"{ABOUT}: a line is known for one of the two only"] * apart
-    return "; ".join([*notes, *(["left out because unknown: " + " | ".join(parts)] if parts else [])])
+    return "; ".join(
+        [*notes, *(["left out because unknown: " + " | ".join(parts)] if parts else [])]
+    )
 
 
 def bill_grid(metric: Metric, looked: TierRuns, spread: Outcome) -> Grid:
@@ -102,10 +150,18 @@ def bill_grid(metric: Metric, looked: TierRuns, spread: Outcome) -> Grid:
         if each is ranged:
             heads.append(Head("range", "p5-p95", rank=2))
     pairs = list(zip(case.outcome.run.of(), spread.run.of(), strict=True))
-    rows = [_bill_row(line.id, line_label(line.id), line, drawn, ranged) for line, drawn in pairs if _speaks(line)]
-    rows.append(_bill_row("total", "total", case.outcome.run, spread.run, ranged)._replace(tone="base"))
+    rows = [
+        _bill_row(line.id, line_label(line.id), line, drawn, ranged)
+        for line, drawn in pairs
+        if _speaks(line)
+    ]
+    rows.append(
+        _bill_row("total", "total", case.outcome.run, spread.run, ranged)._replace(tone="base")
+    )
     name = case.resolved.names["tier"]
-    return Grid(tuple(heads), rows, f"The bill of the run: {name}, {count(float(case.outcome.saves))} saves")
+    return Grid(
+        tuple(heads), rows, f"The bill of the run: {name}, {count(float(case.outcome.saves))} saves"
+    )
 
 
 def _bill_row(key: str, label: str, of: Line | Bill, drawn: Line | Bill, ranged: Metric) -> Row:
@@ -126,7 +182,9 @@ def _range(drawn: Number, value: float) -> tuple[str, Order]:
 
 
 def _amount(of: Line | Bill, metric: Metric) -> Number:
-    amount: Number = of.total(metric.attribute) if isinstance(of, Bill) else getattr(of, metric.attribute)
+    amount: Number = (
+        of.total(metric.attribute) if isinstance(of, Bill) else getattr(of, metric.attribute)
+    )
     return amount
 
 

@@ -29,12 +29,18 @@ def subject_of(resolved: Resolved) -> str:
     s, names = resolved.scenario, resolved.names
     gpus = f"{count(float(s.cluster.gpus))} x {names.get('accelerator', 'GPU')}"
     size_, work = size(float(full_bytes(s.checkpoint))), duration(float(s.work_s))
-    every = f", one save in {count(float(s.policy.second_every))} also to {names['second_tier']}" if s.second_tier is not None else ""
+    every = (
+        f", one save in {count(float(s.policy.second_every))} also to {names['second_tier']}"
+        if s.second_tier is not None
+        else ""
+    )
     where = names.get("grid", names["site"])
     return f"{size_} a save, {gpus}, {work} of training, {s.policy.mode}{every}, PUE {number(float(s.site.pue))}, {where}"
 
 
-def stats_of(metric: Metric, best: TierRuns | None, base: TierRuns, against: TierRuns | None) -> tuple[Stat, ...]:
+def stats_of(
+    metric: Metric, best: TierRuns | None, base: TierRuns, against: TierRuns | None
+) -> tuple[Stat, ...]:
     """The answer in four tiles, each at most 16 letters wide so that four stand side by side."""
     if best is None:
         return (Stat("best tier", DASH, "no tier has a sum to compare", "warn"),)
@@ -43,11 +49,18 @@ def stats_of(metric: Metric, best: TierRuns | None, base: TierRuns, against: Tie
     every = Stat(f"best for {metric.objective}", value, f"now {_every(now_s)}")
     counted = _counted(metric)
     others = [METRICS[each] for each in ("usd", "gpuh", "kwh") if each != counted.id][:2]
-    first = Stat("best tier", short(best.key, TILE), f"{metric.said(total_of(best, metric))} a run", "best")
+    first = Stat(
+        "best tier", short(best.key, TILE), f"{metric.said(total_of(best, metric))} a run", "best"
+    )
     if against is None:
         costs = [each.said(total_of(best, each)) for each in others]
         more = Stat("a run costs", costs[0], costs[1])
-        return (first._replace(label="tier"), more, Stat("goodput", share(best.of("goodput")), "useful time"), every)
+        return (
+            first._replace(label="tier"),
+            more,
+            Stat("goodput", share(best.of("goodput")), "useful time"),
+            every,
+        )
     saves = base is not best
     amounts = [_change(each, best, against, saves) for each in (counted, *others)]
     second = Stat("saves a run", amounts[0], short(f"vs {against.key}", TILE), "good")
@@ -77,26 +90,40 @@ def _every(interval_s: float) -> str:
 
 
 def headline_of(
-    desk: Desk, metric: Metric, looked: TierRuns, best: TierRuns | None, base: TierRuns, against: TierRuns | None
+    desk: Desk,
+    metric: Metric,
+    looked: TierRuns,
+    best: TierRuns | None,
+    base: TierRuns,
+    against: TierRuns | None,
 ) -> tuple[str, Tone]:
     """Which tier, what it saves, and how often to save: one sentence."""
     if best is None and never_ends(looked.case.outcome):
         return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
     if best is None:
-        lacking = ", ".join(unknown_inputs(looked.case.scenario, metric.objective)) or "see the notes"
+        lacking = (
+            ", ".join(unknown_inputs(looked.case.scenario, metric.objective)) or "see the notes"
+        )
         return f"The {metric.unit} of a run are not known for lack of {lacking}", "warn"
     every = f"best for {metric.objective} every {_every(best_every_s(best, metric))}"
     if against is None:
         amounts = ", ".join(each.said(total_of(best, each)) for each in _TOLD)
         return f"On {best.key} a run costs {amounts}; {every}. t adds tiers to compare.", ""
     who = role_of(desk, base)
-    name, other = (f"{best.key} ({who})", against.key) if base is best else (best.key, f"{against.key} ({who})")
+    name, other = (
+        (f"{best.key} ({who})", against.key)
+        if base is best
+        else (best.key, f"{against.key} ({who})")
+    )
     if against.found is None:
         return f"{name} is best; {other} has no figures; {every}", "best"
     if never_ends(against.case.outcome):
         return f"{name} is best; on {other} the run never ends; {every}", "best"
     if not np.isfinite(total_of(against, metric)):
-        return f"{name} is best; the {metric.unit} of a run on {other} are not known; {every}", "best"
+        return (
+            f"{name} is best; the {metric.unit} of a run on {other} are not known; {every}",
+            "best",
+        )
     told = [(each, less(best, against, each)) for each in _TOLD]
     changes = [(about(best, against, each) + each.said(abs(saved)), saved) for each, saved in told]
     more = ", ".join(said for said, saved in changes if saved > 0)
@@ -104,7 +131,10 @@ def headline_of(
     if base is best:
         costs = f"costs {more or 'nothing'} more" + (f" and {fewer} less" if fewer else "")
         return f"{name} saves nothing; {other} {costs} a run; {every}", "best"
-    return f"{name} saves {more or 'nothing'}{f', costs {fewer} more' if fewer else ''} a run vs {other}; {every}", "best"
+    return (
+        f"{name} saves {more or 'nothing'}{f', costs {fewer} more' if fewer else ''} a run vs {other}; {every}",
+        "best",
+    )
 
 
 _TOLD = tuple(METRICS[each] for each in ("kwh", "usd", "gpuh"))
@@ -117,10 +147,17 @@ def role_of(desk: Desk, base: TierRuns) -> str:
 
 def cautions_of(desk: Desk, runs: Sequence[TierRuns], looked: TierRuns, note: str) -> Lines:
     """What to beware of on the tier that is looked at, what is not known or in no sum, and which tiers have no figures."""
-    lines: list[tuple[str, Tone]] = [(f"{run.key}: {run.reason}", "bad") for run in runs if run.reason]
+    lines: list[tuple[str, Tone]] = [
+        (f"{run.key}: {run.reason}", "bad") for run in runs if run.reason
+    ]
     lines += [(note, "")] * bool(note)
     everywhere = [path for path in desk.edits if path.startswith("tier.") and path != TIER]
     if everywhere and len(runs) > 1:
-        lines.append((f"{', '.join(everywhere)}: what you wrote holds for every tier in the table.", "warn"))
+        lines.append(
+            (f"{', '.join(everywhere)}: what you wrote holds for every tier in the table.", "warn")
+        )
     lines += [(caution_text(caution), "warn") for caution in looked.case.cautions]
-    return (*lines, *((unknown_text(path, why), "muted") for path, why in looked.case.resolved.unknown.items()))
+    return (
+        *lines,
+        *((unknown_text(path, why), "muted") for path, why in looked.case.resolved.unknown.items()),
+    )

@@ -23,5 +23,7 @@ def path_of(text: str, where: str = "") -> Path:
     except (RuntimeError, ValueError) as error:  # a user that there is not, a zero byte
         raise InputError(f"{brief(text)} is no path ({error})", where=where) from None
     except OSError as error:
-        raise InputError(f"{brief(text)}: {(error.strerror or str(error)).lower()}", where=where) from None
+        raise InputError(
+            f"{brief(text)}: {(error.strerror or str(error)).lower()}", where=where
+        ) from None
     return path

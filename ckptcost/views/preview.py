@@ -22,7 +22,14 @@ from ckptcost.views import model as model_view
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import OWN, scenario_of
 
-MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = "model", "optimize", "tiers", "changes", "sensitivity", "run:"
+MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
+    "model",
+    "optimize",
+    "tiers",
+    "changes",
+    "sensitivity",
+    "run:",
+)
 MOST_VARIANTS = MOST - 1
 """beside the reference"""
 MOST_RUNS = 200
@@ -49,12 +56,18 @@ class Answered(NamedTuple):
     @property
     def tables(self) -> tuple[str, ...]:
         """What a CSV can hold one of."""
-        return tuple(table.id for table in self.found.tables) if isinstance(self.found, Study) else ()
+        return (
+            tuple(table.id for table in self.found.tables) if isinstance(self.found, Study) else ()
+        )
 
 
 def subjects(desk: Desk) -> Grid:
     """What can be reported of the desk just now."""
-    rows = [Row(MODEL, ("the job's costs",)), Row(OPTIMUM, ("the best interval",)), Row(RANKING, ("what the result hangs on",))]
+    rows = [
+        Row(MODEL, ("the job's costs",)),
+        Row(OPTIMUM, ("the best interval",)),
+        Row(RANKING, ("what the result hangs on",)),
+    ]
     if len(_variants(desk)) > 0:
         rows.append(Row(TIERS, ("the tiers side by side",)))
     if scenario_of(desk).edits:
@@ -65,10 +78,15 @@ def subjects(desk: Desk) -> Grid:
 def with_runs(grid: Grid, within: Path | None = None) -> Grid:
     """The recorded runs below it, the latest first."""
     listing = store.kept(within).runs[:MOST_RUNS]
-    cells = list_of([summary_of(kept) for kept in listing], [], within or store.home()).tables[0].rows
+    cells = (
+        list_of([summary_of(kept) for kept in listing], [], within or store.home()).tables[0].rows
+    )
     names = [kept.name for kept in listing]
     rows = [
-        Row(RUN + (kept.name if names.count(kept.name) == 1 else kept.run), (f"run {row['started']} {kept.run[:SHORT]}",))
+        Row(
+            RUN + (kept.name if names.count(kept.name) == 1 else kept.run),
+            (f"run {row['started']} {kept.run[:SHORT]}",),
+        )
         for kept, row in zip(listing, cells, strict=True)
     ]
     return grid._replace(rows=[*grid.rows, *rows])
@@ -78,10 +96,24 @@ def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
     """All that the answer depends on; two alike need no second look."""
     if subject.startswith(RUN):
         path = store.found(subject.removeprefix(RUN)).path
-        return (subject, *((entry.name, entry.stat().st_size) for entry in sorted(path.glob("*.jsonl") if path.is_dir() else [path])))
+        return (
+            subject,
+            *(
+                (entry.name, entry.stat().st_size)
+                for entry in sorted(path.glob("*.jsonl") if path.is_dir() else [path])
+            ),
+        )
     return (
-        subject, desk.catalog, desk.base, desk.stamp(), tuple(desk.edits.items()), desk.tiers, desk.baseline, desk.metric, desk.chosen,
-    )  # fmt: skip
+        subject,
+        desk.catalog,
+        desk.base,
+        desk.stamp(),
+        tuple(desk.edits.items()),
+        desk.tiers,
+        desk.baseline,
+        desk.metric,
+        desk.chosen,
+    )
 
 
 def answered(desk: Desk, subject: str) -> Answered:
@@ -90,7 +122,9 @@ def answered(desk: Desk, subject: str) -> Answered:
         return _of_run(desk, subject)
     words, found, layers = _OF[subject](desk)
     note = _left_out(desk) if subject == TIERS else ""
-    return Answered(subject, tuple(words), found, desk.catalog, tuple(files_of(layers)), (desk.base,), note)
+    return Answered(
+        subject, tuple(words), found, desk.catalog, tuple(files_of(layers)), (desk.base,), note
+    )
 
 
 def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
@@ -98,7 +132,11 @@ def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
     flags, layers = model_view.flags(view), scenario_of(desk).layers()
     tiers = [flags[at + 1] for at, word in enumerate(flags) if word == "--tier"]
     against = flags[flags.index("--against") + 1] if "--against" in flags else None
-    return ["ckptcost", "model", *scenario_of(desk).words(), *flags], answer(desk.catalog, layers, tiers, (), against), layers
+    return (
+        ["ckptcost", "model", *scenario_of(desk).words(), *flags],
+        answer(desk.catalog, layers, tiers, (), against),
+        layers,
+    )
 
 
 def _of_optimum(desk: Desk) -> tuple[list[str], Study, Any]:
@@ -119,8 +157,19 @@ def _of_tiers(desk: Desk) -> tuple[list[str], Study, Any]:
     if reference and reference != _own_tier(asked):
         asked = asked.edited("tier.id", reference)
     variants = [f"tier.id={tier}" for tier in _variants(desk)[:MOST_VARIANTS]]
-    words = ["ckptcost", "compare", *asked.words(), *(word for each in variants for word in ("--with", each))]
-    return words, answers.comparison(desk.catalog, [(os.path.basename(asked.base), asked.layers())], variants), asked.layers()
+    words = [
+        "ckptcost",
+        "compare",
+        *asked.words(),
+        *(word for each in variants for word in ("--with", each)),
+    ]
+    return (
+        words,
+        answers.comparison(
+            desk.catalog, [(os.path.basename(asked.base), asked.layers())], variants
+        ),
+        asked.layers(),
+    )
 
 
 def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
@@ -128,7 +177,9 @@ def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
         raise InputError("nothing was changed over the scenario")
     plain = desk.plain()
     variant = ", ".join(desk.settings())
-    study = answers.comparison(desk.catalog, [(os.path.basename(plain.base), plain.layers())], [variant])
+    study = answers.comparison(
+        desk.catalog, [(os.path.basename(plain.base), plain.layers())], [variant]
+    )
     return ["ckptcost", "compare", *plain.words(), "--with", variant], study, plain.layers()
 
 
@@ -140,8 +191,12 @@ def _of_run(desk: Desk, subject: str) -> Answered:
 
 
 _OF: dict[str, Callable[[Desk], tuple[list[str], Any, Any]]] = {
-    MODEL: _of_model, OPTIMUM: _of_optimum, RANKING: _of_ranking, TIERS: _of_tiers, CHANGES: _of_changes,
-}  # fmt: skip
+    MODEL: _of_model,
+    OPTIMUM: _of_optimum,
+    RANKING: _of_ranking,
+    TIERS: _of_tiers,
+    CHANGES: _of_changes,
+}
 
 
 def _own_tier(desk: Desk) -> str:
@@ -166,7 +221,13 @@ def _variants(desk: Desk) -> list[str]:
 def _reference(desk: Desk) -> str:
     """The baseline, else the first of the tiers side by side; empty: the scenario's own."""
     shown = desk.tiers_shown()
-    return desk.baseline if desk.baseline in shown else "" if desk.baseline == OWN and "" in shown else shown[0]
+    return (
+        desk.baseline
+        if desk.baseline in shown
+        else ""
+        if desk.baseline == OWN and "" in shown
+        else shown[0]
+    )
 
 
 def _left_out(desk: Desk) -> str:
@@ -176,5 +237,9 @@ def _left_out(desk: Desk) -> str:
     rest = [tier or OWN for tier in shown if tier != reference and tier not in held]
     if not rest:
         return ""
-    why = f"`compare` takes {MOST}" if "" not in shown or not reference else f"`compare` takes {MOST} that have a name"
+    why = (
+        f"`compare` takes {MOST}"
+        if "" not in shown or not reference
+        else f"`compare` takes {MOST} that have a name"
+    )
     return f"{len(shown) - len(rest)} of {len(shown)} tiers: {why}; left out: {', '.join(rest)}"

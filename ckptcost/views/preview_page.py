@@ -22,12 +22,23 @@ from ckptcost.views.studies import grid_of
 if TYPE_CHECKING:
     from ckptcost.report.document import Row as Case
 
-FORMATS = (("text", "text", "txt"), ("md", "Markdown", "md"), ("json", "JSON", "json"), ("csv", "CSV", "csv"))
+FORMATS = (
+    ("text", "text", "txt"),
+    ("md", "Markdown", "md"),
+    ("json", "JSON", "json"),
+    ("csv", "CSV", "csv"),
+)
 """as the command line calls it, as people do, and how a file's name ends"""
 
 ONE_SAVE = (
-    "rate_bytes_per_s", "stall_s", "save_gpu_hours", "save_energy_kwh", "save_storage_kwh", "save_cost_usd", "save_location_kgco2e",
-)  # fmt: skip
+    "rate_bytes_per_s",
+    "stall_s",
+    "save_gpu_hours",
+    "save_energy_kwh",
+    "save_storage_kwh",
+    "save_cost_usd",
+    "save_location_kgco2e",
+)
 """columns of a report behind those of its first table"""
 
 
@@ -44,13 +55,25 @@ class Page(NamedTuple):
 
 def page(found: Answered, form: str, table: str = "") -> Page:
     """The text in one format; `table` is which of them a CSV holds, else the first."""
-    words = [*found.words, *(["-f", form] if form != "text" else []), *(["--table", table] if form == "csv" and table else [])]
+    words = [
+        *found.words,
+        *(["-f", form] if form != "text" else []),
+        *(["--table", table] if form == "csv" and table else []),
+    ]
     of_study = isinstance(found.found, Study)
-    text = (_of_study if of_study else _of_report)(found, form, table, _without_folders(words, found.paths))
+    text = (_of_study if of_study else _of_report)(
+        found, form, table, _without_folders(words, found.paths)
+    )
     lines = text.splitlines()
     name = next(name for each, name, _ in FORMATS if each == form)
     which = f" of {table}" if form == "csv" and table else ""
-    return Page(tuple(lines), text, shlex.join(words), f"{name}{which}, {count(len(lines))} lines, {size(len(text.encode()))}", form)
+    return Page(
+        tuple(lines),
+        text,
+        shlex.join(words),
+        f"{name}{which}, {count(len(lines))} lines, {size(len(text.encode()))}",
+        form,
+    )
 
 
 def _of_study(found: Answered, form: str, table: str, words: Sequence[str]) -> str:
@@ -84,7 +107,12 @@ def _without_folders(words: Sequence[str], paths: Sequence[str]) -> list[str]:
     """As the command line writes its own words into a document."""
     out = list(words)
     for path in filter(None, paths):
-        out = [word[: -len(path)] + os.path.basename(os.path.normpath(path)) if word.endswith(path) else word for word in out]
+        out = [
+            word[: -len(path)] + os.path.basename(os.path.normpath(path))
+            if word.endswith(path)
+            else word
+            for word in out
+        ]
     return out
 
 
@@ -100,7 +128,9 @@ def exported(found: Answered) -> Any:
 def first_table(found: Answered) -> Grid | None:
     """The first table that people are shown."""
     if isinstance(found.found, Study):
-        return next((grid_of(table) for table in found.found.tables if table.shown and table.rows), None)
+        return next(
+            (grid_of(table) for table in found.found.tables if table.shown and table.rows), None
+        )
     from ckptcost.report.build import plain
     from ckptcost.report.text import one_save
 
@@ -109,13 +139,24 @@ def first_table(found: Answered) -> Grid | None:
     heads = tuple(Head(str(at), label, left=at == 0) for at, label in enumerate(header))
     figures = {case.tier: case for case in reversed(report.cases)}
     orders = [(row[0], *_order(figures[row[0]]))[: len(header)] for row in rows]
-    return Grid(heads, [Row(row[0], tuple(row), order) for row, order in zip(rows, orders, strict=True)], title, note)
+    return Grid(
+        heads,
+        [Row(row[0], tuple(row), order) for row, order in zip(rows, orders, strict=True)],
+        title,
+        note,
+    )
 
 
 def _order(case: Case) -> tuple[Order, ...]:
     """What the cells behind a tier's name are sorted by."""
-    claim = next((each for each in case.claims if each["what"] == "energy" and each["this_size"]), None)
-    claimed = None if claim is None else next((each for each in (claim.get("low"), claim["value"]) if each is not None), None)
+    claim = next(
+        (each for each in case.claims if each["what"] == "energy" and each["this_size"]), None
+    )
+    claimed = (
+        None
+        if claim is None
+        else next((each for each in (claim.get("low"), claim["value"]) if each is not None), None)
+    )
     return (*(case.values[name] for name in ONE_SAVE), claimed)
 
 

@@ -12,7 +12,14 @@ from ckptcost.present.chart import Bars, Chart, Stat
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.study import Study
-from ckptcost.views import probe_form, probe_place, probe_plan, probe_progress, probe_result, probe_run
+from ckptcost.views import (
+    probe_form,
+    probe_place,
+    probe_plan,
+    probe_progress,
+    probe_result,
+    probe_run,
+)
 from ckptcost.views.desk import Desk
 from ckptcost.views.probe_form import Draft, fresh
 from ckptcost.views.probe_place import Spot
@@ -50,25 +57,39 @@ class Result(NamedTuple):
     words: Sequence[Line] = ()
 
 
-def asking(draft: Draft, desk: Desk, spot: Spot | None, meters: str = "auto", known_bytes_per_s: float | None = None) -> Asking:
+def asking(
+    draft: Draft,
+    desk: Desk,
+    spot: Spot | None,
+    meters: str = "auto",
+    known_bytes_per_s: float | None = None,
+) -> Asking:
     """`spot` is None while it is looked at."""
     fields = probe_form.fields(draft, desk)
     simulated = "simulated" in meters.split(",")
     try:
         one = probe_form.wish(draft, desk)
     except CkptcostError as error:
-        wrong = next((f"{field.label}: {field.error}" for field in fields if field.error), str(error))
+        wrong = next(
+            (f"{field.label}: {field.error}" for field in fields if field.error), str(error)
+        )
         place = [] if spot is None or not draft.directory.strip() else probe_place.lines(spot, None)
         return Asking(fields, [*place, (wrong, "bad")], None, wrong)
     if simulated:
         plan = probe_plan.plan(one, Spot(str(one.directory), whole_bytes=0.0))
-        return Asking(fields, probe_plan.lines(plan, simulated=True), plan._replace(question=""), "")
+        return Asking(
+            fields, probe_plan.lines(plan, simulated=True), plan._replace(question=""), ""
+        )
     if spot is None or spot.directory != str(one.directory):
-        return Asking(fields, [("looking at the folder ...", "muted")], None, "the folder is still looked at")
+        return Asking(
+            fields, [("looking at the folder ...", "muted")], None, "the folder is still looked at"
+        )
     plan = probe_plan.plan(one, spot, known_bytes_per_s)
     ready, why_not = (None, f"{plan.refusal}.") if plan.refusal else (plan, "")
     place = probe_place.lines(spot, one if ready is not None else None)
-    return Asking(fields, [*([] if spot.refusal else place), *probe_plan.lines(plan)], ready, why_not)
+    return Asking(
+        fields, [*([] if spot.refusal else place), *probe_plan.lines(plan)], ready, why_not
+    )
 
 
 def directory_of(draft: Draft) -> str:
@@ -96,8 +117,15 @@ def begin(plan: Plan, meters: str) -> Running:
     return Running(plan.wish, meters)
 
 
-def progress(running: Running, plan: Plan, stopping: bool = False, now_ns: Callable[[], int] = time.monotonic_ns) -> Progress:
-    return probe_progress.progress(running.wish, running.watch, now_ns(), plan.moved_bytes, stopping)
+def progress(
+    running: Running,
+    plan: Plan,
+    stopping: bool = False,
+    now_ns: Callable[[], int] = time.monotonic_ns,
+) -> Progress:
+    return probe_progress.progress(
+        running.wish, running.watch, now_ns(), plan.moved_bytes, stopping
+    )
 
 
 def result(ended: Ended, running: Running, desk: Desk, kept: str = "") -> Result:
@@ -109,8 +137,14 @@ def result(ended: Ended, running: Running, desk: Desk, kept: str = "") -> Result
     rows, chart = probe_progress.finished(ended.probed, running.watch)
     study = ended.study
     return Result(
-        study, line, probe_result.stats(study), rows, chart, probe_result.tiers(study), probe_result.words(study, desk, kept),
-    )  # fmt: skip
+        study,
+        line,
+        probe_result.stats(study),
+        rows,
+        chart,
+        probe_result.tiers(study),
+        probe_result.words(study, desk, kept),
+    )
 
 
 known_tiers = probe_result.known_tiers
@@ -127,7 +161,9 @@ def known_rate(ended: Ended) -> float | None:
 def keep(ended: Ended) -> tuple[Ended, str]:
     """With its run among the user's runs, and a line that says so. Raises OutputError."""
     folder = probe_run.keep(ended)
-    return ended._replace(folder=folder), f"Kept as run {_run_of(ended)}, {folder}; the screen Runs lists it."
+    return ended._replace(
+        folder=folder
+    ), f"Kept as run {_run_of(ended)}, {folder}; the screen Runs lists it."
 
 
 def calibrating(ended: Ended) -> str:

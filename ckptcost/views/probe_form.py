@@ -83,7 +83,17 @@ def fields(draft: Draft, desk: Desk) -> tuple[Field, ...]:
         ("read", "read back", "", "How often", YES_NO, ""),
     )
     return tuple(
-        Field(path, label, getattr(draft, path), unit, "", group, choices, wrong.get(path, ""), placeholder)
+        Field(
+            path,
+            label,
+            getattr(draft, path),
+            unit,
+            "",
+            group,
+            choices,
+            wrong.get(path, ""),
+            placeholder,
+        )
         for path, label, unit, group, choices, placeholder in rows
     )
 
@@ -113,16 +123,31 @@ def wish(draft: Draft, desk: Desk) -> Wish:
     """Raises InputError for the first field that cannot be used."""
     each = {path: read(draft, desk) for path, read in _READERS.items()}
     return Wish(
-        Path(str(each["directory"])), int(each["size"]), str(each["writer"]), int(each["ranks"]), int(each["rounds"]),
-        bool(each["quarter"]), int(each["warm_up"]), bool(each["read"]),
-    )  # fmt: skip
+        Path(str(each["directory"])),
+        int(each["size"]),
+        str(each["writer"]),
+        int(each["ranks"]),
+        int(each["rounds"]),
+        bool(each["quarter"]),
+        int(each["warm_up"]),
+        bool(each["read"]),
+    )
 
 
 def asked(one: Wish, control: Control | None) -> Asked:
     return Asked(
-        one.directory, one.size_bytes, one.ranks, None, one.writer, one.rounds, small=one.small, read=one.read, warm_up=one.warm_up,
-        pause_s=PAUSE_S, settings=Settings(control=control),
-    )  # fmt: skip
+        one.directory,
+        one.size_bytes,
+        one.ranks,
+        None,
+        one.writer,
+        one.rounds,
+        small=one.small,
+        read=one.read,
+        warm_up=one.warm_up,
+        pause_s=PAUSE_S,
+        settings=Settings(control=control),
+    )
 
 
 def command(draft: Draft, desk: Desk, meters: str) -> str:
@@ -156,12 +181,24 @@ def choices(path: str, desk: Desk) -> Grid:
     """What a field can hold, with what it means."""
     if path == "writer":
         rows = [Row(name, (name, about)) for name, (_, _, about) in SAVERS.items()]
-        return Grid((Head("name", "writer", left=True), Head("about", "what it is", left=True)), rows, "What writes")
+        return Grid(
+            (Head("name", "writer", left=True), Head("about", "what it is", left=True)),
+            rows,
+            "What writes",
+        )
     if path == "size":
-        rows = [Row(name, (name, _known(name, desk), about)) for name, about in (
-            (NODES, "what one of its nodes writes at a save"), (WHOLE, "a whole checkpoint, as if one node wrote all of it"),
-        )]  # fmt: skip
-        heads = (Head("name", "size", left=True), Head("bytes", "bytes"), Head("about", "of", left=True))
+        rows = [
+            Row(name, (name, _known(name, desk), about))
+            for name, about in (
+                (NODES, "what one of its nodes writes at a save"),
+                (WHOLE, "a whole checkpoint, as if one node wrote all of it"),
+            )
+        ]
+        heads = (
+            Head("name", "size", left=True),
+            Head("bytes", "bytes"),
+            Head("about", "of", left=True),
+        )
         return Grid(heads, rows, f"Sizes of {desk.title}")
     rows = [Row(word, (word,)) for word in YES_NO]
     return Grid((Head("name", "answer", left=True),), rows)
@@ -216,7 +253,9 @@ def _answer(what: str) -> Callable[[Draft, Desk], bool]:
 
 def _writer(draft: Draft, desk: Desk) -> str:
     if draft.writer.strip() not in SAVERS:
-        raise InputError(f"no writer named {brief(draft.writer.strip())}. Known: {', '.join(SAVERS)}")
+        raise InputError(
+            f"no writer named {brief(draft.writer.strip())}. Known: {', '.join(SAVERS)}"
+        )
     return draft.writer.strip()
 
 

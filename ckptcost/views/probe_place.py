@@ -38,7 +38,11 @@ class Spot(NamedTuple):
     @property
     def room_bytes(self) -> float:
         """What a checkpoint may take: some is always left free."""
-        return max(self.free_bytes - margin_bytes(int(self.whole_bytes)), 0.0) if self.whole_bytes else float("inf")
+        return (
+            max(self.free_bytes - margin_bytes(int(self.whole_bytes)), 0.0)
+            if self.whole_bytes
+            else float("inf")
+        )
 
 
 def look(directory: str | Path, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Spot:
@@ -62,9 +66,15 @@ def look(directory: str | Path, procfs: Path = Path("/proc"), sysfs: Path = Path
     elif not os.access(path, os.W_OK | os.X_OK):
         refusal = "you may not write there"
     return Spot(
-        shown, refusal, mounted.fs_type, ", ".join(_named(disk, sysfs) for disk in home.disks), kind,
-        float(room.f_bavail * room.f_frsize), float(room.f_blocks * room.f_frsize), _memory_bytes(procfs),
-    )  # fmt: skip
+        shown,
+        refusal,
+        mounted.fs_type,
+        ", ".join(_named(disk, sysfs) for disk in home.disks),
+        kind,
+        float(room.f_bavail * room.f_frsize),
+        float(room.f_blocks * room.f_frsize),
+        _memory_bytes(procfs),
+    )
 
 
 def refusal(spot: Spot, one: Wish) -> str:
@@ -84,7 +94,11 @@ def lines(spot: Spot, one: Wish | None) -> list[tuple[str, Tone]]:
     """What the place is, and what to keep in mind there."""
     if spot.refusal:
         return [(spot.refusal, "bad")]
-    room = f"{size(spot.free_bytes)} free of {size(spot.whole_bytes)}" if spot.whole_bytes else "it does not say how much is free"
+    room = (
+        f"{size(spot.free_bytes)} free of {size(spot.whole_bytes)}"
+        if spot.whole_bytes
+        else "it does not say how much is free"
+    )
     where = f"{spot.fs_type or 'unknown file system'}{f' on {spot.device}' if spot.device else ''}"
     said: list[tuple[str, Tone]] = [(f"{where}, {room}", "")]
     if spot.kind == MEMORY:
@@ -104,7 +118,11 @@ def lines(spot: Spot, one: Wish | None) -> list[tuple[str, Tone]]:
 def _kind(disks: tuple[str, ...], sysfs: Path) -> str:
     turning = [_word(sysfs / "block" / disk / "queue" / "rotational") for disk in disks]
     # virtual disks say that they rotate
-    return ROTATING if "1" in turning and not any(re.match(r"(vd|xvd|nvme)", disk) for disk in disks) else DRIVE
+    return (
+        ROTATING
+        if "1" in turning and not any(re.match(r"(vd|xvd|nvme)", disk) for disk in disks)
+        else DRIVE
+    )
 
 
 def _named(disk: str, sysfs: Path) -> str:

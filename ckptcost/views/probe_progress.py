@@ -20,9 +20,15 @@ _POINTS = 300
 """of a curve: no screen is wider"""
 _DOING = {"save": "writing", "verify": "comparing", "load": "reading", "warm-up": "warming up"}
 _HEADS = (
-    Head("round", "round"), Head("bytes", "size"), Head("time", "write", rank=1), Head("rate", "rate"), Head("fsync", "fsync", rank=3),
-    Head("p99", "p99", rank=2), Head("read", "read rate", rank=1), Head("state", "state", left=True),
-)  # fmt: skip
+    Head("round", "round"),
+    Head("bytes", "size"),
+    Head("time", "write", rank=1),
+    Head("rate", "rate"),
+    Head("fsync", "fsync", rank=3),
+    Head("p99", "p99", rank=2),
+    Head("read", "read rate", rank=1),
+    Head("state", "state", left=True),
+)
 
 
 class Done(NamedTuple):
@@ -45,25 +51,57 @@ class Progress(NamedTuple):
     stats: tuple[Stat, ...]
 
 
-def progress(one: Wish, watch: Watch, now_ns: int, moved_bytes: float, stopping: bool = False) -> Progress:
+def progress(
+    one: Wish, watch: Watch, now_ns: int, moved_bytes: float, stopping: bool = False
+) -> Progress:
     """`moved_bytes` is what the plan will move in all."""
     passes = list(watch.passes)
-    done = [Done(p.number, p.what, float(p.whole_bytes), p.io.duration_s, p.io) for p in passes if p.io is not None]
+    done = [
+        Done(p.number, p.what, float(p.whole_bytes), p.io.duration_s, p.io)
+        for p in passes
+        if p.io is not None
+    ]
     now = passes[-1] if passes and passes[-1].io is None else None
     share_done = min(watch.all_bytes / moved_bytes, 1.0) if moved_bytes > 0 else 0.0
-    line = "Stopping, and removing what was written ..." if stopping else _line(one, watch, now, now_ns, share_done)
-    return Progress(line, share_done, _rows(one, done, now, watch.moved_bytes), curve(passes, watch.begin_ns), _stats(one, done))
+    line = (
+        "Stopping, and removing what was written ..."
+        if stopping
+        else _line(one, watch, now, now_ns, share_done)
+    )
+    return Progress(
+        line,
+        share_done,
+        _rows(one, done, now, watch.moved_bytes),
+        curve(passes, watch.begin_ns),
+        _stats(one, done),
+    )
 
 
 def finished(p: Probed, watch: Watch) -> tuple[Grid, Chart]:
     """Rows and curve of a probe that is over. A simulated one has no engine that tells anything: its rates by pass."""
     done = [Done(one.number, one.of, one.size_bytes, seconds_of(one), one.io) for one in p.rounds]
     for one in done:
-        told = next((each for each in watch.passes if (each.what, each.number) == (one.of, one.number)), None)
+        told = next(
+            (each for each in watch.passes if (each.what, each.number) == (one.of, one.number)),
+            None,
+        )
         if told is not None:
             told.io = one.io
-    wish = Wish(p.asked.directory, p.asked.size_bytes, p.asked.saver, p.asked.ranks, p.asked.rounds, p.asked.small, 0, p.asked.read)
-    chart = curve(watch.passes, watch.begin_ns) if any(one.io is not None for one in done) else _by_pass(done)
+    wish = Wish(
+        p.asked.directory,
+        p.asked.size_bytes,
+        p.asked.saver,
+        p.asked.ranks,
+        p.asked.rounds,
+        p.asked.small,
+        0,
+        p.asked.read,
+    )
+    chart = (
+        curve(watch.passes, watch.begin_ns)
+        if any(one.io is not None for one in done)
+        else _by_pass(done)
+    )
     return _rows(wish, done, None, 0, over=True), chart
 
 
@@ -73,8 +111,16 @@ def _line(one: Wish, watch: Watch, now: Pass | None, now_ns: int, done: float) -
     lately = _lately(now, now_ns)
     at = f", {rate(lately)}" if lately == lately else ""
     elapsed_s = (now_ns - watch.begin_ns) * 1e-9
-    left = f"; about {duration(float(round(elapsed_s * (1.0 - done) / done)))} left" if 0.05 < done < 1.0 else ""
-    which = "" if now.what == "warm-up" else f" round {count(now.number)} of {count(len(one.asked.sizes))}"
+    left = (
+        f"; about {duration(float(round(elapsed_s * (1.0 - done) / done)))} left"
+        if 0.05 < done < 1.0
+        else ""
+    )
+    which = (
+        ""
+        if now.what == "warm-up"
+        else f" round {count(now.number)} of {count(len(one.asked.sizes))}"
+    )
     moved = min(watch.moved_bytes, now.whole_bytes)
     return f"{_DOING[now.what].capitalize()}{which}: {size(moved)} of {size(now.whole_bytes)}{at}{left}. {_ESC}"
 
@@ -95,16 +141,29 @@ def _lately(now: Pass, now_ns: int) -> float:
 # rows
 
 
-def _rows(one: Wish, done: Sequence[Done], now: Pass | None, moved_bytes: int, over: bool = False) -> Grid:
+def _rows(
+    one: Wish, done: Sequence[Done], now: Pass | None, moved_bytes: int, over: bool = False
+) -> Grid:
     rows = []
     for number, bytes_ in enumerate(one.asked.sizes, start=1):
         save = next((each for each in done if (each.of, each.number) == ("save", number)), None)
         load = next((each for each in done if (each.of, each.number) == ("load", number)), None)
         state, tone = _state(one, number, save, load, now, moved_bytes, over)
         write_s, write = (save.seconds, _rate(save)) if save else (NAN, NAN)
-        fsync_s, p99_s = (save.io.fsync_s, save.io.latencies_s.p99) if save and save.io else (NAN, NAN)
+        fsync_s, p99_s = (
+            (save.io.fsync_s, save.io.latencies_s.p99) if save and save.io else (NAN, NAN)
+        )
         read = _rate(load) if load else NAN
-        cells = (count(number), size(bytes_), duration(write_s), rate(write), duration(fsync_s), duration(p99_s), rate(read), state)
+        cells = (
+            count(number),
+            size(bytes_),
+            duration(write_s),
+            rate(write),
+            duration(fsync_s),
+            duration(p99_s),
+            rate(read),
+            state,
+        )
         orders = (float(number), float(bytes_), write_s, write, fsync_s, p99_s, read, state)
         rows.append(Row(str(number), cells, orders, tone))
     return Grid(_HEADS, rows, "Rounds", "rate: to the end of fsync; p99: of single requests")
@@ -115,10 +174,19 @@ def _rate(one: Done) -> float:
 
 
 def _state(
-    one: Wish, number: int, save: Done | None, load: Done | None, now: Pass | None, moved_bytes: int, over: bool
+    one: Wish,
+    number: int,
+    save: Done | None,
+    load: Done | None,
+    now: Pass | None,
+    moved_bytes: int,
+    over: bool,
 ) -> tuple[str, Tone]:
     if now is not None and now.number == number:
-        return f"{_DOING[now.what]} {share(min(moved_bytes / now.whole_bytes, 1.0) if now.whole_bytes else None)}", "base"
+        return (
+            f"{_DOING[now.what]} {share(min(moved_bytes / now.whole_bytes, 1.0) if now.whole_bytes else None)}",
+            "base",
+        )
     if save is None:
         return ("not made" if over else "waits"), "muted"
     if one.read and load is None and over and save.io is not None:
@@ -146,9 +214,15 @@ def curve(passes: Sequence[Pass], begin_ns: int) -> Chart:
         if one.what in ("save", "load"):
             bands.append(Band(at[0], at[-1], kind="save" if one.what == "save" else "load"))
     return Chart(
-        "Bytes a second", [Curve("", xs, ys)], bands=bands, x_text=duration, y_text=rate, y_range=(0.0, NAN),
-        note="shaded: writing until safe, and reading; bare: comparing", empty="Nothing was written yet.",
-    )  # fmt: skip
+        "Bytes a second",
+        [Curve("", xs, ys)],
+        bands=bands,
+        x_text=duration,
+        y_text=rate,
+        y_range=(0.0, NAN),
+        note="shaded: writing until safe, and reading; bare: comparing",
+        empty="Nothing was written yet.",
+    )
 
 
 def _points(one: Pass, step_ns: int) -> list[tuple[int, float]]:
@@ -168,7 +242,9 @@ def _points(one: Pass, step_ns: int) -> list[tuple[int, float]]:
         mean = one.whole_bytes / max((io.returned_ns - begin_ns) * 1e-9, 1e-9)
         points = [(begin_ns, mean), (io.returned_ns, mean)]
     safe_ns = io.returned_ns if io.durable_ns is None else io.durable_ns
-    if safe_ns - points[-1][0] > 2 * step_ns:  # fsync: nothing is handed over any more, and it is not safe yet
+    if (
+        safe_ns - points[-1][0] > 2 * step_ns
+    ):  # fsync: nothing is handed over any more, and it is not safe yet
         points += [(points[-1][0], 0.0), (safe_ns, 0.0)]
     return points
 
@@ -177,14 +253,26 @@ def _by_pass(done: Sequence[Done]) -> Chart:
     largest = max((one.size_bytes for one in done), default=0.0)
     mine = [one for one in done if one.of == "save" and one.size_bytes == largest]
     xs, ys = [float(one.number) for one in mine], [_rate(one) for one in mine]
-    return Chart("Rate by round", [Curve("write", xs, ys)], x_text=count, y_text=rate, y_range=(0.0, NAN), x_kind="number", x_label="round")
+    return Chart(
+        "Rate by round",
+        [Curve("write", xs, ys)],
+        x_text=count,
+        y_text=rate,
+        y_range=(0.0, NAN),
+        x_kind="number",
+        x_label="round",
+    )
 
 
 def _stats(one: Wish, done: Sequence[Done]) -> tuple[Stat, ...]:
     """What is known so far, of the whole size."""
     found = []
     for of, label in (("save", "WRITE"), ("load", "READ")):
-        mine = [each for each in done if each.of == of and each.size_bytes == one.size_bytes and each.seconds > 0]
+        mine = [
+            each
+            for each in done
+            if each.of == of and each.size_bytes == one.size_bytes and each.seconds > 0
+        ]
         if mine:
             rates = [_rate(each) for each in mine]
             whole = sum(each.size_bytes for each in mine) / sum(each.seconds for each in mine)

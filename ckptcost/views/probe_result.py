@@ -35,16 +35,36 @@ def stats(study: Study) -> tuple[Stat, ...]:
     found = []
     for of, label in (("save", "WRITE"), ("load", "READ")):
         if (row := rates.get(of)) is not None:
-            found.append(Stat(label, rate(row["rate"]), ranged(row["rate_low"], row["rate_high"], row["rounds"])))
+            found.append(
+                Stat(
+                    label,
+                    rate(row["rate"]),
+                    ranged(row["rate_low"], row["rate_high"], row["rounds"]),
+                )
+            )
     if (row := rates.get("save")) is None:
         return tuple(found)
     returned = row["returned"]
-    waited = f"written after {duration(returned)}" if returned is not None and row["seconds"] > LATER * returned else ""
+    waited = (
+        f"written after {duration(returned)}"
+        if returned is not None and row["seconds"] > LATER * returned
+        else ""
+    )
     found.append(Stat("SAFE AFTER", duration(row["seconds"]), waited or f"{size(row['bytes'])}"))
-    late = [each["p99"] for each in rows_of(study, "rounds") if each["of"] == "save" and each["bytes"] == row["bytes"] and each.get("p99")]
+    late = [
+        each["p99"]
+        for each in rows_of(study, "rounds")
+        if each["of"] == "save" and each["bytes"] == row["bytes"] and each.get("p99")
+    ]
     if late:
         found.append(Stat("P99", duration(max(late)), "of single writes, the worst round"))
-    found.append(Stat("ENERGY", "-" if row["j_per_gb"] is None else f"{number(row['j_per_gb'])} J/GB", "metered parts of this node"))
+    found.append(
+        Stat(
+            "ENERGY",
+            "-" if row["j_per_gb"] is None else f"{number(row['j_per_gb'])} J/GB",
+            "metered parts of this node",
+        )
+    )
     found.append(steady(row))
     return tuple(found)
 
@@ -73,21 +93,37 @@ def known_tiers(desk: Desk) -> Bars:
 def _bars(rows: Sequence[dict[str, Any]], title: str) -> Bars:
     return Bars(
         [
-            Bar(str(row["tier"]), (Part("write", 0.0, float(row["write"])),), rate(row["write"]), str(row["tier"]),
-                "best" if row["tier"] == HERE else "")
+            Bar(
+                str(row["tier"]),
+                (Part("write", 0.0, float(row["write"])),),
+                rate(row["write"]),
+                str(row["tier"]),
+                "best" if row["tier"] == HERE else "",
+            )
             for row in rows
         ],
-        (), title, empty="No rate to compare.",
-    )  # fmt: skip
+        (),
+        title,
+        empty="No rate to compare.",
+    )
 
 
 def words(study: Study, desk: Desk, kept: str = "") -> list[Line]:
     """What follows, what to take care of, and the scenario's checkpoint here."""
-    said: list[Line] = [("Simulated: nothing here was measured on this machine.", "warn")] if study.simulated else []
+    said: list[Line] = (
+        [("Simulated: nothing here was measured on this machine.", "warn")]
+        if study.simulated
+        else []
+    )
     said += [(text, "warn") for _, text in study.warnings]
     said += on_the_desk(study, desk)
     said += [(text, "") for text in study.findings if not text.startswith("`ckptcost calibrate")]
-    said.append((kept or "Not kept yet: w keeps the run, c keeps it and calibrates a tier from it.", "muted"))
+    said.append(
+        (
+            kept or "Not kept yet: w keeps the run, c keeps it and calibrates a tier from it.",
+            "muted",
+        )
+    )
     return said
 
 
@@ -110,21 +146,37 @@ def on_the_desk(study: Study, desk: Desk) -> list[Line]:
     saved, bill = then.outcome.plan.saved, then.outcome.one_save
     taken = float(saved.write_s)
     was = float(now.outcome.plan.saved.write_s)
-    kwh, gpu_h, usd = to_kwh(bill.total("energy_j")), to_hours(bill.total("gpu_s")), bill.total("cost_usd")
+    kwh, gpu_h, usd = (
+        to_kwh(bill.total("energy_j")),
+        to_hours(bill.total("gpu_s")),
+        bill.total("cost_usd"),
+    )
     cost = f"{number(float(kwh))} kWh, {number(float(gpu_h))} GPU-h and {number(float(usd))} USD"
     held_up, name = duration(float(saved.stall_s)), now.tier_id
     return [
-        (f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(taken)} to write if every node has a place like this.", "base"),
-        (f"It holds training up for {held_up} and costs {cost} a save; on tier {name} it takes {duration(was)}.", "base"),
+        (
+            f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(taken)} to write if every node has a place like this.",
+            "base",
+        ),
+        (
+            f"It holds training up for {held_up} and costs {cost} a save; on tier {name} it takes {duration(was)}.",
+            "base",
+        ),
     ]
 
 
 def like_this(desk: Desk, write: float, read: float | None) -> Desk:
     """The scenario on nodes that each have such a place. A storage that they share gives each of them less."""
     nodes = float(nodes_of(desk.resolved().scenario.cluster))
-    edits = {"node_write": quantity(write, "bytes_per_s"), "write": quantity(write * nodes, "bytes_per_s")}
+    edits = {
+        "node_write": quantity(write, "bytes_per_s"),
+        "write": quantity(write * nodes, "bytes_per_s"),
+    }
     if read is not None:
-        edits |= {"node_read": quantity(read, "bytes_per_s"), "read": quantity(read * nodes, "bytes_per_s")}
+        edits |= {
+            "node_read": quantity(read, "bytes_per_s"),
+            "read": quantity(read * nodes, "bytes_per_s"),
+        }
     for key, text in edits.items():
         desk = desk.edited(f"tier.{key}", text)
     return desk
@@ -135,9 +187,16 @@ def ended_text(cancelled: bool, passes: int, left: Sequence[str], simulated: boo
     if simulated:
         return "Done; a simulated machine, so nothing was written but the run.", "good"
     if left:
-        return f"Ended, but these are still there: {', '.join(left)}; another probe's, or remove them by hand.", "warn"
+        return (
+            f"Ended, but these are still there: {', '.join(left)}; another probe's, or remove them by hand.",
+            "warn",
+        )
     removed = "everything that was written is removed"
     if cancelled:
-        through = f"after {count(passes)} pass{'' if passes == 1 else 'es'}" if passes else "before a pass was through"
+        through = (
+            f"after {count(passes)} pass{'' if passes == 1 else 'es'}"
+            if passes
+            else "before a pass was through"
+        )
         return f"Stopped {through}; {removed}.", "warn"
     return f"Done; {removed}.", "good"

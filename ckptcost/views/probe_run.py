@@ -31,7 +31,12 @@ class Pass:
     """A save, a load or a comparison, as far as it is."""
 
     def __init__(self, what: str, number: int, whole_bytes: int, begin_ns: int) -> None:
-        self.what, self.number, self.whole_bytes, self.begin_ns = what, number, whole_bytes, begin_ns
+        self.what, self.number, self.whole_bytes, self.begin_ns = (
+            what,
+            number,
+            whole_bytes,
+            begin_ns,
+        )
         self.moves: list[tuple[int, int]] = []
         """when how many bytes were through"""
         self.io: Io | None = None
@@ -62,7 +67,14 @@ class Watch(Control):
     def tell(self, told: Told) -> None:
         """The job says what the pass before was."""
         if told.io is not None:
-            last = next((one for one in reversed(self.passes) if one.what in ("save", "load") and one.io is None), None)
+            last = next(
+                (
+                    one
+                    for one in reversed(self.passes)
+                    if one.what in ("save", "load") and one.io is None
+                ),
+                None,
+            )
             if last is not None:
                 last.io = told.io
 
@@ -110,16 +122,30 @@ class Running:
         try:
             scratch = Path(tempfile.mkdtemp(prefix="ckptcost-run-"))
         except OSError as error:
-            raise OutputError(f"{tempfile.gettempdir()}: no folder for the run: {error.strerror or error}") from error
+            raise OutputError(
+                f"{tempfile.gettempdir()}: no folder for the run: {error.strerror or error}"
+            ) from error
         probed: Probed | None = None
         try:
-            probed = probe(asked(self.wish, self.watch), self.meters, Wanted(), scratch / "run", self.watch.tell)
+            probed = probe(
+                asked(self.wish, self.watch),
+                self.meters,
+                Wanted(),
+                scratch / "run",
+                self.watch.tell,
+            )
         except KeyboardInterrupt:
             return Ended(True, left=left_in(self.wish.directory))
         finally:
             if probed is None:
                 shutil.rmtree(scratch, ignore_errors=True)
-        return Ended(probed.interrupted, probed, study_of(probed, Catalog()), scratch / "run", left_in(self.wish.directory))
+        return Ended(
+            probed.interrupted,
+            probed,
+            study_of(probed, Catalog()),
+            scratch / "run",
+            left_in(self.wish.directory),
+        )
 
 
 def left_in(directory: Path) -> tuple[str, ...]:
@@ -141,7 +167,9 @@ def keep(ended: Ended) -> Path:
         for file in sorted(ended.folder.iterdir()):
             shutil.move(str(file), target / file.name)
     except OSError as error:
-        raise OutputError(f"{target}: the run could not be kept: {error.strerror or error}") from error
+        raise OutputError(
+            f"{target}: the run could not be kept: {error.strerror or error}"
+        ) from error
     forget(ended)
     return target
 

@@ -63,12 +63,20 @@ class RunView(NamedTuple):
     @property
     def tables(self) -> list[Grid]:
         """Those with a row, the checkpoints first; what people are not shown in a text is there too."""
-        tables = sorted((table for table in self.study.tables if table.rows), key=lambda table: table.id != CHECKPOINTS)
+        tables = sorted(
+            (table for table in self.study.tables if table.rows),
+            key=lambda table: table.id != CHECKPOINTS,
+        )
         return [grid_of(table) for table in tables]
 
     @property
     def table_ids(self) -> list[str]:
-        return [table.id for table in sorted((t for t in self.study.tables if t.rows), key=lambda table: table.id != CHECKPOINTS)]
+        return [
+            table.id
+            for table in sorted(
+                (t for t in self.study.tables if t.rows), key=lambda table: table.id != CHECKPOINTS
+            )
+        ]
 
     @property
     def lines(self) -> list[tuple[str, Tone]]:
@@ -94,7 +102,11 @@ def _seen(path: str, run: str, host: str, stamps: tuple[tuple[str, int, int], ..
 def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of every file: another tuple where something was written meanwhile."""
     try:
-        files = [entry for entry in os.scandir(path) if entry.name.endswith(".jsonl")] if path.is_dir() else []
+        files = (
+            [entry for entry in os.scandir(path) if entry.name.endswith(".jsonl")]
+            if path.is_dir()
+            else []
+        )
         found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files]
         return tuple(sorted(found)) or ((path.name, path.stat().st_size, path.stat().st_mtime_ns),)
     except OSError:
@@ -110,7 +122,9 @@ def read(source: Source, host: str = "", goes_on: bool = False) -> RunView:
     saves = sum(what.of == "save" for what in seen.contents)
     where = f" on {node.host}"
     if len(seen.run.hosts) > 1:
-        where = f", host {node.host} ({seen.run.hosts.index(node.host) + 1} of {len(seen.run.hosts)})"
+        where = (
+            f", host {node.host} ({seen.run.hosts.index(node.host) + 1} of {len(seen.run.hosts)})"
+        )
     elif seen.simulated:
         where = ", simulated"
     head = (
@@ -118,7 +132,17 @@ def read(source: Source, host: str = "", goes_on: bool = False) -> RunView:
         f"{count(saves)} checkpoint{'' if saves == 1 else 's'}, {size(source.bytes)} on disk"
     )
     problems = tuple(str(problem) for problem in seen.run.problems)
-    return RunView(source, study, node.host, seen.run.hosts, head, traces_of(seen), _learned(seen, study), problems, goes_on)
+    return RunView(
+        source,
+        study,
+        node.host,
+        seen.run.hosts,
+        head,
+        traces_of(seen),
+        _learned(seen, study),
+        problems,
+        goes_on,
+    )
 
 
 def learned_of(source: Source) -> Learned:
@@ -131,7 +155,10 @@ def _learned(seen: Measured, study: Study) -> Learned:
     sizes = [what.bytes for what in seen.contents if what.of == "save" and what.bytes == what.bytes]
     mean, parts = seen.mean_save, seen.node.parts
     return Learned(
-        sum(sizes) if sizes else None, None if mean is None else mean.stall_s, parts.value if parts.known else None, tuple(study.findings)
+        sum(sizes) if sizes else None,
+        None if mean is None else mean.stall_s,
+        parts.value if parts.known else None,
+        tuple(study.findings),
     )
 
 
@@ -144,7 +171,9 @@ def next_host(view: HostView) -> str:
 
 def command_of(source: Source, host: str = "", hosts: int = 1) -> str:
     """The command that prints the study."""
-    return shlex.join(["ckptcost", "report", source.word, *(["--host", host] if host and hosts > 1 else [])])
+    return shlex.join(
+        ["ckptcost", "report", source.word, *(["--host", host] if host and hosts > 1 else [])]
+    )
 
 
 class OfRun(Recording):

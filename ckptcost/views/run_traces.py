@@ -48,7 +48,14 @@ def _power(seen: Measured, title: str, kinds: Sequence[str], among: Sequence[str
     if not np.isfinite(watts).any():
         return []
     told = f"{len(domains)} meters" if len(domains) > 1 else domains[0]
-    return [Chart(f"{title}, {told}", [Curve(told, _middles(edges).tolist(), watts.tolist())], y_text=number, y_range=(0.0, nan))]
+    return [
+        Chart(
+            f"{title}, {told}",
+            [Curve(told, _middles(edges).tolist(), watts.tolist())],
+            y_text=number,
+            y_range=(0.0, nan),
+        )
+    ]
 
 
 def _middles(edges: Floats) -> Floats:
@@ -63,7 +70,11 @@ def _storage(seen: Measured) -> list[Chart]:
     edges = edges_of(seen, 0.0, POINTS)
     curves = []
     for quantity, label in (("written_bytes", "written"), ("read_bytes", "read")):
-        channels = [(n, c) for n, c in enumerate(seen.energies.channels) if c.domain in disks and c.quantity == quantity]
+        channels = [
+            (n, c)
+            for n, c in enumerate(seen.energies.channels)
+            if c.domain in disks and c.quantity == quantity
+        ]
         rates = _sum_of(seen, channels, edges)
         if rates is not None and (label == "written" or np.nanmax(rates, initial=0.0) > 0):
             curves.append(Curve(label, _middles(edges).tolist(), rates.tolist()))
@@ -72,8 +83,13 @@ def _storage(seen: Measured) -> list[Chart]:
     return [Chart(title, curves, y_text=rate, y_range=(0.0, nan))] if curves else []
 
 
-def _sum_of(seen: Measured, channels: Sequence[tuple[int, Channel]], edges: Floats) -> Floats | None:
-    each = [rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges) for place, channel in channels]
+def _sum_of(
+    seen: Measured, channels: Sequence[tuple[int, Channel]], edges: Floats
+) -> Floats | None:
+    each = [
+        rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges)
+        for place, channel in channels
+    ]
     found: Floats | None = np.sum(each, axis=0) if each else None
     return found if found is not None and np.isfinite(found).any() else None
 

@@ -22,11 +22,19 @@ EMPTY = "No runs here yet. `ckptcost run -- python train.py` records one, 4 watc
 READING = "Reading the runs ..."
 NO_MATCH = "No run has all of these words. Escape leaves the field, an empty one shows all runs."
 HEADS: tuple[Head, ...] = (
-    Head("started", "started (UTC)", left=True), Head("run", "run", left=True), Head("state", "state", left=True, rank=1),
-    Head("host", "host", left=True, rank=5), Head("command", "command", left=True, rank=4), Head("length", "length", rank=1),
-    Head("saves", "ckpts", rank=2), Head("stall", "mean stall", rank=3), Head("written", "written", rank=6),
-    Head("joules", "J", rank=7), Head("size", "on disk", rank=2), Head("folder", "name", left=True, rank=9),
-)  # fmt: skip
+    Head("started", "started (UTC)", left=True),
+    Head("run", "run", left=True),
+    Head("state", "state", left=True, rank=1),
+    Head("host", "host", left=True, rank=5),
+    Head("command", "command", left=True, rank=4),
+    Head("length", "length", rank=1),
+    Head("saves", "ckpts", rank=2),
+    Head("stall", "mean stall", rank=3),
+    Head("written", "written", rank=6),
+    Head("joules", "J", rank=7),
+    Head("size", "on disk", rank=2),
+    Head("folder", "name", left=True, rank=9),
+)
 COMMAND_CELL = 48
 """letters of a command; the details have all of it"""
 SAVE_BYTES = 150_000
@@ -95,7 +103,13 @@ class Entry(NamedTuple):
 
     @property
     def source(self) -> Source:
-        return Source(str(self.kept.path), self.kept.run, self.summary.bytes, self.alone, None if self.told is None else self.told.saves)
+        return Source(
+            str(self.kept.path),
+            self.kept.run,
+            self.summary.bytes,
+            self.alone,
+            None if self.told is None else self.told.saves,
+        )
 
     def knowing(self, **more: Any) -> Entry:
         """With further facts, and the row that shows them."""
@@ -112,9 +126,22 @@ def entries_of(summaries: Sequence[tuple[Kept, Summary, bool]]) -> list[Entry]:
     rows = list_of([summary for _, summary, _ in summaries], [], Path()).tables[0].rows
     found = []
     for (kept, summary, alone), row in zip(summaries, rows, strict=True):
-        texts = (row["started"], row["run"], row["folder"], row["host"], row["on"], row["state"], row["command"], row["problems"])
+        texts = (
+            row["started"],
+            row["run"],
+            row["folder"],
+            row["host"],
+            row["on"],
+            row["state"],
+            row["command"],
+            row["problems"],
+        )
         place = (-summary.began_ns, row["folder"], summary.run)
-        found.append(Entry(f"{kept.path}:{kept.run}", kept, summary, row, " ".join(texts).lower(), alone, place).knowing())
+        found.append(
+            Entry(
+                f"{kept.path}:{kept.run}", kept, summary, row, " ".join(texts).lower(), alone, place
+            ).knowing()
+        )
     return found
 
 
@@ -130,45 +157,85 @@ def matching(entries: Sequence[Entry], words: str) -> list[Entry]:
     return [entry for entry in entries if all(word in entry.words for word in asked)]
 
 
-def grid_of_runs(entries: Sequence[Entry], marked: Iterable[str] = (), words: str = "", empty: str = EMPTY) -> Grid:
+def grid_of_runs(
+    entries: Sequence[Entry], marked: Iterable[str] = (), words: str = "", empty: str = EMPTY
+) -> Grid:
     """The list, in the order of the entries."""
     ticked = set(marked)
-    rows = [entry.row._replace(marked=True) if entry.key in ticked else entry.row for entry in matching(entries, words)]
+    rows = [
+        entry.row._replace(marked=True) if entry.key in ticked else entry.row
+        for entry in matching(entries, words)
+    ]
     empty = NO_MATCH if words.strip() and entries else empty
     heads = HEADS
-    if not any(entry.cells["command"] for entry in entries):  # nothing was wrapped: the first column to give way
+    if not any(
+        entry.cells["command"] for entry in entries
+    ):  # nothing was wrapped: the first column to give way
         heads = tuple(head._replace(rank=99) if head.id == "command" else head for head in HEADS)
     return Grid(heads, rows, "Runs", empty=empty)
 
 
 def _row(entry: Entry) -> Row:
     row, learned, told = entry.cells, entry.learned, entry.told
-    command = row["command"] if len(row["command"]) <= COMMAND_CELL else row["command"][: COMMAND_CELL - 3] + "..."
+    command = (
+        row["command"]
+        if len(row["command"]) <= COMMAND_CELL
+        else row["command"][: COMMAND_CELL - 3] + "..."
+    )
     bytes_, stall_s, joules = (None, None, None) if learned is None else learned[:3]
     saves = None if told is None else float(told.saves)
     cells = (
-        row["started"], row["id"], row["state"], row["on"], command, cell(row["length"], "s"), cell(saves, "count"),
-        cell(stall_s, "s"), cell(bytes_, "bytes"), cell(joules, "J"), cell(row["size"], "bytes"), row["folder"],
-    )  # fmt: skip
+        row["started"],
+        row["id"],
+        row["state"],
+        row["on"],
+        command,
+        cell(row["length"], "s"),
+        cell(saves, "count"),
+        cell(stall_s, "s"),
+        cell(bytes_, "bytes"),
+        cell(joules, "J"),
+        cell(row["size"], "bytes"),
+        row["folder"],
+    )
     order: tuple[Order, ...] = (
-        float(entry.summary.began_ns), row["run"], row["state"], row["on"], row["command"], row["length"], saves, stall_s, bytes_, joules,
-        row["size"], row["folder"],
-    )  # fmt: skip
-    return Row(entry.key, cells, order, _TONES.get(row["state"], "bad" if entry.summary.problems else ""))
+        float(entry.summary.began_ns),
+        row["run"],
+        row["state"],
+        row["on"],
+        row["command"],
+        row["length"],
+        saves,
+        stall_s,
+        bytes_,
+        joules,
+        row["size"],
+        row["folder"],
+    )
+    return Row(
+        entry.key, cells, order, _TONES.get(row["state"], "bad" if entry.summary.problems else "")
+    )
 
 
 def study_of_runs(entries: Sequence[Entry], unread: Sequence[str], within: Path | None) -> Study:
     """What `ckptcost runs` prints."""
-    return list_of([entry.summary for entry in latest_first(entries)], unread, within or store.home())
+    return list_of(
+        [entry.summary for entry in latest_first(entries)], unread, within or store.home()
+    )
 
 
-def heading(study: Study | None, within: Path | None, shown_rows: int, all_rows: int, marked: int) -> str:
+def heading(
+    study: Study | None, within: Path | None, shown_rows: int, all_rows: int, marked: int
+) -> str:
     """How many, where, and how much they take; as the command line says it."""
     place = shown(within or store.home())
     if study is None:
         parts = [f"{count(all_rows)} run{'' if all_rows == 1 else 's'} in {place}"]
     else:
-        parts = [f"{study.title} in {place}", *(finding.rstrip(".") for finding in study.findings if all_rows)]
+        parts = [
+            f"{study.title} in {place}",
+            *(finding.rstrip(".") for finding in study.findings if all_rows),
+        ]
     if shown_rows != all_rows:
         parts.append(f"{count(shown_rows)} shown")
     if marked:
@@ -199,7 +266,9 @@ def place_text(source: Source) -> str:
 
 
 def command_of(within: Path | None) -> str:
-    return shlex.join(["ckptcost", "runs", *(["list", "--dir", str(within)] if within is not None else [])])
+    return shlex.join(
+        ["ckptcost", "runs", *(["list", "--dir", str(within)] if within is not None else [])]
+    )
 
 
 def kept_facts(entry: Entry, before: Entry | None) -> Entry:
@@ -230,7 +299,9 @@ def details(entry: Entry) -> list[tuple[str, Tone]]:
     study = show_of(entry.summary, told or Told({}, 0, 0, "", None))
     lines: list[tuple[str, Tone]] = [(line, "muted") for line in study.about]
     if told is None:
-        lines += [(f"The command was: {entry.cells['command']}.", "")] if entry.cells["command"] else []
+        lines += (
+            [(f"The command was: {entry.cells['command']}.", "")] if entry.cells["command"] else []
+        )
         lines.append(("Its marks are not read yet.", "muted"))
     else:
         lines += [(finding, "") for finding in study.findings]
@@ -251,7 +322,9 @@ def opened(text: str, within: Path | None = None) -> tuple[list[Kept], Path | No
         raise InputError(f"cannot be read ({error.strerror})", where=text) from None
     if is_list:
         if not store.folders(path):
-            raise InputError("no run in here, and no folder with runs", where=text, remedy=store.MAKE_ONE)
+            raise InputError(
+                "no run in here, and no folder with runs", where=text, remedy=store.MAKE_ONE
+            )
         return [], path
     found = store.found(str(path) if text.startswith("~") else text, within)
     runs = store.kept_at(found.path)

@@ -41,7 +41,13 @@ class Apart:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
-    def ask(self, task: Callable[..., T], *words: Any, weight: int, stopped: Callable[[], bool] = lambda: False) -> T:
+    def ask(
+        self,
+        task: Callable[..., T],
+        *words: Any,
+        weight: int,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> T:
         """`task(*words)`, a function of a module. Raises GivenUp where `stopped` says so, and what the task raised."""
         if weight <= SMALL:
             return task(*words)
@@ -53,7 +59,9 @@ class Apart:
         finally:
             self._lock.release()
 
-    def _asked(self, task: Callable[..., T], words: Sequence[Any], stopped: Callable[[], bool]) -> T:
+    def _asked(
+        self, task: Callable[..., T], words: Sequence[Any], stopped: Callable[[], bool]
+    ) -> T:
         pipe = self._started()
         try:
             pipe.send((task, tuple(words)))
@@ -64,7 +72,9 @@ class Apart:
             what, value = pipe.recv()
         except (EOFError, OSError):
             self._end()
-            raise CkptcostError("the process that reads runs has ended: too little memory, or somebody ended it") from None
+            raise CkptcostError(
+                "the process that reads runs has ended: too little memory, or somebody ended it"
+            ) from None
         if what == "value":
             found: T = value
             return found
@@ -81,7 +91,13 @@ class Apart:
             # not multiprocessing's spawn, which would run the program's main module once more
             code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
             none = subprocess.DEVNULL
-            self._process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], stdin=none, stdout=none, stderr=none)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                pass_fds=[theirs.fileno()],
+                stdin=none,
+                stdout=none,
+                stderr=none,
+            )
         self._pipe = ours
         return self._pipe
 

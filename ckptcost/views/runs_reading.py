@@ -37,10 +37,14 @@ class Reading(NamedTuple):
     whole: bool
 
 
-def read(within: Path | None, stopped: Stopped, told: Callable[[list[Entry], int, int], None]) -> Reading:
+def read(
+    within: Path | None, stopped: Stopped, told: Callable[[list[Entry], int, int], None]
+) -> Reading:
     """Every run. `told`: new entries, folders done, folders in all. Raises InputError where the place itself is closed."""
     folders = store.folders(within)
-    folders.sort(key=lambda folder: folder.name, reverse=True)  # names begin with the time: the latest come first
+    folders.sort(
+        key=lambda folder: folder.name, reverse=True
+    )  # names begin with the time: the latest come first
     unread: list[str] = []
     fresh: list[tuple[Kept, bool]] = []
     said_s, every_s = time.monotonic(), FIRST_S
@@ -75,13 +79,17 @@ def source_at(text: str) -> Source:
 
 def again(entry: Entry) -> Entry:
     """As the run is now. Raises RunFileError where it is gone."""
-    kept = next((kept for kept in store.kept_at(entry.kept.path) if kept.run == entry.kept.run), None)
+    kept = next(
+        (kept for kept in store.kept_at(entry.kept.path) if kept.run == entry.kept.run), None
+    )
     if kept is None:
         raise RunFileError("is not there any more", where=str(entry.kept.path))
     return kept_facts(_entries([(kept, entry.alone)])[0], entry)
 
 
-def learn(entries: Sequence[Entry], stopped: Stopped, told: Callable[[Entry], None], asked: bool = False) -> None:
+def learn(
+    entries: Sequence[Entry], stopped: Stopped, told: Callable[[Entry], None], asked: bool = False
+) -> None:
     """Marks of all, readings of the newest; `asked`: somebody looks at it, so its marks are counted however long it is."""
     for place, entry in enumerate(latest_first(entries)):
         if stopped():
@@ -102,8 +110,15 @@ def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Ent
         if not readings or entry.learned is not None or entry.told is None:
             return entry
         if bytes_ > READ_BYTES or entry.told.saves > READ_SAVES:
-            return entry.knowing(why=f"{size(bytes_)} of readings: Enter reads them, and energy and stalls are then known here too.")
-        return entry.knowing(learned=READER.ask(learned_of, entry.source, weight=entry.source.weight, stopped=stopped), why="")
+            return entry.knowing(
+                why=f"{size(bytes_)} of readings: Enter reads them, and energy and stalls are then known here too."
+            )
+        return entry.knowing(
+            learned=READER.ask(
+                learned_of, entry.source, weight=entry.source.weight, stopped=stopped
+            ),
+            why="",
+        )
     except GivenUp:
         raise
     except (CkptcostError, OSError) as error:

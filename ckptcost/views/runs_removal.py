@@ -37,13 +37,23 @@ def removal_of(entry: Entry) -> Removal:
     path, home = entry.kept.path, store.home()
     by_hand = "remove it by hand if you mean it"
     if entry.goes_on:
-        raise InputError("is still being recorded", where=entry.summary.name, remedy="stop the recorder first")
+        raise InputError(
+            "is still being recorded", where=entry.summary.name, remedy="stop the recorder first"
+        )
     if path.is_symlink():
-        raise InputError("is a link", where=str(path), remedy=f"what it leads to stays where it is; {by_hand}")
+        raise InputError(
+            "is a link", where=str(path), remedy=f"what it leads to stays where it is; {by_hand}"
+        )
     if not path.is_dir():
-        raise InputError("is a single file that was opened by its name", where=str(path), remedy=by_hand)
+        raise InputError(
+            "is a single file that was opened by its name", where=str(path), remedy=by_hand
+        )
     if os.path.realpath(path.parent) != os.path.realpath(home) or path.resolve() == home.resolve():
-        raise InputError("is not among your runs", where=shown(path), remedy=f"only folders in {shown(home)} are deleted here; {by_hand}")
+        raise InputError(
+            "is not among your runs",
+            where=shown(path),
+            remedy=f"only folders in {shown(home)} are deleted here; {by_hand}",
+        )
     files = tuple(sorted(head.file.name for head in entry.kept.heads if not head.file.is_symlink()))
     if not files:
         raise InputError("holds no file of this run", where=str(path), remedy=by_hand)
@@ -71,4 +81,8 @@ def remove(removal: Removal) -> str:
             f"{shown(removal.folder)}: {count(gone)} of {count(len(removal.files))} files deleted, then: {error.strerror}"
         ) from None
     where = shown(removal.folder)
-    return f"Deleted {where}." if empty else f"Deleted {count(gone)} files of {where}; the folder holds other things and stays."
+    return (
+        f"Deleted {where}."
+        if empty
+        else f"Deleted {count(gone)} files of {where}; the folder holds other things and stays."
+    )

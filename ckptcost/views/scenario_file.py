@@ -38,7 +38,10 @@ def changed(text: str, edits: Mapping[str, str], tiers: Sequence[str] = ()) -> s
     except InputError:
         same = False
     if not same:
-        raise InputError("this file cannot be changed line by line", remedy="save under another name, which then extends it")
+        raise InputError(
+            "this file cannot be changed line by line",
+            remedy="save under another name, which then extends it",
+        )
     return found
 
 
@@ -46,12 +49,18 @@ def _read(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is no TOML any more ({error})", remedy="save under another name") from None
+        raise InputError(
+            f"is no TOML any more ({error})", remedy="save under another name"
+        ) from None
 
 
-def _meant(before: Mapping[str, Any], edits: Mapping[str, str], tiers: Sequence[str]) -> dict[str, Any]:
+def _meant(
+    before: Mapping[str, Any], edits: Mapping[str, str], tiers: Sequence[str]
+) -> dict[str, Any]:
     """What the file should say: a new entry of the catalogue forgets what was said of its section, as flags over it would."""
-    meant = {name: dict(value) if isinstance(value, dict) else value for name, value in before.items()}
+    meant = {
+        name: dict(value) if isinstance(value, dict) else value for name, value in before.items()
+    }
     for path, text in edits.items():
         section, _, key = path.partition(".")
         said = meant.setdefault(section, {})
@@ -105,7 +114,9 @@ def _say(lines: list[str], section: str, key: str, value: Any) -> None:
         lines[place] = line + (f"{' ' * max(1, 34 - len(line))}{comment[0]}" if comment else "")
         return
     if (span := _span(lines, section)) is None:
-        commented = next((n for n, each in enumerate(lines) if re.match(rf"^\s*#\s*\[{section}\]", each)), None)
+        commented = next(
+            (n for n, each in enumerate(lines) if re.match(rf"^\s*#\s*\[{section}\]", each)), None
+        )
         if commented is not None:
             lines[commented] = lines[commented].lstrip("# ")
             _say(lines, section, key, value)
@@ -130,4 +141,6 @@ def quoted(text: str) -> str:
     '"a \\\\"b\\\\""'
     """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    return (
+        '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    )

@@ -15,7 +15,14 @@ from ckptcost.views.tiers import with_interval
 _RANGES = {"interval": "training time between saves", "saves-per-day": "saves a day"}
 QUANTITIES = {**{knob.id: knob.label for knob in KNOBS.values()}, **_RANGES}
 """what can be asked for"""
-_EXAMPLES = {"goodput": ">=0.95", "wall": "<=60 days", "usd": "<=10000", "kwh": "<=2 MWh", "gpu_hours": "<=5000", "kgco2e": "<=900"}
+_EXAMPLES = {
+    "goodput": ">=0.95",
+    "wall": "<=60 days",
+    "usd": "<=10000",
+    "kwh": "<=2 MWh",
+    "gpu_hours": "<=5000",
+    "kgco2e": "<=900",
+}
 FIRST_TARGET = "goodput>=0.95"
 
 
@@ -37,7 +44,7 @@ def solved(desk: Desk, what: str, target: str) -> Solved:
     lines = [
         (text, "bad" if text.startswith("INFEASIBLE") else tone)
         for text, tone in paragraphs(study._replace(gates=[], about=[]))
-    ]  # fmt: skip
+    ]
     return Solved(command(desk, what, target), tuple(lines), tuple(tables_of(study)), reached)
 
 
@@ -53,7 +60,9 @@ def command(desk: Desk, what: str, target: str) -> str:
 def quantities() -> Grid:
     """What can be asked for, as a list."""
     rows = [Row(key, (key, label)) for key, label in QUANTITIES.items()]
-    return Grid((Head("what", "what", left=True), Head("label", "quantity", left=True)), rows, "Solve for")
+    return Grid(
+        (Head("what", "what", left=True), Head("label", "quantity", left=True)), rows, "Solve for"
+    )
 
 
 def targets() -> str:

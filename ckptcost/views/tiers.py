@@ -80,9 +80,17 @@ class Weighed(NamedTuple):
 
     def best(self, shown: Shown = "best") -> Entry | None:
         """The tier whose run costs least; of those alike, the first. One save is judged by the run it is part of."""
-        runs: dict[Shown, tuple[Shown, ...]] = {"best": ("best",), "asked": ("asked",), "save": ("best", "asked")}
+        runs: dict[Shown, tuple[Shown, ...]] = {
+            "best": ("best",),
+            "asked": ("asked",),
+            "save": ("best", "asked"),
+        }
         for run in runs[shown]:
-            able = [(entry, outcome) for entry in self.entries if (outcome := entry.run(run)) is not None]
+            able = [
+                (entry, outcome)
+                for entry in self.entries
+                if (outcome := entry.run(run)) is not None
+            ]
             costs = [float(cost_of(outcome, self.objective)) for _, outcome in able]
             known = [(cost, at) for at, cost in enumerate(costs) if cost == cost]
             if known:
@@ -90,7 +98,9 @@ class Weighed(NamedTuple):
         return None
 
     def baseline(self, desk: Desk) -> Entry:
-        return self.entry(desk.baseline) or next((entry for entry in self.entries if entry.resolved is not None), self.entries[0])
+        return self.entry(desk.baseline) or next(
+            (entry for entry in self.entries if entry.resolved is not None), self.entries[0]
+        )
 
 
 def scenario_of(desk: Desk) -> Desk:
@@ -135,7 +145,9 @@ def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
         resolved = one_of(desk.catalog, layers, tier or None)
         two_tiers_at_most(resolved.scenario)
     except InputError as error:
-        return Entry(tier, None, str(error), None, None, None, str(error), {each: {} for each in SHOWN})
+        return Entry(
+            tier, None, str(error), None, None, None, str(error), {each: {} for each in SHOWN}
+        )
     asked, option, best, reason, no_best = None, None, None, "", ""
     try:
         option = option_of(resolved)
@@ -161,13 +173,24 @@ def _lacking(option: Option, objective: str) -> str:
 def _figures(asked: Outcome | None, best: Outcome | None) -> dict[Shown, dict[str, float]]:
     """One save is the same at any interval; the run is not."""
     runs = {"best": best, "asked": asked}
-    found = {name: {} if run is None else {key: float(value) for key, value in amounts_of(run).items()} for name, run in runs.items()}
-    once = {key: value for key, value in (found["asked"] or found["best"]).items() if key.startswith(_OF_ONE_SAVE)}
+    found = {
+        name: {} if run is None else {key: float(value) for key, value in amounts_of(run).items()}
+        for name, run in runs.items()
+    }
+    once = {
+        key: value
+        for key, value in (found["asked"] or found["best"]).items()
+        if key.startswith(_OF_ONE_SAVE)
+    }
 
     def known(values: Mapping[str, float]) -> dict[str, float]:
         return {key: value for key, value in values.items() if np.isfinite(value)}
 
-    return {"best": known(found["best"] | once), "asked": known(found["asked"]), "save": known(once)}
+    return {
+        "best": known(found["best"] | once),
+        "asked": known(found["asked"]),
+        "save": known(once),
+    }
 
 
 def never_ends(outcome: Outcome) -> bool:
@@ -177,15 +200,27 @@ def never_ends(outcome: Outcome) -> bool:
 def command(weighed: Weighed, shown: Shown) -> str:
     """What prints the same numbers: tiers that cannot be computed are left out, for one of them would stop the command."""
     desk = weighed.desk
-    able = [entry.tier for entry in weighed.entries if (entry.option if shown == "best" else entry.asked) is not None]
-    name, more = ("optimize", ["--objective", weighed.objective]) if shown == "best" else ("model", [])
+    able = [
+        entry.tier
+        for entry in weighed.entries
+        if (entry.option if shown == "best" else entry.asked) is not None
+    ]
+    name, more = (
+        ("optimize", ["--objective", weighed.objective]) if shown == "best" else ("model", [])
+    )
     named = [tier for tier in able if tier]
     lines = []
     if "" in able or not named:  # the scenario's own tier has no name to give
         lines.append(desk.command(name, *more))
     if named:
         said = tuple(dict.fromkeys(compared(desk.layers())[0])) == tuple(able)
-        lines.append(desk.command(name, *([] if said else [word for tier in named for word in ("--tier", tier)]), *more))
+        lines.append(
+            desk.command(
+                name,
+                *([] if said else [word for tier in named for word in ("--tier", tier)]),
+                *more,
+            )
+        )
     return "; ".join(lines)
 
 
@@ -199,10 +234,16 @@ def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
         if not able:
             return None
         # a report does not tell in which folder its author keeps things
-        words = [Path(word).name if word == desk.base else word for word in shlex.split(command(weighed, shown))]
+        words = [
+            Path(word).name if word == desk.base else word
+            for word in shlex.split(command(weighed, shown))
+        ]
         report: Report = build(
-            answer(desk.catalog, layers, [tier for tier in able if tier]), desk.catalog, [*words, "-f", "json"], files_of(layers)
-        )  # fmt: skip
+            answer(desk.catalog, layers, [tier for tier in able if tier]),
+            desk.catalog,
+            [*words, "-f", "json"],
+            files_of(layers),
+        )
         return report
     options = [entry.option for entry in weighed.entries if entry.option is not None]
     if not any(weighed.objective in option.known for option in options):
@@ -225,7 +266,10 @@ def with_tiers(desk: Desk, keys: Sequence[str]) -> Desk:
 
 def without(desk: Desk, key: str) -> Desk:
     """One tier less; the last one stays."""
-    return with_tiers(desk, [each for tier in with_interval(desk)[0].tiers_shown() if (each := tier or OWN) != key])
+    return with_tiers(
+        desk,
+        [each for tier in with_interval(desk)[0].tiers_shown() if (each := tier or OWN) != key],
+    )
 
 
 def next_of(shown: Shown) -> Shown:
@@ -238,11 +282,23 @@ def on_baseline(desk: Desk, key: str) -> Desk:
 
 def on_tier(desk: Desk, key: str) -> Desk:
     """The tier that the other screens are about."""
-    return replace(desk, chosen="" if key == OWN and "" in with_interval(desk)[0].tiers_shown() else key)
+    return replace(
+        desk, chosen="" if key == OWN and "" in with_interval(desk)[0].tiers_shown() else key
+    )
 
 
 def same_figures(one: Desk, other: Desk | None, stamp: Stamp | None = None) -> bool:
     """Whether two desks differ in nothing that a figure rests on. A scenario that was opened anew has new edits, even if both have none;
     a catalogue that was read anew may hold other figures under the same names. `stamp`: of the other's files, when it was computed."""
-    same = other is not None and one.base == other.base and one.edits is other.edits and one.tiers == other.tiers
-    return same and other is not None and one.catalog is other.catalog and (stamp is None or one.stamp() == stamp)
+    same = (
+        other is not None
+        and one.base == other.base
+        and one.edits is other.edits
+        and one.tiers == other.tiers
+    )
+    return (
+        same
+        and other is not None
+        and one.catalog is other.catalog
+        and (stamp is None or one.stamp() == stamp)
+    )

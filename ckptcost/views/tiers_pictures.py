@@ -13,7 +13,17 @@ from ckptcost.core.cautions import cautions_of
 from ckptcost.core.size import full_bytes
 from ckptcost.core.units import parse, to_kwh
 from ckptcost.errors import CkptcostError
-from ckptcost.present.amounts import DASH, between, duration, number, quantities, quantity, rate, share, size
+from ckptcost.present.amounts import (
+    DASH,
+    between,
+    duration,
+    number,
+    quantities,
+    quantity,
+    rate,
+    share,
+    size,
+)
 from ckptcost.present.chart import Bar, Bars, Chart, Curve, Dot, Part
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.present.words import caution_text
@@ -28,24 +38,38 @@ Line = tuple[str, Tone]
 AGAINST = {"time": "cost_usd", "energy": "energy_kwh", "usd": "cost_usd", "carbon": CARBON}
 """what goodput is held against, by objective"""
 _TOLD = (
-    ("power", ("write_energy", "active_power", "idle_power")), ("price", ("storage_price", "standing_price", "request_price")),
+    ("power", ("write_energy", "active_power", "idle_power")),
+    ("price", ("storage_price", "standing_price", "request_price")),
     ("capacity", ("capacity",)),
-)  # fmt: skip
+)
 """what is told of a tier, and the keys that may say it"""
 NAMED = 12
 """with more dots than this, only those that matter have their name beside them"""
-SURVIVES = {"process": "lost with its node", "node": "survives the loss of a node", "site": "survives the loss of any node"}
+SURVIVES = {
+    "process": "lost with its node",
+    "node": "survives the loss of a node",
+    "site": "survives the loss of any node",
+}
 
 
 def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
     """Share of time lost against what it costs, each tier at its best interval, and the front that no tier beats."""
     objective = weighed.objective
     key = AGAINST[objective]
-    if all(f"run_{key}" not in entry.figures["best"] for entry in weighed.entries) and key == "cost_usd":
+    if (
+        all(f"run_{key}" not in entry.figures["best"] for entry in weighed.entries)
+        and key == "cost_usd"
+    ):
         key = "energy_kwh"
-    on_front = {each.option.resolved.words.get("tier.id", "") for each in weighed.front.candidates if bool(each.on_front.any())} if (
-        weighed.front is not None
-    ) else set()  # fmt: skip
+    on_front = (
+        {
+            each.option.resolved.words.get("tier.id", "")
+            for each in weighed.front.candidates
+            if bool(each.on_front.any())
+        }
+        if (weighed.front is not None)
+        else set()
+    )
     dots, baseline = [], weighed.baseline(desk).key
     many = len(weighed.entries) > NAMED
     for entry in weighed.entries:
@@ -53,16 +77,26 @@ def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
         x, lost = found.get(f"run_{key}"), 1.0 - found.get("goodput", math.nan)
         if x is None or not lost > 0 or not x > 0:
             continue
-        best = entry.option is not None and entry.option.resolved.words.get("tier.id", "") in on_front
+        best = (
+            entry.option is not None and entry.option.resolved.words.get("tier.id", "") in on_front
+        )
         tone: Tone = "best" if best else "base" if entry.key == baseline else ""
         named = best or not many or entry.key in (baseline, cursor)
         dots.append(Dot(x, lost, short(entry.key) if named else "", tone))
     return Chart(
-        f"time lost against {said(weighed, key, 'best')}", (), dots, x_label=UNITS[key], y_label="time lost", x_text=number, y_text=share,
-        x_log=True, y_log=True, x_kind="number",
+        f"time lost against {said(weighed, key, 'best')}",
+        (),
+        dots,
+        x_label=UNITS[key],
+        y_label="time lost",
+        x_text=number,
+        y_text=share,
+        x_log=True,
+        y_log=True,
+        x_kind="number",
         note=f"each tier at its best for {objective}; best: nothing beats it in time, energy, money and carbon at once",
         empty="no tier has a best interval",
-    )._replace(curves=_front_curve(weighed, key))  # fmt: skip
+    )._replace(curves=_front_curve(weighed, key))
 
 
 def _front_curve(weighed: Weighed, key: str) -> tuple[Curve, ...]:
@@ -75,11 +109,23 @@ def _front_curve(weighed: Weighed, key: str) -> tuple[Curve, ...]:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
             columns = amounts_of(each.outcome)
-            xs = np.broadcast_to(np.asarray(columns[f"run_{key}"], dtype=float), each.interval_s.shape)
-            lost = 1.0 - np.broadcast_to(np.asarray(each.outcome.goodput, dtype=float), each.interval_s.shape)
-        points += [(float(x), float(y)) for x, y, on in zip(xs, lost, each.on_front, strict=True) if on and x > 0 and y > 0]
+            xs = np.broadcast_to(
+                np.asarray(columns[f"run_{key}"], dtype=float), each.interval_s.shape
+            )
+            lost = 1.0 - np.broadcast_to(
+                np.asarray(each.outcome.goodput, dtype=float), each.interval_s.shape
+            )
+        points += [
+            (float(x), float(y))
+            for x, y, on in zip(xs, lost, each.on_front, strict=True)
+            if on and x > 0 and y > 0
+        ]
     points.sort()
-    return (Curve("", [x for x, _ in points], [y for _, y in points], "best"),) if len(points) > 1 else ()
+    return (
+        (Curve("", [x for x, _ in points], [y for _, y in points], "best"),)
+        if len(points) > 1
+        else ()
+    )
 
 
 def save_bars(weighed: Weighed, desk: Desk) -> Bars:
@@ -88,10 +134,31 @@ def save_bars(weighed: Weighed, desk: Desk) -> Bars:
     for entry in weighed.entries:
         usd = entry.figures["save"].get("save_cost_usd")
         if usd is not None and usd > 0:
-            tone: Tone = "best" if best is not None and entry.key == best.key else "base" if entry.key == baseline else ""
-            rows.append(Bar(short(entry.key), (Part("USD", 0.0, usd, tone),), f"{number(usd)} USD", entry.key, tone))
+            tone: Tone = (
+                "best"
+                if best is not None and entry.key == best.key
+                else "base"
+                if entry.key == baseline
+                else ""
+            )
+            rows.append(
+                Bar(
+                    short(entry.key),
+                    (Part("USD", 0.0, usd, tone),),
+                    f"{number(usd)} USD",
+                    entry.key,
+                    tone,
+                )
+            )
     rows.sort(key=lambda bar: -bar.parts[0].end)
-    return Bars(rows, (), "USD of one save, log scale", "", True, "the price of a GPU-hour is not known: cluster.gpu_price")
+    return Bars(
+        rows,
+        (),
+        "USD of one save, log scale",
+        "",
+        True,
+        "the price of a GPU-hour is not known: cluster.gpu_price",
+    )
 
 
 def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
@@ -100,7 +167,11 @@ def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
     if entry is None:
         return []
     if entry.resolved is None:
-        return [(short(entry.key, 60), ""), (entry.reason, "bad"), *_from_catalogue(desk, entry.tier)]
+        return [
+            (short(entry.key, 60), ""),
+            (entry.reason, "bad"),
+            *_from_catalogue(desk, entry.tier),
+        ]
     r, evidence = entry.resolved, evidence_of(desk, entry)
     lines: list[Line] = [(r.names.get("tier", entry.key), "")]
     rested: list[tuple[str, Input]] = []
@@ -112,21 +183,36 @@ def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
         saved = run.plan.saved
         later = f", safe {duration(float(saved.lag_s))} later" if float(saved.lag_s) > 0 else ""
         narrowest = rate(float(saved.wire_bytes_per_s))
-        lines.append((f"one save stalls {duration(float(run.mean_stall_s))}{later}; {narrowest} at the narrowest place", ""))
+        lines.append(
+            (
+                f"one save stalls {duration(float(run.mean_stall_s))}{later}; {narrowest} at the narrowest place",
+                "",
+            )
+        )
     inputs = {each.path: each for each in r.inputs}
     for label, keys in _TOLD:
         said = [inputs[f"tier.{key}"] for key in keys if f"tier.{key}" in inputs]
-        lines += [(f"{label}: {_said(each)}, {each.figure.basis or 'assumed'}", "") for each in said]
+        lines += [
+            (f"{label}: {_said(each)}, {each.figure.basis or 'assumed'}", "") for each in said
+        ]
         rested += [(label, each) for each in said]
         if not said and label != "capacity":
-            lines.append((f"{label}: {DASH} {r.unknown.get(f'tier.{keys[0]}', '')}".rstrip(), "muted"))
+            lines.append(
+                (f"{label}: {DASH} {r.unknown.get(f'tier.{keys[0]}', '')}".rstrip(), "muted")
+            )
     lines.append((SURVIVES.get(str(r.words.get("tier.survives", "site")), ""), ""))
     lines += [(reason, "warn") for reason in (entry.no_best, entry.reason) if reason]
     if run is not None:
         with np.errstate(over="ignore", invalid="ignore"):
-            lines += [(caution_text(each), "warn") for each in cautions_of(r.scenario, run) if bool(each.holds)]
+            lines += [
+                (caution_text(each), "warn")
+                for each in cautions_of(r.scenario, run)
+                if bool(each.holds)
+            ]
     lines += [line for line in _from_catalogue(desk, entry.tier) if line[0] != lines[0][0]]
-    sources = {f"{label} from: {title}": None for label, each in rested if (title := _title(desk, each))}
+    sources = {
+        f"{label} from: {title}": None for label, each in rested if (title := _title(desk, each))
+    }
     return [*lines, *((text, "muted") for text in sources)]
 
 
@@ -148,15 +234,27 @@ def _said(one: Input) -> str:
 
 def _title(desk: Desk, one: Input) -> str:
     """Of the source it comes from; what is assumed here has none."""
-    return next((str(each["title"]) for each in sources_of(desk.catalog, one.figure.source) if each["id"] != "house"), "")
+    return next(
+        (
+            str(each["title"])
+            for each in sources_of(desk.catalog, one.figure.source)
+            if each["id"] != "house"
+        ),
+        "",
+    )
 
 
 def claims(weighed: Weighed) -> Grid:
     """What vendors say of one save, beside what the model says of a save of the same size."""
     heads = (
-        Head("tier", "tier", left=True), Head("what", "claim", left=True), Head("claimed", "claimed"), Head("model", "model"),
-        Head("storage", "of it storage", rank=2), Head("of", "of a save of", rank=1), Head("source", "source", left=True, rank=3),
-    )  # fmt: skip
+        Head("tier", "tier", left=True),
+        Head("what", "claim", left=True),
+        Head("claimed", "claimed"),
+        Head("model", "model"),
+        Head("storage", "of it storage", rank=2),
+        Head("of", "of a save of", rank=1),
+        Head("source", "source", left=True, rank=3),
+    )
     rows = [
         _claim(weighed.desk, entry, at, claim)
         for entry in weighed.entries
@@ -164,7 +262,13 @@ def claims(weighed: Weighed) -> Grid:
         for at, claim in enumerate(entry.resolved.claims)
     ]
     note = "no vendor says what its kWh include; the model counts the GPUs and hosts that wait, and the storage"
-    return Grid(heads, rows, "What vendors claim", note, "none of these tiers comes with a claim about one save")
+    return Grid(
+        heads,
+        rows,
+        "What vendors claim",
+        note,
+        "none of these tiers comes with a claim about one save",
+    )
 
 
 def _claim(desk: Desk, entry: Entry, at: int, claim: Claim) -> Row:
@@ -174,7 +278,10 @@ def _claim(desk: Desk, entry: Entry, at: int, claim: Claim) -> Row:
     of_bytes = parse(claim.size, "bytes")
     here = abs(of_bytes - wanted) <= 0.01 * wanted
     if claim.what == "energy":
-        said = [None if text is None else to_kwh(parse(text, "j")) for text in (claim.value, claim.low, claim.high)]
+        said = [
+            None if text is None else to_kwh(parse(text, "j"))
+            for text in (claim.value, claim.low, claim.high)
+        ]
         claimed = f"{between(said[1], said[2]) or number(said[0])} kWh"
         mine, storage = found.get("save_energy_kwh"), found.get("save_storage_kwh")
         model = f"{number(mine)} kWh" if mine is not None and here else DASH
@@ -193,27 +300,47 @@ def _claim(desk: Desk, entry: Entry, at: int, claim: Claim) -> Row:
 def choices(desk: Desk) -> Grid:
     """Every tier of the catalogue, the user's among them; those side by side are ticked."""
     shown = with_interval(desk)[0].tiers_shown()
-    heads = (Head("tier", "tier", left=True), Head("name", "name", left=True), Head("write", "writes", rank=1),
-             Head("kind", "kind", left=True, rank=2), Head("from", "from", left=True, rank=3))  # fmt: skip
+    heads = (
+        Head("tier", "tier", left=True),
+        Head("name", "name", left=True),
+        Head("write", "writes", rank=1),
+        Head("kind", "kind", left=True, rank=2),
+        Head("from", "from", left=True, rank=3),
+    )
     own_words = (OWN, "the scenario's own")
-    rows = [Row(OWN, (*own_words, DASH, "", "scenario"), (*own_words, None, "", "scenario"), "", True)] if "" in shown else []
+    rows = (
+        [Row(OWN, (*own_words, DASH, "", "scenario"), (*own_words, None, "", "scenario"), "", True)]
+        if "" in shown
+        else []
+    )
     for tier in desk.catalog.ids("tier"):
         try:
             entity = desk.catalog.get("tier", tier)
         except CkptcostError as error:
-            rows.append(Row(tier, (tier, str(error), DASH, "", ""), (tier, str(error), None, "", ""), "bad"))
+            rows.append(
+                Row(tier, (tier, str(error), DASH, "", ""), (tier, str(error), None, "", ""), "bad")
+            )
             continue
         own = "catalogue" if entity.where.startswith("models/") else "yours"
         writes, per_s = _writes(entity)
         order = (tier, entity.name, per_s, entity.label, own)
-        rows.append(Row(tier, (tier, entity.name, writes, entity.label, own), order, "", tier in shown))
+        rows.append(
+            Row(tier, (tier, entity.name, writes, entity.label, own), order, "", tier in shown)
+        )
     return Grid(heads, rows, "Tiers side by side", "", "the catalogue has no tier")
 
 
 def _writes(entity: CatalogEntry) -> tuple[str, float | None]:
     """The rate in its own terms, and as a number to sort by; how many nodes or how much capacity there will be is the scenario's to say."""
-    for key, of in (("write", ""), ("node_write", " a node"), ("gpu_write", " a GPU"), ("write_per_capacity", "")):
+    for key, of in (
+        ("write", ""),
+        ("node_write", " a node"),
+        ("gpu_write", " a GPU"),
+        ("write_per_capacity", ""),
+    ):
         if (figure := entity.figures.get(key)) is not None:
             unit = unit_of("tier", key)
-            return quantity(figure.value, unit) + of, figure.value if unit == "bytes_per_s" else None
+            return quantity(
+                figure.value, unit
+            ) + of, figure.value if unit == "bytes_per_s" else None
     return DASH, None

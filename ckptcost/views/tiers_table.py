@@ -12,7 +12,16 @@ from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends
-from ckptcost.views.tiers_amounts import AMOUNTS, CARBON, COUNTED, QUANTITIES, RANKS, UNITS, carbon_said, carbon_unit
+from ckptcost.views.tiers_amounts import (
+    AMOUNTS,
+    CARBON,
+    COUNTED,
+    QUANTITIES,
+    RANKS,
+    UNITS,
+    carbon_said,
+    carbon_unit,
+)
 
 ABOUT = "~"
 """in front of what is held against a sum that lacks other lines: `compare` gives no such difference at all"""
@@ -41,7 +50,11 @@ def evidence_of(desk: Desk, entry: Entry) -> Evidence:
     if found is None:
         return Evidence("", "", None)
     sources = sources_of(desk.catalog, found.figure.source)
-    return Evidence(found.figure.basis or "assumed", str(sources[0]["title"]) if sources else found.origin, found)
+    return Evidence(
+        found.figure.basis or "assumed",
+        str(sources[0]["title"]) if sources else found.origin,
+        found,
+    )
 
 
 def short(name: str, most: int = 24) -> str:
@@ -54,9 +67,14 @@ def short(name: str, most: int = 24) -> str:
 
 
 _NUMBERS = (
-    Head("rate", "GB/s", rank=6), Head("stall", "stall", rank=4), Head("safe", "safe after", rank=8),
-)  # fmt: skip
-_LAST = (Head("evidence", "evidence", left=True, rank=7), Head("source", "source of the rate", left=True, rank=9))
+    Head("rate", "GB/s", rank=6),
+    Head("stall", "stall", rank=4),
+    Head("safe", "safe after", rank=8),
+)
+_LAST = (
+    Head("evidence", "evidence", left=True, rank=7),
+    Head("source", "source of the rate", left=True, rank=9),
+)
 
 
 def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
@@ -64,18 +82,28 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
     baseline = weighed.baseline(desk)
     best = weighed.best(shown)
     heads = (
-        Head("tier", "tier", left=True), *_NUMBERS, *([] if shown == "save" else [Head("goodput", "goodput", rank=1)]),
-        *(Head(name, UNITS[name], rank=0 if name == counted(weighed, shown) else RANKS[name]) for name in AMOUNTS[shown]),
+        Head("tier", "tier", left=True),
+        *_NUMBERS,
+        *([] if shown == "save" else [Head("goodput", "goodput", rank=1)]),
+        *(
+            Head(name, UNITS[name], rank=0 if name == counted(weighed, shown) else RANKS[name])
+            for name in AMOUNTS[shown]
+        ),
         *([Head("storage", "storage kWh", rank=7)] if shown == "save" else []),
-        Head("every", "best every", rank=2), Head("ratio", "vs base", rank=1), *_LAST,
-    )  # fmt: skip
+        Head("every", "best every", rank=2),
+        Head("ratio", "vs base", rank=1),
+        *_LAST,
+    )
     rows = [
-        _row(weighed, entry, baseline, best, desk, shown) for entry in sorted(weighed.entries, key=lambda entry: entry.run(shown) is None)
+        _row(weighed, entry, baseline, best, desk, shown)
+        for entry in sorted(weighed.entries, key=lambda entry: entry.run(shown) is None)
     ]
     return Grid(heads, rows, _title(weighed, shown), _note(weighed, baseline, shown), "no tier")
 
 
-def _row(weighed: Weighed, entry: Entry, baseline: Entry, best: Entry | None, desk: Desk, shown: Shown) -> Row:
+def _row(
+    weighed: Weighed, entry: Entry, baseline: Entry, best: Entry | None, desk: Desk, shown: Shown
+) -> Row:
     found, evidence = entry.figures[shown], evidence_of(desk, entry)
     run, prefix = entry.run(shown), "save" if shown == "save" else "run"
     key = counted(weighed, shown)
@@ -87,20 +115,35 @@ def _row(weighed: Weighed, entry: Entry, baseline: Entry, best: Entry | None, de
     safe = stall + lag if stall is not None and lag is not None else None
     pairs: list[tuple[str, Order]] = [
         (entry.key, entry.key),
-        (number(found["rate_bytes_per_s"] / _ONE_PLACE) if "rate_bytes_per_s" in found else DASH, found.get("rate_bytes_per_s")),
-        (duration(stall), stall), (duration(safe), safe),
-    ]  # fmt: skip
+        (
+            number(found["rate_bytes_per_s"] / _ONE_PLACE) if "rate_bytes_per_s" in found else DASH,
+            found.get("rate_bytes_per_s"),
+        ),
+        (duration(stall), stall),
+        (duration(safe), safe),
+    ]
     if shown != "save":
         never = run is not None and never_ends(run)
         pairs.append(("never" if never else share(found.get("goodput")), found.get("goodput")))
-    pairs += [(number(found.get(f"{prefix}_{name}")), found.get(f"{prefix}_{name}")) for name in AMOUNTS[shown]]
+    pairs += [
+        (number(found.get(f"{prefix}_{name}")), found.get(f"{prefix}_{name}"))
+        for name in AMOUNTS[shown]
+    ]
     if shown == "save":
         pairs.append((number(found.get("save_storage_kwh")), found.get("save_storage_kwh")))
     pairs += [
         (duration(best_s), best_s),
-        ("base" if entry.key == baseline.key else f"{about}{number(ratio)}x" if ratio is not None else DASH, ratio),
-        (evidence.basis or DASH, evidence.basis or None), (evidence.source or DASH, evidence.source or None),
-    ]  # fmt: skip
+        (
+            "base"
+            if entry.key == baseline.key
+            else f"{about}{number(ratio)}x"
+            if ratio is not None
+            else DASH,
+            ratio,
+        ),
+        (evidence.basis or DASH, evidence.basis or None),
+        (evidence.source or DASH, evidence.source or None),
+    ]
     tone: Tone = ""
     if entry.reason or run is None:
         tone = "muted"
@@ -110,7 +153,13 @@ def _row(weighed: Weighed, entry: Entry, baseline: Entry, best: Entry | None, de
         tone = "best"
     elif entry.key == baseline.key:
         tone = "base"
-    return Row(entry.key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs), tone, entry.tier == desk.chosen != "")
+    return Row(
+        entry.key,
+        tuple(cell for cell, _ in pairs),
+        tuple(order for _, order in pairs),
+        tone,
+        entry.tier == desk.chosen != "",
+    )
 
 
 def counted(weighed: Weighed, shown: Shown) -> str:
@@ -128,12 +177,20 @@ def said(weighed: Weighed, key: str, shown: Shown) -> str:
 
 def carbon_of(weighed: Weighed, shown: Shown) -> str:
     """What the kgCO2e of the table are."""
-    return "location-based" if shown == "save" else carbon_said(entry.run(shown) for entry in weighed.entries)
+    return (
+        "location-based"
+        if shown == "save"
+        else carbon_said(entry.run(shown) for entry in weighed.entries)
+    )
 
 
 def _title(weighed: Weighed, shown: Shown) -> str:
     """What is shown, and what the ratio is of: the line that every width has room for."""
-    of = {"best": f" at their best for {weighed.objective}", "asked": " at the interval in force", "save": ", one save"}[shown]
+    of = {
+        "best": f" at their best for {weighed.objective}",
+        "asked": " at the interval in force",
+        "save": ", one save",
+    }[shown]
     return f"Storage tiers{of}; vs base: {said(weighed, counted(weighed, shown), shown)}"
 
 
@@ -155,9 +212,13 @@ def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
     if shown == "save":
         parts.append(f"best: of the run, for {weighed.objective}")
     parts.append(f"kgCO2e: {carbon_of(weighed, shown)}")
-    if not all(known_alike(entry, baseline, shown, counted(weighed, shown)) for entry in weighed.entries):
+    if not all(
+        known_alike(entry, baseline, shown, counted(weighed, shown)) for entry in weighed.entries
+    ):
         parts.append(f"{ABOUT}: a line is known for one of the two only")
-    everywhere = [path for path in weighed.desk.edits if path.startswith("tier.") and path != "tier.id"]
+    everywhere = [
+        path for path in weighed.desk.edits if path.startswith("tier.") and path != "tier.id"
+    ]
     if everywhere and len(weighed.entries) > 1:
         parts.append(f"{', '.join(everywhere)} holds for every tier")
     silent = sum(entry.run(shown) is None for entry in weighed.entries)
@@ -170,7 +231,9 @@ def _in_force(weighed: Weighed) -> str:
     """How often the runs save that are not at their best; where the scenario asks for the best, that is another one on each tier."""
     if not weighed.own_interval:
         return "no interval is given: the best one"
-    resolved, asked = next((entry.resolved, entry.asked) for entry in weighed.entries if entry.asked is not None)
+    resolved, asked = next(
+        (entry.resolved, entry.asked) for entry in weighed.entries if entry.asked is not None
+    )
     if resolved is not None and resolved.scenario.policy.cadence == "optimal":
         return f"each at its best for {resolved.scenario.policy.objective}"
     return f"every {duration(float(asked.interval_s))}" if asked is not None else ""
@@ -180,29 +243,52 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
     """Which tier is best, and what a run on it saves against the baseline."""
     objective, best, base = weighed.objective, weighed.best(shown), weighed.baseline(desk)
     if best is None:
-        other = " (o: the run at the interval in force)" if shown == "best" and any(entry.asked for entry in weighed.entries) else ""
+        other = (
+            " (o: the run at the interval in force)"
+            if shown == "best" and any(entry.asked for entry in weighed.entries)
+            else ""
+        )
         return f"No best tier{other}: {_why_none(weighed)}", "warn"
     run: Shown = "asked" if shown == "asked" or best.best is None else "best"
-    where = ", each at its own best interval" if run == "best" else ", both at the interval in force"
+    where = (
+        ", each at its own best interval" if run == "best" else ", both at the interval in force"
+    )
     name, against = short(best.key, 32), short(base.key, 32)
     if len(weighed.entries) == 1:
         return f"{name} is the only one here; t adds others to hold against it.", ""
     if best.key == base.key:
-        return f"{name}, the baseline, is best for {objective}. {_runner_up(weighed, best, run)}", "best"
+        return (
+            f"{name}, the baseline, is best for {objective}. {_runner_up(weighed, best, run)}",
+            "best",
+        )
     mine, theirs = best.figures[run], base.figures[run]
     if not theirs.get("run_gpu_hours"):
-        why = "never finishes" if base.asked is not None and never_ends(base.asked) else "has no figures"
+        why = (
+            "never finishes"
+            if base.asked is not None and never_ends(base.asked)
+            else "has no figures"
+        )
         return f"{name} is best for {objective}; {against}, the baseline, {why}.", "best"
     saved: list[str] = []
     more: list[str] = []
     asked = COUNTED[objective]
-    for key in (asked, *(each for each in ("cost_usd", "gpu_hours", "energy_kwh") if each != asked)):
-        if (left := theirs.get(f"run_{key}")) is not None and (right := mine.get(f"run_{key}")) is not None:
+    for key in (
+        asked,
+        *(each for each in ("cost_usd", "gpu_hours", "energy_kwh") if each != asked),
+    ):
+        if (left := theirs.get(f"run_{key}")) is not None and (
+            right := mine.get(f"run_{key}")
+        ) is not None:
             about = "" if known_alike(best, base, run, key) else ABOUT
             if abs(left - right) > ALIKE * max(abs(left), abs(right)):
-                (saved if left > right else more).append(f"{about}{number(abs(left - right))} {said(weighed, key, run)}")
+                (saved if left > right else more).append(
+                    f"{about}{number(abs(left - right))} {said(weighed, key, run)}"
+                )
     if not saved and not more:
-        return f"{name} and {against}, the baseline, are nothing apart{where if run == 'asked' else ''}.", ""
+        return (
+            f"{name} and {against}, the baseline, are nothing apart{where if run == 'asked' else ''}.",
+            "",
+        )
     less = f"saves {_listed(saved)} a run" if saved else "saves nothing"
     but = f" and adds {_listed(more)}" if more else ""
     return f"{name} is best for {objective}: against {against} it {less}{but}{where}.", "best"
@@ -222,9 +308,18 @@ def _runner_up(weighed: Weighed, best: Entry, run: Shown) -> str:
     """How much worse the next one is."""
     from ckptcost.report.studies.run_columns import COSTS
 
-    outcomes = {entry.key: outcome for entry in weighed.entries if (outcome := entry.run(run)) is not None}
+    outcomes = {
+        entry.key: outcome for entry in weighed.entries if (outcome := entry.run(run)) is not None
+    }
     least = float(cost_of(outcomes.pop(best.key), weighed.objective))
-    others = [(float(cost_of(outcome, weighed.objective)) / least - 1.0, key) for key, outcome in outcomes.items()] if least > 0 else []
+    others = (
+        [
+            (float(cost_of(outcome, weighed.objective)) / least - 1.0, key)
+            for key, outcome in outcomes.items()
+        ]
+        if least > 0
+        else []
+    )
     others = [pair for pair in others if isfinite(pair[0])]
     if not others:
         return "No other has figures."
@@ -243,5 +338,9 @@ def rates_said(evidence: Evidence) -> str:
     figure, per_s = evidence.figure.figure, evidence.figure.unit == "bytes_per_s"
     where = {"tier.node_write": " a node", "tier.gpu_write": " a GPU"}.get(evidence.figure.path, "")
     value = rate(figure.value) if per_s else figure.text
-    span = f" ({rate(figure.low)} to {rate(figure.high)})" if per_s and figure.low is not None and figure.high is not None else ""
+    span = (
+        f" ({rate(figure.low)} to {rate(figure.high)})"
+        if per_s and figure.low is not None and figure.high is not None
+        else ""
+    )
     return f"{value}{where}{span}"

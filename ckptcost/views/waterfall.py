@@ -18,7 +18,11 @@ from ckptcost.views.tiers import never_ends
 def amount_of(metric: Metric, case: Case, line: Line) -> float:
     """A line in the metric's unit; as time it is what all GPUs together lose."""
     value = float(getattr(line, metric.attribute))
-    return value / float(case.scenario.cluster.gpus) if metric.id == "time" else float(metric.people(value))
+    return (
+        value / float(case.scenario.cluster.gpus)
+        if metric.id == "time"
+        else float(metric.people(value))
+    )
 
 
 def _known(metric: Metric, case: Case, bill: Bill) -> list[tuple[str, float]]:
@@ -30,8 +34,15 @@ def _known(metric: Metric, case: Case, bill: Bill) -> list[tuple[str, float]]:
 def one_save_bars(metric: Metric, runs: Sequence[TierRuns], best: TierRuns | None) -> Bars:
     """One save on each tier as shares of its total: tiers differ a thousandfold, what a save is made of does not."""
     able = [run for run in runs if run.found is not None]
-    totals = {run.key: lost_s(run) if metric.id == "time" else one_of(metric, run.values) for run in able}
-    parts = {run.key: _known(metric, run.case, run.case.outcome.one_save) if _told(totals[run.key]) else [] for run in able}
+    totals = {
+        run.key: lost_s(run) if metric.id == "time" else one_of(metric, run.values) for run in able
+    }
+    parts = {
+        run.key: _known(metric, run.case, run.case.outcome.one_save)
+        if _told(totals[run.key])
+        else []
+        for run in able
+    }
     names = tuple(dict.fromkeys(name for each in parts.values() for name, _ in each))
     rows = []
     for run in able:
@@ -41,9 +52,16 @@ def one_save_bars(metric: Metric, runs: Sequence[TierRuns], best: TierRuns | Non
             width = values.get(name, 0.0) / total if values else 0.0
             pieces.append(Part(line_label(name), at, at + width))
             at += width
-        rows.append(Bar(run.key, pieces, metric.said(total), run.key, "best" if run is best else ""))
+        rows.append(
+            Bar(run.key, pieces, metric.said(total), run.key, "best" if run is best else "")
+        )
     what = {"time": "training time", "gpuh": "GPU-h lost"}.get(metric.id, metric.unit)
-    return Bars(rows, tuple(line_label(name) for name in names), f"What one save is made of, in {what}", empty="no tier has figures")
+    return Bars(
+        rows,
+        tuple(line_label(name) for name in names),
+        f"What one save is made of, in {what}",
+        empty="no tier has figures",
+    )
 
 
 def _told(total: float) -> bool:
@@ -53,16 +71,25 @@ def _told(total: float) -> bool:
 def course_of(metric: Metric, case: Case) -> Bars:
     """What is added to a run, one cause after the other; time begins with the useful part."""
     if never_ends(case.outcome):
-        return Bars(title="Where a run goes", empty="the run never ends: too much is lost between two saves")
+        return Bars(
+            title="Where a run goes", empty="the run never ends: too much is lost between two saves"
+        )
     title = f"Where a run on {case.resolved.words.get('tier.id', 'this tier')} goes"
     if not math.isfinite(float(case.outcome.run.total(metric.attribute))):
         return Bars(title=title, empty=f"the {metric.unit} of the run are not known")
-    steps = [(line_label(name).removeprefix("work "), value) for name, value in _known(metric, case, case.outcome.run)]
+    steps = [
+        (line_label(name).removeprefix("work "), value)
+        for name, value in _known(metric, case, case.outcome.run)
+    ]
     timed = metric.attribute == "gpu_s"
-    useful = float(case.scenario.work_s) * (1.0 if metric.id == "time" else float(metric.people(float(case.scenario.cluster.gpus))))
+    useful = float(case.scenario.work_s) * (
+        1.0 if metric.id == "time" else float(metric.people(float(case.scenario.cluster.gpus)))
+    )
     at, rows = 0.0, []
     if timed:
-        rows.append(Bar("useful training", (Part("useful", 0.0, useful, "good"),), metric.said(useful)))
+        rows.append(
+            Bar("useful training", (Part("useful", 0.0, useful, "good"),), metric.said(useful))
+        )
         at = useful
     for label, value in steps:
         rows.append(Bar(label, (Part(label, at, at + value, "warn"),), f"+{metric.said(value)}"))

@@ -9,7 +9,14 @@ class Tell(Protocol):
     """`Recorder.mark`: thread-safe, quick, never raises."""
 
     def __call__(
-        self, name: str, window: str = "", *, by: str = "api", rank: int | None = None, t_ns: int | None = None, **detail: object
+        self,
+        name: str,
+        window: str = "",
+        *,
+        by: str = "api",
+        rank: int | None = None,
+        t_ns: int | None = None,
+        **detail: object,
     ) -> None: ...
 
 

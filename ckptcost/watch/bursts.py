@@ -73,10 +73,20 @@ class Bursts:
     """`feed` it with readings in order; `finish` when the process is gone."""
 
     def __init__(
-        self, *, least_bytes: int = LEAST_BYTES, window_s: float = 1.0, gap_s: float = 2.0, factor: float = 5.0, most_s: float = 900.0
+        self,
+        *,
+        least_bytes: int = LEAST_BYTES,
+        window_s: float = 1.0,
+        gap_s: float = 2.0,
+        factor: float = 5.0,
+        most_s: float = 900.0,
     ) -> None:
         self._least, self._factor = least_bytes, factor
-        self._window_ns, self._gap_ns, self._most_ns = round(window_s * S), round(gap_s * S), round(most_s * S)
+        self._window_ns, self._gap_ns, self._most_ns = (
+            round(window_s * S),
+            round(gap_s * S),
+            round(most_s * S),
+        )
         self._last: tuple[int, int] | None = None
         self._steps: deque[_Step] = deque()
         """of the last window or gap"""
@@ -199,14 +209,23 @@ class Bursts:
 class Settle(Protocol):
     """`Settling.follow`."""
 
-    def __call__(self, window: str, paths: Sequence[Path], since_ns: int, written_ns: int) -> None: ...
+    def __call__(
+        self, window: str, paths: Sequence[Path], since_ns: int, written_ns: int
+    ) -> None: ...
 
 
 class Burster:
     """Marks the bursts of a process and its descendants. `absence` says why not, where that is so."""
 
     def __init__(
-        self, pid: int, tell: Tell, expect: Expect, settle: Settle | None = None, *, poll_s: float = 0.05, bursts: Bursts | None = None
+        self,
+        pid: int,
+        tell: Tell,
+        expect: Expect,
+        settle: Settle | None = None,
+        *,
+        poll_s: float = 0.05,
+        bursts: Bursts | None = None,
     ) -> None:
         self._tell, self._expect, self._settle, self._poll_s = tell, expect, settle, poll_s
         self._bursts = bursts or Bursts()
@@ -226,8 +245,14 @@ class Burster:
             self._tree = Tree(pid, Path("/proc"), True)
             self._loadavg = Kept(Path("/proc/loadavg"))
         except OSError as error:
-            remedy = "run as the owner of the process or with CAP_SYS_PTRACE" if isinstance(error, PermissionError) else f"ps -p {pid}"
-            self.absence = Absence(f"bursts of process {pid}", f"/proc/{pid}/io: {why(error)}", remedy, "storage")
+            remedy = (
+                "run as the owner of the process or with CAP_SYS_PTRACE"
+                if isinstance(error, PermissionError)
+                else f"ps -p {pid}"
+            )
+            self.absence = Absence(
+                f"bursts of process {pid}", f"/proc/{pid}/io: {why(error)}", remedy, "storage"
+            )
 
     def start(self) -> Burster:
         if self._tree is not None:
@@ -269,7 +294,9 @@ class Burster:
         began_ns = time.thread_time_ns()
         now_ns = time.monotonic_ns()
         newest = self._newest()
-        if now_ns >= self._look_ns and newest != self._last_newest:  # each thread is asked for its children: 6 us a thread
+        if (
+            now_ns >= self._look_ns and newest != self._last_newest
+        ):  # each thread is asked for its children: 6 us a thread
             self._last_newest = newest
             tree.look()
             now_ns = time.monotonic_ns()
@@ -318,7 +345,15 @@ class Burster:
         if label:
             self._window = label if label not in self._labels else f"{label} (burst {self._count})"
             self._labels.add(label)
-            self._tell("begin", self._window, by="watch", t_ns=begun.begin_ns, how="io", unsure_s=begun.unsure_ns / S, **told_of(paths))
+            self._tell(
+                "begin",
+                self._window,
+                by="watch",
+                t_ns=begun.begin_ns,
+                how="io",
+                unsure_s=begun.unsure_ns / S,
+                **told_of(paths),
+            )
 
     def _over(self, over: Over) -> None:
         if self._begun is not None and not self._window:
@@ -328,8 +363,15 @@ class Burster:
         self._begun = None
         window, unsure_s = self._window, over.unsure_ns / S
         self._tell(
-            "written", window, by="watch", t_ns=over.written_ns, how="io", bytes=over.bytes, unsure_s=unsure_s, **told_of(paths)
-        )  # fmt: skip
+            "written",
+            window,
+            by="watch",
+            t_ns=over.written_ns,
+            how="io",
+            bytes=over.bytes,
+            unsure_s=unsure_s,
+            **told_of(paths),
+        )
         if over.is_level:
             self._tell("note", window, by="watch", durable_why="NOT_A_SAVE")
         elif not paths:

@@ -29,7 +29,7 @@ REASONS: Final = {
     "UNKNOWN_FILE_SYSTEM": "it is not known whether this file system's page cache tells the truth",
     "NOT_PERMITTED": "the kernel does not say it to this user",
     "NOT_SUPPORTED": "the kernel has no cachestat (Linux 6.5), and the file system no FIEMAP",
-}  # fmt: skip
+}
 """codes of an unknown"""
 REMEDIES: Final = {
     "IN_MEMORY": "save to a disk",
@@ -41,19 +41,39 @@ REMEDIES: Final = {
     "NOT_SUPPORTED": "Linux 6.5 or newer; or mark `durable` where the program has called fsync",
 }
 _OVERLAY: Final = 0x794C7630
-_TELLING: Final = frozenset({
-    0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x3153464A, 0x3434, 0x4D44, 0x2011BAB0, 0x7366746E, _OVERLAY,
-})  # fmt: skip
+_TELLING: Final = frozenset(
+    {
+        0xEF53,
+        0x58465342,
+        0x9123683E,
+        0xF2F52010,
+        0xCA451A4E,
+        0x3153464A,
+        0x3434,
+        0x4D44,
+        0x2011BAB0,
+        0x7366746E,
+        _OVERLAY,
+    }
+)
 """ext, XFS, btrfs, F2FS, bcachefs, JFS, NILFS, FAT, exFAT, NTFS3, overlay: linux/magic.h and the file systems' own sources"""
 _DELAYING: Final = frozenset({0xEF53, 0x58465342, 0x9123683E})
 """of these FIEMAP's flags are known to change only when the data is on the device"""
 _SILENT: Final = {
-    0x01021994: "IN_MEMORY", 0x858458F6: "IN_MEMORY", 0x958458F6: "IN_MEMORY",  # tmpfs, ramfs, hugetlbfs
+    0x01021994: "IN_MEMORY",
+    0x858458F6: "IN_MEMORY",
+    0x958458F6: "IN_MEMORY",  # tmpfs, ramfs, hugetlbfs
     0x6969: "CLOSE_FLUSHES",
-    0xFF534D42: "ON_SERVER", 0xFE534D42: "ON_SERVER", 0x0BD00BD0: "ON_SERVER", 0x47504653: "ON_SERVER",  # CIFS, SMB, Lustre, GPFS
-    0x19830326: "ON_SERVER", 0x00C36400: "ON_SERVER", 0x01021997: "ON_SERVER", 0x5346414F: "ON_SERVER",  # BeeGFS, Ceph, 9p, AFS
+    0xFF534D42: "ON_SERVER",
+    0xFE534D42: "ON_SERVER",
+    0x0BD00BD0: "ON_SERVER",
+    0x47504653: "ON_SERVER",  # CIFS, SMB, Lustre, GPFS
+    0x19830326: "ON_SERVER",
+    0x00C36400: "ON_SERVER",
+    0x01021997: "ON_SERVER",
+    0x5346414F: "ON_SERVER",  # BeeGFS, Ceph, 9p, AFS
     0x2FC12FC1: "OWN_CACHE",  # ZFS
-}  # fmt: skip
+}
 _CACHESTAT: Final = 451
 """on every architecture but alpha"""
 _FIEMAP: Final = 0xC020660B
@@ -78,7 +98,10 @@ class _Range(ctypes.Structure):
 
 
 class _Pages(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted"))
+    _fields_ = tuple(
+        (name, ctypes.c_uint64)
+        for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
+    )
 
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -92,13 +115,19 @@ def owed(fd: int, offset: int = 0, length: int = 0) -> Owed:
         if kind not in _TELLING:
             return Owed(None, "", _SILENT.get(kind, "UNKNOWN_FILE_SYSTEM"))
         if kind == _OVERLAY and by_fiemap(fd, 0, 1) is None:
-            return Owed(None, "", "UNKNOWN_FILE_SYSTEM")  # what lies below may be memory, which has no extents
+            return Owed(
+                None, "", "UNKNOWN_FILE_SYSTEM"
+            )  # what lies below may be memory, which has no extents
         pages, problem = by_cachestat(fd, offset, length)
         if pages is not None:
             return Owed(pages, "cachestat")
         extents = by_fiemap(fd, offset, length) if kind in _DELAYING else None
     except OSError as error:
-        return Owed(None, "", "NOT_PERMITTED" if error.errno in (errno.EPERM, errno.EACCES) else "NOT_SUPPORTED")
+        return Owed(
+            None,
+            "",
+            "NOT_PERMITTED" if error.errno in (errno.EPERM, errno.EACCES) else "NOT_SUPPORTED",
+        )
     if extents is not None:
         return Owed(extents, "fiemap")
     return Owed(None, "", "NOT_PERMITTED" if problem == errno.EPERM else "NOT_SUPPORTED")
@@ -119,7 +148,13 @@ def by_cachestat(fd: int, offset: int = 0, length: int = 0) -> tuple[int | None,
     if _libc is None:
         return None, errno.ENOSYS
     where, pages = _Range(offset, length), _Pages()
-    call = (ctypes.c_long(_CACHESTAT), ctypes.c_uint(fd), ctypes.byref(where), ctypes.byref(pages), ctypes.c_uint(0))
+    call = (
+        ctypes.c_long(_CACHESTAT),
+        ctypes.c_uint(fd),
+        ctypes.byref(where),
+        ctypes.byref(pages),
+        ctypes.c_uint(0),
+    )
     if _libc.syscall(*call) != 0:
         return None, ctypes.get_errno()
     return (int(pages.dirty) + int(pages.writeback)) * _PAGE_BYTES, 0
@@ -146,7 +181,9 @@ def by_fiemap(fd: int, offset: int = 0, length: int = 0) -> int | None:
         if not count:
             break
         for place in range(count):
-            logical, extent_bytes, flags = struct.unpack_from("=Q8xQ16xI", buffer, _HEAD + place * _EXTENT)
+            logical, extent_bytes, flags = struct.unpack_from(
+                "=Q8xQ16xI", buffer, _HEAD + place * _EXTENT
+            )
             if flags & _NOT_THERE:
                 found += min(logical + extent_bytes, end) - max(logical, offset)
             at = logical + extent_bytes

@@ -18,17 +18,58 @@ from typing import Any, NamedTuple
 
 from ckptcost.meters.mounts import mount_of
 
-REMOTE = frozenset((
-    "nfs", "nfs4", "lustre", "gpfs", "cifs", "smb3", "smbfs", "9p", "virtiofs", "beegfs", "ceph", "afs", "wekafs", "wekafsgw", "panfs",
-    "pvfs2", "orangefs", "glusterfs", "ocfs2", "gfs2", "daos", "coda", "vboxsf", "prl_fs", "acfs", "quobyte", "mmfs",
-))  # fmt: skip
+REMOTE = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "lustre",
+        "gpfs",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "virtiofs",
+        "beegfs",
+        "ceph",
+        "afs",
+        "wekafs",
+        "wekafsgw",
+        "panfs",
+        "pvfs2",
+        "orangefs",
+        "glusterfs",
+        "ocfs2",
+        "gfs2",
+        "daos",
+        "coda",
+        "vboxsf",
+        "prl_fs",
+        "acfs",
+        "quobyte",
+        "mmfs",
+    )
+)
 """fuse.* too; not fuseblk, which is a drive of this machine"""
 IN_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"))
 _BY_MAGIC = {
-    0x6969: "nfs", 0x0BD00BD0: "lustre", 0x47504653: "gpfs", 0xFF534D42: "cifs", 0xFE534D42: "smb3", 0x01021997: "9p", 0x19830326: "beegfs",
-    0x00C36400: "ceph", 0x5346414F: "afs", 0x65735546: "fuse", 0x01021994: "tmpfs", 0x858458F6: "ramfs", 0xEF53: "ext4",
-    0x58465342: "xfs", 0x9123683E: "btrfs", 0x794C7630: "overlay", 0x2FC12FC1: "zfs",
-}  # fmt: skip
+    0x6969: "nfs",
+    0x0BD00BD0: "lustre",
+    0x47504653: "gpfs",
+    0xFF534D42: "cifs",
+    0xFE534D42: "smb3",
+    0x01021997: "9p",
+    0x19830326: "beegfs",
+    0x00C36400: "ceph",
+    0x5346414F: "afs",
+    0x65735546: "fuse",
+    0x01021994: "tmpfs",
+    0x858458F6: "ramfs",
+    0xEF53: "ext4",
+    0x58465342: "xfs",
+    0x9123683E: "btrfs",
+    0x794C7630: "overlay",
+    0x2FC12FC1: "zfs",
+}
 """statfs(2), for where mountinfo cannot be read"""
 _LONGEST_AGO_NS = 120_000_000_000
 """a birth before that is not what was found now"""
@@ -52,7 +93,11 @@ def kind_of(path: Path, procfs: Path = Path("/proc")) -> Mounted:
     mount = mount_of(path, procfs)
     fs_type = mount.fstype if mount is not None else _by_statfs(os.path.realpath(path))
     blind = fs_type in REMOTE or fs_type == "fuse" or fs_type.startswith("fuse.")
-    why = f"polled: inotify on {fs_type} does not see what other nodes write, and with both, local writers were told twice" if blind else ""
+    why = (
+        f"polled: inotify on {fs_type} does not see what other nodes write, and with both, local writers were told twice"
+        if blind
+        else ""
+    )
     return Mounted(fs_type, blind, why, fs_type in IN_MEMORY)
 
 
@@ -62,7 +107,9 @@ def _by_statfs(path: str) -> str:
     buffer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None, use_errno=True).statfs(os.fsencode(path), buffer) != 0:
         return ""
-    magic = ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF  # the first word on every 64-bit Linux
+    magic = (
+        ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF
+    )  # the first word on every 64-bit Linux
     return _BY_MAGIC.get(magic, f"type {magic:#x}")
 
 

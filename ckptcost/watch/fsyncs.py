@@ -27,8 +27,22 @@ from ckptcost.watch.writers import covers
 
 S: Final = 1_000_000_000
 _CALLS: Final[dict[str, dict[bytes, str]]] = {
-    "x86_64": {b"74": "fsync", b"75": "fdatasync", b"26": "msync", b"162": "sync", b"306": "syncfs", b"277": "sync_file_range"},
-    "aarch64": {b"82": "fsync", b"83": "fdatasync", b"227": "msync", b"81": "sync", b"267": "syncfs", b"84": "sync_file_range"},
+    "x86_64": {
+        b"74": "fsync",
+        b"75": "fdatasync",
+        b"26": "msync",
+        b"162": "sync",
+        b"306": "syncfs",
+        b"277": "sync_file_range",
+    },
+    "aarch64": {
+        b"82": "fsync",
+        b"83": "fdatasync",
+        b"227": "msync",
+        b"81": "sync",
+        b"267": "syncfs",
+        b"84": "sync_file_range",
+    },
 }
 _WRITES: Final[dict[str, frozenset[bytes]]] = {
     # write, pwrite64, writev, pwritev, pwritev2, copy_file_range
@@ -105,9 +119,14 @@ class Fsyncs:
     """`start` when a checkpoint begins, `stop` when its last file is closed; then `synced` or `mark`. Or `poll` by hand."""
 
     def __init__(
-        self, pids: Callable[[], Iterable[int]], tell: Tell | None = None, *, poll_s: float = 0.005, procfs: Path = Path("/proc"),
+        self,
+        pids: Callable[[], Iterable[int]],
+        tell: Tell | None = None,
+        *,
+        poll_s: float = 0.005,
+        procfs: Path = Path("/proc"),
         machine: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._pids, self._tell, self._procfs = pids, tell, procfs
         self._poll_s = poll_s
         machine = machine or platform.machine()
@@ -146,7 +165,12 @@ class Fsyncs:
             self._thread = None
         self._forget(list(self._threads), None)
 
-    def synced(self, paths: Iterable[str | Path], closed_ns: int | None = None, before_ns: int | None = None) -> Synced | None:
+    def synced(
+        self,
+        paths: Iterable[str | Path],
+        closed_ns: int | None = None,
+        before_ns: int | None = None,
+    ) -> Synced | None:
         """When the last sync of these files (and of those below) was over, and how many of them one was seen of. None: none was seen.
 
         A sync counts for a file if it began after the file's last write and, where that is said, before `before_ns`, when the next save
@@ -162,16 +186,22 @@ class Fsyncs:
         last: Sync | None = None
         with self._lock:
             seen = [
-                each for each in self.seen
-                if each.over_ns is not None and each.call != "sync_file_range"  # which makes nothing safe
+                each
+                for each in self.seen
+                if each.over_ns is not None
+                and each.call != "sync_file_range"  # which makes nothing safe
                 and (before_ns is None or each.begin_ns < before_ns)
-            ]  # fmt: skip
+            ]
         tids: set[int] = set()
         for each in seen:
-            whole = each.call == "sync" or (each.call == "syncfs" and each.file is not None and each.file[0] in devices)
+            whole = each.call == "sync" or (
+                each.call == "syncfs" and each.file is not None and each.file[0] in devices
+            )
             mine = files if whole else {each.file} & files if each.file is not None else set()
             mine = {file for file in mine if each.seen_ns >= wrote_ns[file] - TICK_NS}
-            if not mine and (whole or each.file in files or not (each.path and covers(wanted, each.path))):
+            if not mine and (
+                whole or each.file in files or not (each.path and covers(wanted, each.path))
+            ):
                 continue
             found |= mine
             tids.add(each.tid)
@@ -182,19 +212,42 @@ class Fsyncs:
         over_ns = last.over_ns
         if closed_ns is not None and last.begin_ns < closed_ns:
             over_ns = min(over_ns, closed_ns)
-        return Synced(over_ns, max(over_ns - last.seen_ns, 0) / S, len(found), len(files), frozenset(tids))
+        return Synced(
+            over_ns, max(over_ns - last.seen_ns, 0) / S, len(found), len(files), frozenset(tids)
+        )
 
     def mark(
-        self, window: str, paths: Iterable[str | Path], rank: int | None = None, closed_ns: int | None = None, before_ns: int | None = None
+        self,
+        window: str,
+        paths: Iterable[str | Path],
+        rank: int | None = None,
+        closed_ns: int | None = None,
+        before_ns: int | None = None,
     ) -> Synced | None:
         """`synced`, where a sync of every file was seen; what was seen of some is a note."""
         found = self.synced(paths, closed_ns, before_ns)
         if found is None or self._tell is None:
             return found
         if found.all:
-            self._tell("synced", window, by="watch", rank=rank, t_ns=found.over_ns, how="fsync", unsure_s=found.unsure_s)
+            self._tell(
+                "synced",
+                window,
+                by="watch",
+                rank=rank,
+                t_ns=found.over_ns,
+                how="fsync",
+                unsure_s=found.unsure_s,
+            )
         else:
-            self._tell("note", window, by="watch", rank=rank, t_ns=found.over_ns, synced_files=found.files, of_files=found.of)
+            self._tell(
+                "note",
+                window,
+                by="watch",
+                rank=rank,
+                t_ns=found.over_ns,
+                synced_files=found.files,
+                of_files=found.of,
+            )
         return found
 
     def poll(self) -> None:
@@ -232,7 +285,11 @@ class Fsyncs:
         call = self._calls.get(number)
         raw = number + b" " + b" ".join(rest.split(b" ", 3)[:3])
         if thread.now is not None:
-            if call is not None and raw == thread.raw and not (thread.doubted and now_ns - thread.now.seen_ns > _HOLE_NS):
+            if (
+                call is not None
+                and raw == thread.raw
+                and not (thread.doubted and now_ns - thread.now.seen_ns > _HOLE_NS)
+            ):
                 thread.now.seen_ns, thread.now.over_ns = now_ns, None
                 thread.doubted = False
                 return
@@ -250,7 +307,11 @@ class Fsyncs:
     def _begin(self, thread: _Thread, call: str, rest: bytes, raw: bytes, now_ns: int) -> None:
         self._warm(thread.tid)
         path, file = self._target(thread.pid, call, int(rest.split(b" ", 1)[0], 16))
-        thread.now, thread.raw, thread.doubted = Sync(thread.pid, thread.tid, call, path, file, now_ns, now_ns), raw, False
+        thread.now, thread.raw, thread.doubted = (
+            Sync(thread.pid, thread.tid, call, path, file, now_ns, now_ns),
+            raw,
+            False,
+        )
         with self._lock:
             if len(self.seen) < _MOST_SYNCS:
                 self.seen.append(thread.now)
@@ -325,7 +386,10 @@ def _mapped(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]:
         low, high = (int(end, 16) for end in span.split(b"-"))
         if low <= address < high and path:
             major, minor = (int(part, 16) for part in device.split(b":"))
-            return os.fsdecode(path[0]).removesuffix(" (deleted)"), (os.makedev(major, minor), int(inode))
+            return os.fsdecode(path[0]).removesuffix(" (deleted)"), (
+                os.makedev(major, minor),
+                int(inode),
+            )
     return "", None
 
 

@@ -68,7 +68,10 @@ class Grouping:
     def likely(self) -> bool:
         """Signs of a checkpoint that is not told yet: a directory with a step in its name, a file that looks or grows like one."""
         return any(
-            not group.began and (group.is_unit or group.bytes >= self._small or any(map(DATA.fullmatch, group.files)))
+            not group.began
+            and (
+                group.is_unit or group.bytes >= self._small or any(map(DATA.fullmatch, group.files))
+            )
             for group in self._groups
         )
 
@@ -76,7 +79,11 @@ class Grouping:
         """Whose sizes are to be read, now and again."""
         paths = [path for path, opened in self._opened.items() if not opened.looked]
         for group in self._groups:
-            paths += [p for p, file in group.files.items() if file.closed_ns is None or (not file.told and t_ns - file.closed_ns < LOOK_NS)]
+            paths += [
+                p
+                for p, file in group.files.items()
+                if file.closed_ns is None or (not file.told and t_ns - file.closed_ns < LOOK_NS)
+            ]
         return paths[-_MOST_READ:]
 
     # ---- events ----
@@ -94,12 +101,16 @@ class Grouping:
         elif event.kind == "moved" and not is_noise(event.path):
             self._moved(event, stat)
         elif event.kind in ("created", "opened", "closed") and not is_noise(event.path):
-            {"created": self._created, "opened": self._was_opened, "closed": self._closed}[event.kind](event, stat)
+            {"created": self._created, "opened": self._was_opened, "closed": self._closed}[
+                event.kind
+            ](event, stat)
 
     def _directory(self, event: FileEvent) -> None:
         if event.kind == "created":
             if len(self._made) > 1000:
-                self._made = {path: t_ns for path, t_ns in self._made.items() if event.t_ns - t_ns < MADE_NS}
+                self._made = {
+                    path: t_ns for path, t_ns in self._made.items() if event.t_ns - t_ns < MADE_NS
+                }
             self._made[event.path] = event.t_ns
         elif event.kind == "gone":
             for path in [path for path in self._of if path.startswith(event.path + "/")]:
@@ -126,7 +137,14 @@ class Grouping:
         if there is not None:
             there.files.pop(new, None)
         unit, key, is_unit = unit_of(new)
-        other = next((each for each in self._groups if each is not group and is_unit and each.is_unit and each.key == key), None)
+        other = next(
+            (
+                each
+                for each in self._groups
+                if each is not group and is_unit and each.is_unit and each.key == key
+            ),
+            None,
+        )
         if other is None:
             group.unit, group.key = unit, key
             group.is_unit = group.is_unit or is_unit
@@ -155,7 +173,12 @@ class Grouping:
         known = group.files[path].size if group is not None else self._known.get(path, 0)
         cut = stat is not None and (stat.size < known or stat.size == 0)
         # who opened it before and changed nothing was a reader; who cuts it writes
-        if before is None or before.looked or cut or (before.stat is not None and before.stat == stat):
+        if (
+            before is None
+            or before.looked
+            or cut
+            or (before.stat is not None and before.stat == stat)
+        ):
             if len(self._opened) > _MOST_KNOWN:
                 self._opened.clear()
             self._opened[path] = Opened(t_ns, stat)
@@ -182,9 +205,13 @@ class Grouping:
             self._changed(path, t_ns, stat, event.how)
             self._close_now(path, t_ns)
         else:
-            lately = stat.wrote_ns is not None and (opened is None or stat.wrote_ns >= opened.first_ns - CLOCK_NS)
+            lately = stat.wrote_ns is not None and (
+                opened is None or stat.wrote_ns >= opened.first_ns - CLOCK_NS
+            )
             was = opened.stat if opened is not None else None
-            if lately or (was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)):
+            if lately or (
+                was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)
+            ):
                 self._changed(path, t_ns, stat, event.how)
                 self._close_now(path, t_ns)
         self._opened.pop(path, None)
@@ -203,7 +230,16 @@ class Grouping:
         else:
             self._start(path, begin_ns, t_ns, stat, how, before=self._known.get(path, 0))
 
-    def _again(self, path: str, begin_ns: int | None, t_ns: int, stat: Stat | None, how: str, *, is_new: bool = False) -> None:
+    def _again(
+        self,
+        path: str,
+        begin_ns: int | None,
+        t_ns: int,
+        stat: Stat | None,
+        how: str,
+        *,
+        is_new: bool = False,
+    ) -> None:
         """A file of an open group is written once more: by a saver that has more to say, or by the next save."""
         group = self._of[path]
         file = group.files[path]
@@ -215,7 +251,12 @@ class Grouping:
             and size > file.size
         )
         same = group.is_unit and not group.is_sure
-        if max(size, file.size) >= self._small and file.closed_ns is not None and not grew and not same:
+        if (
+            max(size, file.size) >= self._small
+            and file.closed_ns is not None
+            and not grew
+            and not same
+        ):
             self._end(group, t_ns, "")
             self._start(path, begin_ns if begin_ns is not None else t_ns, t_ns, stat, how)
         else:
@@ -223,7 +264,15 @@ class Grouping:
             file.told = False
             self._sized(file, t_ns, stat)
 
-    def _start(self, path: str, begin_ns: int | None, t_ns: int, stat: Stat | None, how: str, before: int = 0) -> None:
+    def _start(
+        self,
+        path: str,
+        begin_ns: int | None,
+        t_ns: int,
+        stat: Stat | None,
+        how: str,
+        before: int = 0,
+    ) -> None:
         group = self._place(path, t_ns)
         file = group.files[path] = File(begin_ns, t_ns, how=how)
         self._of[path] = group
@@ -238,7 +287,9 @@ class Grouping:
             file.before = 0
         file.size, file.mtime_ns = stat.size, stat.mtime_ns
         if file.closed_ns is None:
-            file.changed_ns = stat.wrote_ns if self._was_there(file) and stat.wrote_ns is not None else t_ns
+            file.changed_ns = (
+                stat.wrote_ns if self._was_there(file) and stat.wrote_ns is not None else t_ns
+            )
 
     def _was_there(self, file: File) -> bool:
         """Before its directory was watched: where a close is an event, this one's may have gone by unseen."""
@@ -257,9 +308,13 @@ class Grouping:
             overlap = group.is_open
             near = overlap or t_ns - group.last_ns(self._small) <= round(self.rules.gap_s * S)
             told = bool(group.files) and all(file.told for file in group.files.values())
-            if another_rank(name, names) or (near and not told and same_step(name, names, overlap=overlap)):
+            if another_rank(name, names) or (
+                near and not told and same_step(name, names, overlap=overlap)
+            ):
                 return group
-        made_ns = self._made.pop(unit, None)  # it begins one checkpoint, not the next in the same directory too
+        made_ns = self._made.pop(
+            unit, None
+        )  # it begins one checkpoint, not the next in the same directory too
         since_ns = made_ns if is_unit and made_ns is not None and t_ns - made_ns < MADE_NS else t_ns
         group = Group(unit, key, is_unit, since_ns)
         self._groups.append(group)
@@ -272,7 +327,11 @@ class Grouping:
         if old in self._of:
             name = new.rpartition("/")[2]
             replaced = self._of.get(new)
-            if replaced is not None and not replaced.is_unit and replaced.files[new].size >= self._small:
+            if (
+                replaced is not None
+                and not replaced.is_unit
+                and replaced.files[new].size >= self._small
+            ):
                 self._part(old)  # the save before, of the same name
                 self._end(replaced, t_ns, "")
             self._rename(old, new)
@@ -284,7 +343,9 @@ class Grouping:
         elif not old and stat is not None:  # it came whole, from where we do not see
             if new in self._of and not self._of[new].is_unit:
                 self._end(self._of[new], t_ns, "")
-            self._start(new, stat.born_ns, t_ns, stat, "btime" if stat.born_ns is not None else event.how)
+            self._start(
+                new, stat.born_ns, t_ns, stat, "btime" if stat.born_ns is not None else event.how
+            )
             self._close_now(new, t_ns)
             self._sign(new, t_ns, event.how)
 
@@ -314,7 +375,9 @@ class Grouping:
         if mine is not None and mine.files[path].size >= self._small:
             return
         if mine is not None and not mine.is_open and mine.bytes >= self.rules.least_bytes:
-            stem = any(other != path and other.startswith(path.rpartition(".")[0]) for other in mine.files)
+            stem = any(
+                other != path and other.startswith(path.rpartition(".")[0]) for other in mine.files
+            )
             if COMMIT.fullmatch(name) or POINTER.fullmatch(name):
                 mine.commit, mine.is_sure = (t_ns, path, how), True
             elif LITTLE.fullmatch(name) and (mine.is_unit or stem) and final(name) == name:
@@ -323,7 +386,12 @@ class Grouping:
         if POINTER.fullmatch(name):
             for group in reversed(self._groups):
                 above = group.unit.rpartition("/")[0] if group.is_unit else group.unit
-                if above == top and group is not mine and not group.is_open and group.bytes >= self.rules.least_bytes:
+                if (
+                    above == top
+                    and group is not mine
+                    and not group.is_open
+                    and group.bytes >= self.rules.least_bytes
+                ):
                     group.commit, group.is_sure = (t_ns, path, how), True
                     return
 
@@ -345,7 +413,11 @@ class Grouping:
             elif group is not None and stat is not None:
                 file = group.files[path]
                 if file.closed_ns is not None and file.mtime_ns:
-                    later = stat.wrote_ns is not None and stat.wrote_ns > file.closed_ns + CLOCK_NS and stat.mtime_ns != file.mtime_ns
+                    later = (
+                        stat.wrote_ns is not None
+                        and stat.wrote_ns > file.closed_ns + CLOCK_NS
+                        and stat.mtime_ns != file.mtime_ns
+                    )
                     if stat.size < file.size:
                         continue  # cut for the next save: its event is on the way
                     if stat.size > file.size or later:
@@ -413,7 +485,9 @@ class Grouping:
             if group.commit is not None and not error:
                 self._telling.say(group, "committed", *group.commit)
                 path = group.commit[1] if not group.is_unit else path
-            self._telling.say(group, "end", t_ns if error else group.last_ns(self._small), path, "", error)
+            self._telling.say(
+                group, "end", t_ns if error else group.last_ns(self._small), path, "", error
+            )
         self._drop(group)
 
     def _drop(self, group: Group) -> None:

@@ -107,12 +107,22 @@ class Group:
     @property
     def may_grow(self) -> bool:
         """A directory, or files of ranks, may get more long after the last one."""
-        return self.is_unit or any("rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files)
+        return self.is_unit or any(
+            "rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files
+        )
 
     def data(self, small_bytes: int) -> dict[str, File]:
         """Without companions, if it has anything else; a directory's files all count."""
-        large = {path: file for path, file in self.files.items() if file.size - file.before >= small_bytes or file.closed_ns is None}
-        return self.files if self.is_unit or not any(file.size >= small_bytes for file in large.values()) else large
+        large = {
+            path: file
+            for path, file in self.files.items()
+            if file.size - file.before >= small_bytes or file.closed_ns is None
+        }
+        return (
+            self.files
+            if self.is_unit or not any(file.size >= small_bytes for file in large.values())
+            else large
+        )
 
     @property
     def is_open(self) -> bool:
@@ -138,4 +148,7 @@ class Group:
                 parts.setdefault((found[1], found[3], found[4]), set()).add(found[2])
         if any(len(there) < int(of) for (_, of, _), there in parts.items()):
             return True
-        return any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names) and ".metadata" not in names
+        return (
+            any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names)
+            and ".metadata" not in names
+        )

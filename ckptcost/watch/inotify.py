@@ -20,7 +20,14 @@ from ckptcost.meters.kept import why
 from ckptcost.watch.filesystems import born_ns
 
 OPEN, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x20, 0x8, 0x40, 0x80, 0x100, 0x200
-DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW, IGNORED, ISDIR = 0x400, 0x800, 0x2000, 0x4000, 0x8000, 0x40000000
+DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW, IGNORED, ISDIR = (
+    0x400,
+    0x800,
+    0x2000,
+    0x4000,
+    0x8000,
+    0x40000000,
+)
 MASK = OPEN | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_SELF
 _ONLYDIR, _DONT_FOLLOW = 0x01000000, 0x02000000
 _HEAD = struct.Struct("iIII")
@@ -132,7 +139,11 @@ class Inotify:
                 overflowed = True
             elif wd in self._dirs:
                 self._take(t_ns, wd, mask, cookie, name)
-        for cookie in [cookie for cookie, (_, _, since_ns) in self._half.items() if t_ns - since_ns > _HALF_MOVE_NS]:
+        for cookie in [
+            cookie
+            for cookie, (_, _, since_ns) in self._half.items()
+            if t_ns - since_ns > _HALF_MOVE_NS
+        ]:
             path, is_dir, since_ns = self._half.pop(cookie)
             self._left(since_ns, path, is_dir)
         if overflowed:
@@ -163,7 +174,15 @@ class Inotify:
         told, self._out = self._out, []
         return told
 
-    def _tell(self, t_ns: int, kind: str, path: bytes, is_dir: bool = False, old: bytes = b"", how: str = "inotify") -> None:
+    def _tell(
+        self,
+        t_ns: int,
+        kind: str,
+        path: bytes,
+        is_dir: bool = False,
+        old: bytes = b"",
+        how: str = "inotify",
+    ) -> None:
         self._out.append(FileEvent(t_ns, kind, os.fsdecode(path), is_dir, os.fsdecode(old), how))
 
     def _enter(self, *, tell: bool) -> None:
@@ -193,7 +212,11 @@ class Inotify:
         number = ctypes.get_errno()
         if number in (errno.ENOSPC, errno.ENOMEM):
             self.exhausted = _refused(number)
-        elif number not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # those are gone again, or became a link
+        elif number not in (
+            errno.ENOENT,
+            errno.ENOTDIR,
+            errno.ELOOP,
+        ):  # those are gone again, or became a link
             self._denied[path] = why(OSError(number, os.strerror(number)))
             self._say_denied()
         return None
@@ -242,7 +265,9 @@ class Inotify:
         """A name that no event told: a little older than its finding, and its birth says how much."""
         if kind == "created" and not is_dir and self._is_old(path):
             return
-        birth_ns = None if is_dir or kind != "created" else born_ns(os.path.join(self._root, path), t_ns)
+        birth_ns = (
+            None if is_dir or kind != "created" else born_ns(os.path.join(self._root, path), t_ns)
+        )
         if birth_ns is None:
             self._tell(t_ns, kind, path, is_dir, how="scan")
         else:
@@ -278,7 +303,16 @@ class Inotify:
             if path not in self._ignore:
                 self._take_name(t_ns, mask, cookie, path, is_dir, name, self._names[directory])
 
-    def _take_name(self, t_ns: int, mask: int, cookie: int, path: bytes, is_dir: bool, name: bytes, names: set[bytes]) -> None:
+    def _take_name(
+        self,
+        t_ns: int,
+        mask: int,
+        cookie: int,
+        path: bytes,
+        is_dir: bool,
+        name: bytes,
+        names: set[bytes],
+    ) -> None:
         if mask & CREATE:
             if name not in names:
                 names.add(name)
@@ -336,14 +370,20 @@ class Inotify:
         self._watch(t_ns, b"", "created")
         for wd in before - set(self._dirs):  # moved out of the tree, and nobody told
             self._libc.inotify_rm_watch(self._fd, wd)
-        was = {os.path.join(directory, name) for directory, names in known.items() for name in names}
+        was = {
+            os.path.join(directory, name) for directory, names in known.items() for name in names
+        }
         for event in self._out:
             path = os.fsencode(event.path)
             if path not in was:
                 told.append(event)
             elif not event.is_dir and self._changed(path, since_ns, t_ns):
                 told.append(event._replace(t_ns=since_ns, kind="opened", how="scan"))
-        now = {os.path.join(directory, name) for directory, names in self._names.items() for name in names}
+        now = {
+            os.path.join(directory, name)
+            for directory, names in self._names.items()
+            for name in names
+        }
         self._out = told
         for path in sorted(was - now):
             self._tell(t_ns, "gone", path, path in known, how="scan")
@@ -354,4 +394,6 @@ class Inotify:
             age_ns = time.time_ns() - os.lstat(os.path.join(self._root, path)).st_mtime_ns
         except OSError:
             return False
-        return age_ns < t_ns - since_ns + 20_000_000  # the kernel's clock for files ticks every 4 to 10 ms
+        return (
+            age_ns < t_ns - since_ns + 20_000_000
+        )  # the kernel's clock for files ticks every 4 to 10 ms

@@ -26,34 +26,99 @@ _NOISE = re.compile(
     r".*\.trace\.json(?:\.gz)?|.*[.-](?:wal|shm|journal)|\.nfs[0-9a-f]+|\.fuse_hidden.*",
     re.I,
 )
-_NOISE_DIRS = frozenset((
-    "wandb", "mlruns", ".git", "__pycache__", ".hydra", "lost+found", "tensorboard", ".cache", ".snapshot",
-))  # fmt: skip
-_STEP = frozenset((
-    "step", "steps", "iter", "iters", "iteration", "it", "epoch", "ep", "batch", "ba",
-))  # fmt: skip
-_SAVE = frozenset((
-    "ckpt", "checkpoint", "chkpt", "cp", "snapshot", "save",
-))  # fmt: skip
-_RANK = frozenset((
-    "rank", "shard", "part", "tp", "pp", "dp", "mp", "sp", "worker", "proc", "process", "node", "host", "gpu", "zero", "of", "layer",
-    "expert", "world", "chunk", "split", "block", "stage", "slice", "idx", "index", "fsdp", "local", "device",
-))  # fmt: skip
+_NOISE_DIRS = frozenset(
+    (
+        "wandb",
+        "mlruns",
+        ".git",
+        "__pycache__",
+        ".hydra",
+        "lost+found",
+        "tensorboard",
+        ".cache",
+        ".snapshot",
+    )
+)
+_STEP = frozenset(
+    (
+        "step",
+        "steps",
+        "iter",
+        "iters",
+        "iteration",
+        "it",
+        "epoch",
+        "ep",
+        "batch",
+        "ba",
+    )
+)
+_SAVE = frozenset(
+    (
+        "ckpt",
+        "checkpoint",
+        "chkpt",
+        "cp",
+        "snapshot",
+        "save",
+    )
+)
+_RANK = frozenset(
+    (
+        "rank",
+        "shard",
+        "part",
+        "tp",
+        "pp",
+        "dp",
+        "mp",
+        "sp",
+        "worker",
+        "proc",
+        "process",
+        "node",
+        "host",
+        "gpu",
+        "zero",
+        "of",
+        "layer",
+        "expert",
+        "world",
+        "chunk",
+        "split",
+        "block",
+        "stage",
+        "slice",
+        "idx",
+        "index",
+        "fsdp",
+        "local",
+        "device",
+    )
+)
 _PART_DIR = re.compile(
     r"(?:\w*rank|shard|part|worker|proc|process|node|host|gpu|tp|pp|dp|mp|zero|expert|stage|pytorch_model_fsdp|optimizer)[-_]?\d[\w.]*|default|"
     r"(?:model_)?weights|model|optimizer|optim|state|states|params|d|ocdbt\.process_\d+|array_metadatas|rng|dist_ckpt|.*\.zarr",
     re.I,
 )
-CONTAINER = re.compile(r"(?:checkpoint|ckpt|model|output|result|weight|save|snapshot|run|log)s?", re.I)
-PLAIN = re.compile(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optim(?:izer)?|consolidated|weights|scheduler|rng_state|", re.I)
+CONTAINER = re.compile(
+    r"(?:checkpoint|ckpt|model|output|result|weight|save|snapshot|run|log)s?", re.I
+)
+PLAIN = re.compile(
+    r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optim(?:izer)?|consolidated|weights|scheduler|rng_state|",
+    re.I,
+)
 DATA = re.compile(
-    r".*\.(?:pt|pth|ckpt|bin|safetensors|distcp|pkl|npz|npy|h5|hdf5|msgpack|tar|model|state|gguf|onnx|nemo|params|keras)", re.I
+    r".*\.(?:pt|pth|ckpt|bin|safetensors|distcp|pkl|npz|npy|h5|hdf5|msgpack|tar|model|state|gguf|onnx|nemo|params|keras)",
+    re.I,
 )
 COMMIT = re.compile(
     r"\.metadata|commit_success.*|trainer_state\.json|_CHECKPOINT_METADATA|[._]*(?:success|completed?|done|commit(?:ted)?)|.*\.(?:complete|done)",
     re.I,
 )
-POINTER = re.compile(r"(?:latest|last)(?:_checkpoint\w*|_step|_iter)?(?:\.txt|\.json)?|checkpoint", re.I)
+POINTER = re.compile(
+    r"(?:latest|last)(?:_checkpoint\w*|_step|_iter)?(?:\.txt|\.json)?|checkpoint", re.I
+)
 LITTLE = re.compile(r".*\.(?:json|txt|ya?ml|index|meta)|[^.]+", re.I)
 ONE_OF = re.compile(r"(.*?)(\d+)-of-(\d+)(.*)")
 DISTCP = re.compile(r"__(\d+)_\d+\.distcp")
@@ -88,7 +153,11 @@ class Numbers(NamedTuple):
 
     @property
     def steps(self) -> dict[str, int]:
-        return {kind: value for kind, value in zip(self.kinds, self.values, strict=True) if kind in _STEP}
+        return {
+            kind: value
+            for kind, value in zip(self.kinds, self.values, strict=True)
+            if kind in _STEP
+        }
 
 
 @lru_cache(maxsize=4096)
@@ -103,7 +172,9 @@ def numbers_of(name: str) -> Numbers:
     for found in re.finditer(r"([A-Za-z]*)([-_=. ]*)(\d+)([A-Za-z]*)", name):
         word = found[1].lower()
         before = kinds[-1] if kinds else ""
-        step = next((step for step in _STEP if word == step or (len(step) > 3 and word.endswith(step))), "")
+        step = next(
+            (step for step in _STEP if word == step or (len(step) > 3 and word.endswith(step))), ""
+        )
         kind = ""
         if name.endswith(".distcp") or word in _RANK or name[found.end(3) :].startswith("-of-"):
             kind = "rank"
@@ -121,7 +192,9 @@ def numbers_of(name: str) -> Numbers:
             cut = name[: found.start(1)].rstrip("-_=. ")
         values.append(int(found[3]))
         kinds.append(kind)
-    return Numbers(re.sub(r"\d+", "#", name), tuple(values), tuple(kinds), cut if "rank" in kinds else name)
+    return Numbers(
+        re.sub(r"\d+", "#", name), tuple(values), tuple(kinds), cut if "rank" in kinds else name
+    )
 
 
 def _is_unit(name: str) -> bool:
@@ -138,7 +211,11 @@ def unit_of(path: str) -> tuple[str, str, bool]:
     dirs = path.split("/")[:-1]
     finals = [final(each) or each for each in dirs]
     units = [at for at, each in enumerate(finals) if _is_unit(each)]
-    bare = [at for at, each in enumerate(finals) if each.isdigit() and not re.fullmatch(r"(19|20)\d{6}", each)]
+    bare = [
+        at
+        for at, each in enumerate(finals)
+        if each.isdigit() and not re.fullmatch(r"(19|20)\d{6}", each)
+    ]
     temporary = [at for at, each in enumerate(finals) if each != dirs[at] or not final(each)]
     if units:
         last = set(numbers_of(finals[units[-1]]).values)
@@ -148,8 +225,12 @@ def unit_of(path: str) -> tuple[str, str, bool]:
     else:
         at = -1
     inner = numbers_of(final(path.rpartition("/")[2]))
-    steps = set(inner.steps.values()) or ({*inner.values} if bare and not units and "save" in inner.kinds else set())
-    if at < 0 or (steps and not steps & set(numbers_of(finals[at]).values)):  # many saves in a directory that counts something else
+    steps = set(inner.steps.values()) or (
+        {*inner.values} if bare and not units and "save" in inner.kinds else set()
+    )
+    if at < 0 or (
+        steps and not steps & set(numbers_of(finals[at]).values)
+    ):  # many saves in a directory that counts something else
         while len(dirs) > 1 and _PART_DIR.fullmatch(dirs[-1]):
             dirs.pop()
         there = "/".join(dirs)
@@ -174,16 +255,30 @@ def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
             return all(name.steps[word] == other.steps[word] for word in shared)
     alike = [other for other in known if other.template == name.template]
     if not alike:
-        first = next((value for value, kind in zip(name.values, name.kinds, strict=True) if kind != "rank"), None)
-        theirs = [value for other in known for value, kind in zip(other.values, other.kinds, strict=True) if kind != "rank"]
+        first = next(
+            (value for value, kind in zip(name.values, name.kinds, strict=True) if kind != "rank"),
+            None,
+        )
+        theirs = [
+            value
+            for other in known
+            for value, kind in zip(other.values, other.kinds, strict=True)
+            if kind != "rank"
+        ]
         return first is None or not theirs or any(not _apart(first, value) for value in theirs)
     free = [place for place, kind in enumerate(name.kinds) if kind != "rank"]
     varied = {place for place in free if len({other.values[place] for other in alike}) > 1}
-    nearest = min(alike, key=lambda other: sum(other.values[place] != name.values[place] for place in free))
+    nearest = min(
+        alike, key=lambda other: sum(other.values[place] != name.values[place] for place in free)
+    )
     differ = [place for place in free if nearest.values[place] != name.values[place]]
     if all(place in varied for place in differ):
         return True  # a number that varied while they overlapped, or none
-    if len(differ) > 1 or (len(free) > 1 and name.kinds[differ[0]] == "save") or (varied and differ[0] not in varied):
+    if (
+        len(differ) > 1
+        or (len(free) > 1 and name.kinds[differ[0]] == "save")
+        or (varied and differ[0] not in varied)
+    ):
         return False
     if len(free) == 1 and name.kinds[differ[0]] in ("save", "bare") and not overlap:
         return False

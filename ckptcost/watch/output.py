@@ -23,7 +23,9 @@ from typing import Final, NamedTuple
 from ckptcost.errors import InputError
 
 _ENDS: Final = re.compile(rb"\r\n|\n|\r")
-_CONTROLS: Final = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+_CONTROLS: Final = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]"
+)
 """colours and cursor movements (ECMA-48), and titles"""
 MOST_LINE_BYTES: Final = 1 << 16
 _CHUNK: Final = 1 << 16
@@ -57,7 +59,9 @@ class Tokens:
             if line and not self._cut:
                 found += self._tokens(line)
             self._cut = False
-        if len(self._rest) > MOST_LINE_BYTES:  # binary output: a line without an end is looked at once and then passed over
+        if (
+            len(self._rest) > MOST_LINE_BYTES
+        ):  # binary output: a line without an end is looked at once and then passed over
             found += [] if self._cut else self._tokens(self._rest)
             self._rest, self._cut = b"", True
         return found
@@ -73,7 +77,9 @@ class Tokens:
         for name, pattern in self._patterns:
             if hit := pattern.search(text):
                 groups = hit.groupdict()
-                window = groups["window"] if "window" in groups else hit[1] if pattern.groups else ""
+                window = (
+                    groups["window"] if "window" in groups else hit[1] if pattern.groups else ""
+                )
                 found.append(Token(name, (window or "").strip()))
         return found
 
@@ -145,7 +151,11 @@ class Relay:
         try:
             while True:
                 now_ns = time.monotonic_ns()
-                ready = dict(poll.poll(None if until_ns is None else max((until_ns - now_ns) // 1_000_000 + 1, 0)))
+                ready = dict(
+                    poll.poll(
+                        None if until_ns is None else max((until_ns - now_ns) // 1_000_000 + 1, 0)
+                    )
+                )
                 if self._wake in ready:
                     until_ns = int.from_bytes(os.read(self._wake, 8), "little")
                     most_bytes = self.bytes + _MOST_LEFT
@@ -153,7 +163,9 @@ class Relay:
                 elif self._source in ready and not self._pass_on():
                     break
                 is_late = until_ns is not None and time.monotonic_ns() >= until_ns
-                if is_late and (self._source not in ready or self.bytes > most_bytes):  # what the command left is passed on in any case
+                if is_late and (
+                    self._source not in ready or self.bytes > most_bytes
+                ):  # what the command left is passed on in any case
                     break
         finally:
             source, self._source = self._source, -1

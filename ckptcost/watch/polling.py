@@ -47,7 +47,14 @@ class Polling:
 
     how = "poll"
 
-    def __init__(self, root: str, ignore: tuple[str, ...] = (), *, interval_s: float = 0.5, still_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        root: str,
+        ignore: tuple[str, ...] = (),
+        *,
+        interval_s: float = 0.5,
+        still_s: float = 5.0,
+    ) -> None:
         self._root = os.fsencode(root)
         self._ignore = frozenset(map(os.fsencode, ignore))
         self._least_s, self._still_ns = interval_s, round(still_s * S)
@@ -94,7 +101,9 @@ class Polling:
         if tell:
             self._compare(t_ns, files, dirs)
         else:
-            self._files = {path: _seen(found, None, t_ns, is_open=False) for path, found in files.items()}
+            self._files = {
+                path: _seen(found, None, t_ns, is_open=False) for path, found in files.items()
+            }
         self._dirs = {path: found.inode for path, found in dirs.items()}
         self._last_ns = t_ns
 
@@ -115,7 +124,12 @@ class Polling:
                         except OSError:
                             continue  # gone meanwhile
                         kind = stat.S_IFMT(found.st_mode)
-                        here = _Entry((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns, kind == stat.S_IFREG)
+                        here = _Entry(
+                            (found.st_dev, found.st_ino),
+                            found.st_size,
+                            found.st_mtime_ns,
+                            kind == stat.S_IFREG,
+                        )
                         (dirs if kind == stat.S_IFDIR else files)[path] = here
                         if kind == stat.S_IFDIR:
                             todo.append(path)
@@ -126,13 +140,19 @@ class Polling:
                 for path, seen in self._files.items():  # what cannot be read now is not gone
                     if path.startswith(top + b"/"):
                         files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, True)
-                dirs |= {path: _Entry(inode, 0, 0, False) for path, inode in self._dirs.items() if path.startswith(top + b"/")}
+                dirs |= {
+                    path: _Entry(inode, 0, 0, False)
+                    for path, inode in self._dirs.items()
+                    if path.startswith(top + b"/")
+                }
         return files, dirs
 
     def _compare(self, t_ns: int, files: Found, dirs: Found) -> None:
         self._moved_dirs(t_ns, dirs)
         for path in dirs.keys() - self._dirs.keys():
-            self._tell(*_born(birth_ns(os.path.join(self._root, path)), t_ns), "created", path, is_dir=True)
+            self._tell(
+                *_born(birth_ns(os.path.join(self._root, path)), t_ns), "created", path, is_dir=True
+            )
         left = {seen.inode: path for path, seen in self._files.items() if path not in files}
         for path, found in files.items():
             seen = self._files.get(path)
@@ -164,12 +184,16 @@ class Polling:
             if old is None or old not in self._dirs or path in self._dirs:
                 continue
             self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
-            for inner in [inner for inner in self._dirs if inner == old or inner.startswith(old + b"/")]:
+            for inner in [
+                inner for inner in self._dirs if inner == old or inner.startswith(old + b"/")
+            ]:
                 self._dirs[path + inner[len(old) :]] = self._dirs.pop(inner)
             for inner in [inner for inner in self._files if inner.startswith(old + b"/")]:
                 self._files[path + inner[len(old) :]] = self._files.pop(inner)
 
-    def _arrived(self, t_ns: int, path: bytes, old: bytes | None, found: _Entry, birth: int | None) -> None:
+    def _arrived(
+        self, t_ns: int, path: bytes, old: bytes | None, found: _Entry, birth: int | None
+    ) -> None:
         is_open = found.is_regular
         if old is not None:
             seen = self._files.pop(old)
@@ -191,7 +215,9 @@ class Polling:
             self._identity, self._files, self._dirs = None, {}, {}
             self._tell(t_ns, "scan", "lost", b"", is_dir=True)
 
-    def _tell(self, t_ns: int, how: str, kind: str, path: bytes, is_dir: bool = False, old: bytes = b"") -> None:
+    def _tell(
+        self, t_ns: int, how: str, kind: str, path: bytes, is_dir: bool = False, old: bytes = b""
+    ) -> None:
         self._out.append(FileEvent(t_ns, kind, os.fsdecode(path), is_dir, os.fsdecode(old), how))
 
 

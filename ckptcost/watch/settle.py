@@ -30,7 +30,7 @@ WHY: Final = REASONS | {
     "NEVER_SEEN_OWING": "an older file was never seen to be owed anything, and FIEMAP alone proves nothing then",
     "NOT_DRAINED": "it was still not on the storage when we gave up",
     "STOPPED": "we stopped before it was on the storage",
-}  # fmt: skip
+}
 S: Final = 1_000_000_000
 PROMPT_S: Final = 3.0
 """a first look so soon after the last write that what is clean then was made so by the writer, not by the kernel's own write-back"""
@@ -41,9 +41,14 @@ _COARSE_NS: Final = S // 10
 """file times are of the last tick, and what is seen is told late"""
 _MOST_ENTRIES: Final = 20_000
 _CODES: Final = {
-    errno.ENOENT: "GONE", errno.ENOTDIR: "GONE", errno.ESTALE: "GONE", errno.EACCES: "NOT_PERMITTED", errno.EPERM: "NOT_PERMITTED",
-    errno.EMFILE: "TOO_MANY_FILES", errno.ENFILE: "TOO_MANY_FILES",
-}  # fmt: skip
+    errno.ENOENT: "GONE",
+    errno.ENOTDIR: "GONE",
+    errno.ESTALE: "GONE",
+    errno.EACCES: "NOT_PERMITTED",
+    errno.EPERM: "NOT_PERMITTED",
+    errno.EMFILE: "TOO_MANY_FILES",
+    errno.ENFILE: "TOO_MANY_FILES",
+}
 
 
 def files_in(path: Path, most: int) -> tuple[list[str], bool]:
@@ -66,7 +71,9 @@ def files_in(path: Path, most: int) -> tuple[list[str], bool]:
                         folders.append(entry.path)
                     elif entry.is_file(follow_symlinks=False):
                         found.append(entry.path)
-        except FileNotFoundError:  # in a folder that is being cleared, what is gone was no part of what stays
+        except (
+            FileNotFoundError
+        ):  # in a folder that is being cleared, what is gone was no part of what stays
             continue
     return found, True
 
@@ -82,7 +89,15 @@ class _Clean(NamedTuple):
 class _Case:
     """One checkpoint; without a window, a file that may turn out to be of one."""
 
-    def __init__(self, window: str, paths: Sequence[Path], since_ns: int, written_ns: int, rank: int | None, until_ns: int) -> None:
+    def __init__(
+        self,
+        window: str,
+        paths: Sequence[Path],
+        since_ns: int,
+        written_ns: int,
+        rank: int | None,
+        until_ns: int,
+    ) -> None:
         self.window, self.paths, self.rank = window, paths, rank
         self.since_ns, self.written_ns, self.until_ns = since_ns, written_ns, until_ns
         now_ns = time.monotonic_ns()
@@ -164,11 +179,21 @@ class Settling:
     """`follow` each checkpoint when its last file is closed; `stop` at the end. `share` is of one core, for all together."""
 
     def __init__(
-        self, tell: Tell, *, most_s: float = 600.0, least_wait_s: float = 0.01, most_wait_s: float = 0.05, share: float = 0.01,
+        self,
+        tell: Tell,
+        *,
+        most_s: float = 600.0,
+        least_wait_s: float = 0.01,
+        most_wait_s: float = 0.05,
+        share: float = 0.01,
         most_files: int = 1024,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._tell = tell
-        self._most_ns, self._least_ns, self._longest_ns = round(most_s * S), round(least_wait_s * S), round(most_wait_s * S)
+        self._most_ns, self._least_ns, self._longest_ns = (
+            round(most_s * S),
+            round(least_wait_s * S),
+            round(most_wait_s * S),
+        )
         self._share, self._most_files = share, most_files
         self._cases: list[_Case] = []
         self._changed = threading.Condition()
@@ -180,11 +205,24 @@ class Settling:
         """processor time of the looks so far"""
 
     def follow(
-        self, window: str, paths: Iterable[str | Path], since_ns: int, written_ns: int, rank: int | None = None, closed: bool = True
+        self,
+        window: str,
+        paths: Iterable[str | Path],
+        since_ns: int,
+        written_ns: int,
+        rank: int | None = None,
+        closed: bool = True,
     ) -> None:
         """Returns at once: no file is touched in the caller's thread, because a storage that hangs would hang it. `closed`: at
         `written_ns` they were; else that is only their last write that was seen, and a sync may have come after it."""
-        case = _Case(window, [Path(path) for path in paths], since_ns, written_ns, rank, time.monotonic_ns() + self._most_ns)
+        case = _Case(
+            window,
+            [Path(path) for path in paths],
+            since_ns,
+            written_ns,
+            rank,
+            time.monotonic_ns() + self._most_ns,
+        )
         case.closed = closed
         self._begin(case)
 
@@ -195,7 +233,9 @@ class Settling:
                 return
             self._cases.append(case)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="ckptcost-settle", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._loop, name="ckptcost-settle", daemon=True
+                )
                 self._thread.start()
             self._changed.notify()
 
@@ -280,7 +320,11 @@ class Settling:
         kernel may have done it."""
         now_ns = time.monotonic_ns()
         seen = [self._clean.get(file.identity) for file in case.files]
-        known = [one for one, file in zip(seen, case.files, strict=True) if one is not None and one.mtime_ns == file.mtime_ns]
+        known = [
+            one
+            for one, file in zip(seen, case.files, strict=True)
+            if one is not None and one.mtime_ns == file.mtime_ns
+        ]
         if len(known) == len(case.files):
             last = max(known, key=lambda one: one.at_ns)
             self._durable(case, last.at_ns, last.after_ns)
@@ -301,9 +345,17 @@ class Settling:
         unsure_s = None if from_ns is None else (at_ns - from_ns) / S
         size_bytes = sum(os.fstat(file.fd).st_size for file in case.files)
         self._tell(
-            "durable", case.window, by="watch", rank=case.rank, t_ns=at_ns, how=case.how, after_ns=case.after_ns, unsure_s=unsure_s,
-            bytes=size_bytes, files=len(case.files),
-        )  # fmt: skip
+            "durable",
+            case.window,
+            by="watch",
+            rank=case.rank,
+            t_ns=at_ns,
+            how=case.how,
+            after_ns=case.after_ns,
+            unsure_s=unsure_s,
+            bytes=size_bytes,
+            files=len(case.files),
+        )
 
     def _note(self, case: _Case, why: str) -> None:
         if not case.window:  # whoever follows it will find out

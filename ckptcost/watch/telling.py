@@ -29,7 +29,10 @@ class Telling:
             common = names[0]
             for name in names:
                 common = common[
-                    : next((at for at, (a, b) in enumerate(zip(common, name, strict=False)) if a != b), min(len(common), len(name)))
+                    : next(
+                        (at for at, (a, b) in enumerate(zip(common, name, strict=False)) if a != b),
+                        min(len(common), len(name)),
+                    )
                 ]
             base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
         if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
@@ -61,16 +64,41 @@ class Telling:
             self.say(group, "begin", begin[0], path, begin[1])
 
     def _begin_of(self, group: Group) -> tuple[int, str] | None:
-        known = [(file.begin_ns, file.how) for file in group.data(self._small).values() if file.begin_ns is not None]
+        known = [
+            (file.begin_ns, file.how)
+            for file in group.data(self._small).values()
+            if file.begin_ns is not None
+        ]
         if not known:
             return None
         first = min(known)
         return (group.since_ns, first[1]) if group.is_unit and group.since_ns < first[0] else first
 
     def say(
-        self, group: Group, name: str, t_ns: int, path: str, how: str, error: str = "", since_ns: int = 0, paths: tuple[str, ...] = ()
+        self,
+        group: Group,
+        name: str,
+        t_ns: int,
+        path: str,
+        how: str,
+        error: str = "",
+        since_ns: int = 0,
+        paths: tuple[str, ...] = (),
     ) -> None:
-        self.out.append(Step(name, group.label, t_ns, path, group.bytes, len(group.files), how, error, since_ns, paths))
+        self.out.append(
+            Step(
+                name,
+                group.label,
+                t_ns,
+                path,
+                group.bytes,
+                len(group.files),
+                how,
+                error,
+                since_ns,
+                paths,
+            )
+        )
 
     def written(self, group: Group) -> None:
         """The files since the last time, where data is among them."""
@@ -82,6 +110,17 @@ class Telling:
         for path in paths:
             group.files[path].told = True
         last = max((file.closed_ns or file.changed_ns, file.how) for file in data.values())
-        first = min((file.begin_ns if file.begin_ns is not None else file.changed_ns) for file in group.files.values())
+        first = min(
+            (file.begin_ns if file.begin_ns is not None else file.changed_ns)
+            for file in group.files.values()
+        )
         path = group.unit if group.is_unit else max(data, key=lambda each: data[each].changed_ns)
-        self.say(group, "written", last[0], path, last[1], since_ns=min(first, group.since_ns), paths=tuple(sorted(paths)))
+        self.say(
+            group,
+            "written",
+            last[0],
+            path,
+            last[1],
+            since_ns=min(first, group.since_ns),
+            paths=tuple(sorted(paths)),
+        )

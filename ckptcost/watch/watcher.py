@@ -69,12 +69,25 @@ class Watcher:
     """`start`, `stop`; `problem`, `open` and `how` at any time."""
 
     def __init__(
-        self, directory: Path, tell: Tell, expect: Expect, *, settings: Settings | None = None, settle: Settle | None = None,
-        closed: Closed | None = None, made: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        directory: Path,
+        tell: Tell,
+        expect: Expect,
+        *,
+        settings: Settings | None = None,
+        settle: Settle | None = None,
+        closed: Closed | None = None,
+        made: Callable[[], None] | None = None,
+    ) -> None:
         self.settings = settings or Settings()
         self.directory = Path(os.path.abspath(directory))
-        self._tell, self._expect, self._settle, self._closed, self._made = tell, expect, settle, closed, made
+        self._tell, self._expect, self._settle, self._closed, self._made = (
+            tell,
+            expect,
+            settle,
+            closed,
+            made,
+        )
         self._grouping = Grouping(self.settings.rules)
         self._source: Inotify | Polling | None = None
         self._wake_fd = -1
@@ -91,16 +104,33 @@ class Watcher:
     @property
     def problem(self) -> str:
         source = self._source
-        return "; ".join(dict.fromkeys(filter(None, (self._kept_problem, source.problem if source else "", self._step_problem))))
+        return "; ".join(
+            dict.fromkeys(
+                filter(
+                    None, (self._kept_problem, source.problem if source else "", self._step_problem)
+                )
+            )
+        )
 
     def start(self) -> Watcher:
         """Raises InputError where there is no such directory."""
         if self.directory.exists() and not self.directory.is_dir():
-            raise InputError("not a directory", where=str(self.directory), remedy="name the directory that checkpoints are written into")
+            raise InputError(
+                "not a directory",
+                where=str(self.directory),
+                remedy="name the directory that checkpoints are written into",
+            )
         if not self.directory.exists() and not self.settings.create_later:
-            raise InputError("no such directory", where=str(self.directory), remedy="create it, or say that the job will")
+            raise InputError(
+                "no such directory",
+                where=str(self.directory),
+                remedy="create it, or say that the job will",
+            )
         self.mounted = kind_of(self.directory)
-        self._pick(self.settings.poll if self.settings.poll is not None else self.mounted.blind, self.mounted.why)
+        self._pick(
+            self.settings.poll if self.settings.poll is not None else self.mounted.blind,
+            self.mounted.why,
+        )
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._thread = threading.Thread(target=self._loop, name="ckptcost-watch", daemon=True)
         self._thread.start()
@@ -125,7 +155,10 @@ class Watcher:
         root = str(self.directory)
         ignored = []
         for path in self.settings.ignore:
-            for above, below in ((root, os.path.abspath(path)), (os.path.realpath(root), os.path.realpath(path))):
+            for above, below in (
+                (root, os.path.abspath(path)),
+                (os.path.realpath(root), os.path.realpath(path)),
+            ):
                 if below.startswith(above.rstrip("/") + "/"):
                     ignored.append(below[len(above.rstrip("/")) + 1 :])
         ignore = tuple(dict.fromkeys(ignored))
@@ -137,7 +170,9 @@ class Watcher:
             self._kept_problem = reason = source.exhausted
             source.close()
         self._grouping.polled = True
-        self._source = Polling(root, ignore, interval_s=self.settings.interval_s, still_s=self.settings.poll_still_s)
+        self._source = Polling(
+            root, ignore, interval_s=self.settings.interval_s, still_s=self.settings.poll_still_s
+        )
         self.how = f"poll: {reason}" if reason else "poll"
 
     def _loop(self) -> None:
@@ -206,13 +241,29 @@ class Watcher:
             if event.kind == "overflow":
                 self._kept_problem = "so much happened that events were lost; the directory was read again, instants near then are late"
             elif event.kind in ("lost", "found"):
-                self._kept_problem = "the directory is gone; waiting for it" if event.kind == "lost" else ""
+                self._kept_problem = (
+                    "the directory is gone; waiting for it" if event.kind == "lost" else ""
+                )
             reads = not event.is_dir and event.kind in ("created", "opened", "closed", "moved")
-            found = self._stat(event.path, born=event.kind == "moved" and not event.old_path) if reads else None
-            if event.kind == "created" and self._made is not None and not event.is_dir and not is_noise(event.path):
+            found = (
+                self._stat(event.path, born=event.kind == "moved" and not event.old_path)
+                if reads
+                else None
+            )
+            if (
+                event.kind == "created"
+                and self._made is not None
+                and not event.is_dir
+                and not is_noise(event.path)
+            ):
                 self._made()  # before a byte is in it
             self._grouping.event(event, found)
-            if event.kind == "closed" and self._closed is not None and found is not None and found.size >= self.settings.rules.small_bytes:
+            if (
+                event.kind == "closed"
+                and self._closed is not None
+                and found is not None
+                and found.size >= self.settings.rules.small_bytes
+            ):
                 self._closed(self.directory / event.path, event.t_ns)
 
     def _stat(self, path: str, *, born: bool = False) -> Stat | None:
@@ -246,11 +297,30 @@ class Watcher:
             path = printable(step.path)
             if step.name == "end" and (step.error or self._settle is None):
                 more: dict[str, Any] = {"error": step.error} if step.error else {}
-                self._tell("end", printable(step.label), by="watch", t_ns=step.t_ns, path=path, bytes=step.bytes, files=step.files, **more)
+                self._tell(
+                    "end",
+                    printable(step.label),
+                    by="watch",
+                    t_ns=step.t_ns,
+                    path=path,
+                    bytes=step.bytes,
+                    files=step.files,
+                    **more,
+                )
             elif step.name != "end":
                 how = step.how or self.how.partition(":")[0]
-                known: dict[str, Any] = {} if step.name == "begin" else {"bytes": step.bytes, "files": step.files}
-                self._tell(step.name, printable(step.label), by="watch", t_ns=step.t_ns, path=path, how=how, **known)
+                known: dict[str, Any] = (
+                    {} if step.name == "begin" else {"bytes": step.bytes, "files": step.files}
+                )
+                self._tell(
+                    step.name,
+                    printable(step.label),
+                    by="watch",
+                    t_ns=step.t_ns,
+                    path=path,
+                    how=how,
+                    **known,
+                )
             if step.name == "written" and self._settle is not None:
                 paths = [self.directory / each for each in step.paths]
                 self._settle(printable(step.label), paths, step.since_ns, step.t_ns)
@@ -284,4 +354,7 @@ def printable(path: str) -> str:
     ('a\\xffb\\n', 'größe')
     """
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )

@@ -108,7 +108,10 @@ def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[
         for name in names:
             try:
                 path = os.readlink(f"{folder}/{name}")
-                if not path.startswith("/") or (path.startswith(("/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")):
+                if not path.startswith("/") or (
+                    path.startswith(("/dev/", "/proc/", "/sys/"))
+                    and not path.startswith("/dev/shm/")
+                ):
                     continue
                 with open(f"{procfs}/{pid}/fdinfo/{name}", "rb") as info:
                     flags = _FLAGS.search(info.read(256))
@@ -118,7 +121,9 @@ def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[
             except OSError:
                 continue
             if stat.S_ISREG(there.st_mode):
-                found.append(Open(pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns))
+                found.append(
+                    Open(pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns)
+                )
     return found
 
 
@@ -137,7 +142,11 @@ class Growing:
 
     def look(self, found: Iterable[Open], since_wall_ns: int) -> None:
         for each in found:
-            if each.path in self._held or len(self._held) >= _MOST_FILES or each.mtime_ns < since_wall_ns:
+            if (
+                each.path in self._held
+                or len(self._held) >= _MOST_FILES
+                or each.mtime_ns < since_wall_ns
+            ):
                 continue
             try:
                 fd = os.open(each.path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -190,8 +199,14 @@ def reading(pid: int, procfs: Path = Path("/proc")) -> Reading:
     if whole is None or main is None or placed is None:
         raise OSError(0, "a kernel without CONFIG_TASK_IO_ACCOUNTING")
     return Reading(
-        placed[0], placed[1] / _TICKS, int(whole[1]), int(whole[2]), int(main[1]), int(main[2]), _cpu_s(folder / "task" / str(pid), about)
-    )  # fmt: skip
+        placed[0],
+        placed[1] / _TICKS,
+        int(whole[1]),
+        int(whole[2]),
+        int(main[1]),
+        int(main[2]),
+        _cpu_s(folder / "task" / str(pid), about),
+    )
 
 
 def _cpu_s(task: Path, about: bytes) -> float:
@@ -234,7 +249,11 @@ class Writers:
     def look(self, paths: Iterable[str | Path]) -> bool:
         """Whether anybody of ours has one of these open for writing now."""
         wanted = [os.path.realpath(path) for path in paths]
-        holders = {each.pid for each in open_for_writing(self._pids(), self._procfs) if covers(wanted, each.path)}
+        holders = {
+            each.pid
+            for each in open_for_writing(self._pids(), self._procfs)
+            if covers(wanted, each.path)
+        }
         self._holders |= holders
         return bool(holders)
 
@@ -250,7 +269,10 @@ class Writers:
         if not chosen:
             return [Writer("UNKNOWN", "NO_WRITER")]
         took_s = (now_ns - self._begin_ns) / S
-        return [self._judge(pid, "open" if pid in self._holders else "bytes", wrote[pid], after, took_s) for pid in chosen]
+        return [
+            self._judge(pid, "open" if pid in self._holders else "bytes", wrote[pid], after, took_s)
+            for pid in chosen
+        ]
 
     def _chosen(self, wrote: dict[int, tuple[int, float]], size_bytes: int | None) -> list[int]:
         """Who had a file open; else, as when a helper has ended and its parent took over its sums, who wrote most, and others who wrote
@@ -277,12 +299,19 @@ class Writers:
         before = self._before.get(pid)
         return before if before is not None and before.born_s == after.born_s else None
 
-    def _judge(self, pid: int, how: str, wrote: tuple[int, float], after: dict[int, Reading], took_s: float) -> Writer:
+    def _judge(
+        self, pid: int, how: str, wrote: tuple[int, float], after: dict[int, Reading], took_s: float
+    ) -> Writer:
         trainer = self._trainer(pid, after)
         moved, main_share = wrote
         before = self._known(trainer, after[trainer])
         usual = self._usual.get(trainer, 0.0) if before is not None else 0.0
-        used = (after[trainer].main_cpu_s - (before.main_cpu_s if before is not None else 0.0)) / took_s if took_s > 0.0 else 0.0
+        used = (
+            (after[trainer].main_cpu_s - (before.main_cpu_s if before is not None else 0.0))
+            / took_s
+            if took_s > 0.0
+            else 0.0
+        )
         found = Writer("UNKNOWN", "", pid, how, moved, main_share, trainer, used, usual)
         if trainer == pid and before is not None and main_share >= MOST_BY_MAIN:
             return found._replace(code="MAIN_WROTE")
@@ -292,7 +321,11 @@ class Writers:
             return found._replace(why="ALWAYS_WAITS")
         if used < _WAITS * usual:
             return found._replace(code="MAIN_WAITED")
-        return found._replace(code="MAIN_WORKED") if used >= _WORKS * usual else found._replace(why="UNCLEAR")
+        return (
+            found._replace(code="MAIN_WORKED")
+            if used >= _WORKS * usual
+            else found._replace(why="UNCLEAR")
+        )
 
     def _trainer(self, pid: int, after: dict[int, Reading]) -> int:
         """Of the writer and those above it, who was busiest before: a helper process waits between saves, a launcher always."""
@@ -301,7 +334,9 @@ class Writers:
             line.append(above)
 
         def busy(each: int) -> float:
-            return self._usual.get(each, 0.0) if self._known(each, after[each]) is not None else -1.0
+            return (
+                self._usual.get(each, 0.0) if self._known(each, after[each]) is not None else -1.0
+            )
 
         return max(line, key=busy)
 

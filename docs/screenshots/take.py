@@ -56,7 +56,9 @@ def to_png(svg: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         # the font that the SVG would fetch is not fetched: the browser's own monospace stands in
-        body = "\n".join(line for line in svg.splitlines() if "url(" not in line or "clip-path" in line)
+        body = "\n".join(
+            line for line in svg.splitlines() if "url(" not in line or "clip-path" in line
+        )
         page.write_text(f"<body style='margin:0;background:#10151A'>{body}</body>", "utf-8")
         taken(page, target, PIXELS)
 
@@ -65,12 +67,21 @@ def taken(page: Path, target: Path, pixels: str) -> None:
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
             [
-                shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                "--disable-background-networking", f"--user-data-dir={profile}", f"--window-size={pixels}",
-                f"--screenshot={target}", page.as_uri(),
+                shutil.which("chromium") or "chromium",
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--disable-background-networking",
+                f"--user-data-dir={profile}",
+                f"--window-size={pixels}",
+                f"--screenshot={target}",
+                page.as_uri(),
             ],
-            check=True, capture_output=True, timeout=120,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
 
 
 def page_of_run(folder: str) -> Path:
@@ -78,15 +89,44 @@ def page_of_run(folder: str) -> Path:
     from ckptcost.cli.main import main as ckptcost
 
     run, page = f"{folder}/demo", Path(folder) / "run.html"
-    ckptcost(["measure", "--meters", "simulated", "--for", "10 min", "--record", run, "-o", f"{folder}/measured.txt"])
-    ckptcost(["report", run, "-f", "html", "--site", "germany", "--set", "cluster.gpu_price=2.5 USD/GPU-h", "-o", str(page)])
+    ckptcost(
+        [
+            "measure",
+            "--meters",
+            "simulated",
+            "--for",
+            "10 min",
+            "--record",
+            run,
+            "-o",
+            f"{folder}/measured.txt",
+        ]
+    )
+    ckptcost(
+        [
+            "report",
+            run,
+            "-f",
+            "html",
+            "--site",
+            "germany",
+            "--set",
+            "cluster.gpu_price=2.5 USD/GPU-h",
+            "-o",
+            str(page),
+        ]
+    )
     return page
 
 
 def main() -> None:
     wanted = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"CKPTCOST_STATE": folder, "CKPTCOST_RUNS": f"{folder}/runs", "CKPTCOST_USER": f"{folder}/user"}
+        os.environ |= {
+            "CKPTCOST_STATE": folder,
+            "CKPTCOST_RUNS": f"{folder}/runs",
+            "CKPTCOST_USER": f"{folder}/user",
+        }
         for shot in SHOTS:
             if not wanted or shot.name in wanted:
                 to_png(asyncio.run(drawn(shot)), FOLDER / f"{shot.name}.png")

@@ -16,12 +16,31 @@ from scipy.optimize import brentq
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.energy import gpu_share_of_save, job_w, spent_j, write_j
-from ckptcost.core.failures import Recovery, first_order_goodput, goodput, job_failures_per_s, mtbf_s, segment
+from ckptcost.core.failures import (
+    Recovery,
+    first_order_goodput,
+    goodput,
+    job_failures_per_s,
+    mtbf_s,
+    segment,
+)
 from ckptcost.core.money import breakeven_usd_per_s
-from ckptcost.core.optimum import best_interval_s, daly_interval_s, first_order_interval_s, young_interval_s
+from ckptcost.core.optimum import (
+    best_interval_s,
+    daly_interval_s,
+    first_order_interval_s,
+    young_interval_s,
+)
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.size import full_bytes, mlperf_bytes, state_bytes, transformer_params
-from ckptcost.core.timing import drain_s, load_s, nodes_of, read_rate_bytes_per_s, save, write_rate_bytes_per_s
+from ckptcost.core.timing import (
+    drain_s,
+    load_s,
+    nodes_of,
+    read_rate_bytes_per_s,
+    save,
+    write_rate_bytes_per_s,
+)
 from ckptcost.core.units import parse, to_hours, to_kwh
 
 MIN, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -31,14 +50,28 @@ NOTHING = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def job(
-    gpus: float, per_1000_node_days: float, policy: Policy, recovery_s: float = 0.0, tier: Tier | None = None, **checkpoint: float
+    gpus: float,
+    per_1000_node_days: float,
+    policy: Policy,
+    recovery_s: float = 0.0,
+    tier: Tier | None = None,
+    **checkpoint: float,
 ) -> Scenario:
     """A run of 30 days with all of its recovery in one unexposed piece."""
     return Scenario(
-        Checkpoint(**(checkpoint or {"size_bytes": 1.0})), tier or Tier(), Cluster(gpus=gpus), policy,
-        Failures(failures_per_node_s=parse(f"{per_1000_node_days} /1000 node-days", "failures_per_node_s"), detect_s=recovery_s),
-        Site(), 30 * DAY,
-    )  # fmt: skip
+        Checkpoint(**(checkpoint or {"size_bytes": 1.0})),
+        tier or Tier(),
+        Cluster(gpus=gpus),
+        policy,
+        Failures(
+            failures_per_node_s=parse(
+                f"{per_1000_node_days} /1000 node-days", "failures_per_node_s"
+            ),
+            detect_s=recovery_s,
+        ),
+        Site(),
+        30 * DAY,
+    )
 
 
 def raised(scenario: Scenario) -> set[str]:
@@ -61,7 +94,16 @@ MLPERF = {
 
 def mlperf_gib(case: str) -> float:
     shape, (tp, pp, dp), _ = MLPERF[case]
-    return mlperf_bytes(transformer_params(*shape), hidden=shape[1], layers=shape[2], ranks=tp * pp * dp, tensor_parallel=tp) / GIB
+    return (
+        mlperf_bytes(
+            transformer_params(*shape),
+            hidden=shape[1],
+            layers=shape[2],
+            ranks=tp * pp * dp,
+            tensor_parallel=tp,
+        )
+        / GIB
+    )
 
 
 @pytest.mark.parametrize("case", MLPERF)
@@ -98,7 +140,15 @@ def test_d7_llama3():
     assert rate * DAY == pytest.approx(7.8, abs=0.05)
     assert per_node == pytest.approx(parse("3.79 /1000 node-days", "failures_per_node_s"), rel=1e-3)
     storage = Tier(write_bytes_per_s=2e12, read_bytes_per_s=2e12)
-    s = job(16_384.0, 3.79, Policy(every=1.0, cadence="optimal"), 9 * MIN, storage, params=405e9, bytes_per_param=14.0)
+    s = job(
+        16_384.0,
+        3.79,
+        Policy(every=1.0, cadence="optimal"),
+        9 * MIN,
+        storage,
+        params=405e9,
+        bytes_per_param=14.0,
+    )
     assert 0.90 < evaluate(s).goodput < 0.97
 
 
@@ -119,7 +169,14 @@ def test_d9_small_jobs_fail_more_often():
 
 
 def best_of_12000(save_s: float) -> float:
-    s = job(12_000.0, 6.50, Policy(every=1.0, cadence="optimal"), 5 * MIN, Tier(write_bytes_per_s=1e12), size_bytes=1e12 * save_s)
+    s = job(
+        12_000.0,
+        6.50,
+        Policy(every=1.0, cadence="optimal"),
+        5 * MIN,
+        Tier(write_bytes_per_s=1e12),
+        size_bytes=1e12 * save_s,
+    )
     return float(evaluate(s).goodput)
 
 
@@ -158,7 +215,9 @@ def test_d12_micron_what_97_5_percent_asks():
     """
     assert first_order_interval_s(0.54, 50 / DAY) == pytest.approx(2 * 0.54 / 0.025, rel=1e-12)
     for recovery_s, expected in ((60.0, 0.938), (300.0, 0.806)):
-        assert best_goodput(0.5, Recovery(0.0, 0.0, 0.0, recovery_s, 0.0), DAY / 55) == pytest.approx(expected, abs=6e-4)
+        assert best_goodput(
+            0.5, Recovery(0.0, 0.0, 0.0, recovery_s, 0.0), DAY / 55
+        ) == pytest.approx(expected, abs=6e-4)
 
 
 @pytest.mark.parametrize(("gpus", "minutes"), [(100_000.0, 30.0), (1_000_000.0, 3.0)])
@@ -200,7 +259,8 @@ def test_d17_google_multi_tier():
     assert 29 * MIN / mtbf == pytest.approx(0.0659, rel=0.01)
     tau = best_interval_s(1.0, NOTHING, 1 / mtbf)
     before, after = (
-        goodput(tau, segment(tau, 1.0, 0.0, Recovery(restore, 0.0, 0.0, 0.0, 0.0), 1 / mtbf)) for restore in (30 * MIN, 1 * MIN)
+        goodput(tau, segment(tau, 1.0, 0.0, Recovery(restore, 0.0, 0.0, 0.0, 0.0), 1 / mtbf))
+        for restore in (30 * MIN, 1 * MIN)
     )
     assert after - before < 0.0659 < after / before - 1 + 0.001
 
@@ -226,7 +286,14 @@ def test_d19_megascale():
     """D19, MegaScale: 12,288 GPUs, more than 90 % effective, caught up within 15 min of a failure. B."""
     catch_up = 15 * MIN
     interval = 10 * MIN
-    s = job(12_288.0, 3.8, Policy(every=interval), catch_up - interval / 2, Tier(write_bytes_per_s=1e12), size_bytes=5e12)
+    s = job(
+        12_288.0,
+        3.8,
+        Policy(every=interval),
+        catch_up - interval / 2,
+        Tier(write_bytes_per_s=1e12),
+        size_bytes=5e12,
+    )
     assert 0.90 < evaluate(s).goodput < 0.95
     slow = replace(s, failures=replace(s.failures, detect_s=HOUR))
     assert evaluate(slow).goodput < 0.90
@@ -237,7 +304,9 @@ def test_d21_hpe_e2000():
     assert drain_s(mlperf_gib("D2 70B") * GIB, 48.18 * GIB) == pytest.approx(18.915, rel=2e-4)
 
 
-@pytest.mark.parametrize(("config", "rate", "seconds"), [("D2 70B", 105.5, 8.647), ("D1 8B", 13.34, 7.859)])
+@pytest.mark.parametrize(
+    ("config", "rate", "seconds"), [("D2 70B", 105.5, 8.647), ("D1 8B", 13.34, 7.859)]
+)
 def test_d22_azure_amlfs(config, rate, seconds):
     """D22, MLPerf Storage v3.0, Azure Managed Lustre: 70B at 105.5 GiB/s in 8.647 s; 8B at 13.34 GiB/s in 7.859 s. T .2 %."""
     assert drain_s(mlperf_gib(config) * GIB, rate * GIB) == pytest.approx(seconds, rel=2e-3)
@@ -269,7 +338,12 @@ def preset(name: str) -> Tier:
         "node_read": "node_read_bytes_per_s",
     }
     return Tier(
-        **{field: parse(figure(entry, key), "bytes_per_s") for key, field in names.items() if key in entry}, boundary=entry["boundary"]
+        **{
+            field: parse(figure(entry, key), "bytes_per_s")
+            for key, field in names.items()
+            if key in entry
+        },
+        boundary=entry["boundary"],
     )
 
 
@@ -295,7 +369,9 @@ def test_d25_superpod_presets(level):
     assert read_rate_bytes_per_s(unit, Cluster(gpus=256.0)) == unit_read * 1e9
 
 
-@pytest.mark.parametrize(("drives", "write", "read"), [("4xgen4", 5, 10), ("4xgen5", 11, 27), ("8xgen5", 26, 48)])
+@pytest.mark.parametrize(
+    ("drives", "write", "read"), [("4xgen4", 5, 10), ("4xgen5", 11, 27), ("8xgen5", 26, 48)]
+)
 def test_d26_deepnvme_presets(drives, write, read):
     """D26, DeepNVMe, GPU memory to local drives: write 5/11/26, read 10/27/48 GB/s. E."""
     tier = preset(f"local-nvme-{drives}")
@@ -323,16 +399,22 @@ def test_d28_8b_fsdp():
     assert drain_s(size, parse("0.27 GB/s", "bytes_per_s")) == pytest.approx(6 * MIN, rel=0.02)
 
 
-@pytest.mark.parametrize(("slow", "fast", "usd_per_h"), [(100e9, 400e9, 1875.0), (400e9, 2000e9, 974.0)])
+@pytest.mark.parametrize(
+    ("slow", "fast", "usd_per_h"), [(100e9, 400e9, 1875.0), (400e9, 2000e9, 974.0)]
+)
 def test_breakeven_price_of_a_faster_tier(slow, fast, usd_per_h):
     """16,384 GPUs at $2/h, 5.68 TB, M = 11,135 s, 540 s + load to recover: what the faster tier is worth. T .1 %."""
-    reached = [best_goodput(5.68e12 / rate, Recovery(0.0, 0.0, 540.0, 5.68e12 / rate, 0.0), 11_135.0) for rate in (slow, fast)]
+    reached = [
+        best_goodput(5.68e12 / rate, Recovery(0.0, 0.0, 540.0, 5.68e12 / rate, 0.0), 11_135.0)
+        for rate in (slow, fast)
+    ]
     worth = breakeven_usd_per_s(16_384.0, parse("2 USD/GPU-h", "usd_per_gpu_s"), 0.0, *reached)
     assert worth * HOUR == pytest.approx(usd_per_h, rel=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("reach", "recovery_s", "stall_s", "gb_per_s"), [(0.90, 600.0, 14.50, 392), (0.95, 300.0, 3.27, 1735), (0.975, 120.0, 1.17, 4850)]
+    ("reach", "recovery_s", "stall_s", "gb_per_s"),
+    [(0.90, 600.0, 14.50, 392), (0.95, 300.0, 3.27, 1735), (0.975, 120.0, 1.17, 4850)],
 )
 def test_stall_that_reaches_a_goodput(reach, recovery_s, stall_s, gb_per_s):
     """M = 11,135 s: the longest stall that still reaches the goodput, exactly; for 5.68 TB a bandwidth. T .2 %."""
@@ -343,10 +425,15 @@ def test_stall_that_reaches_a_goodput(reach, recovery_s, stall_s, gb_per_s):
     # first order: C = ((1-G) - l*L)^2 * M/2, on the safe side
     first = ((1 - reach) - recovery_s / mtbf) ** 2 * mtbf / 2
     assert first < stall
-    assert first_order_goodput(young_interval_s(first, mtbf), first, recovery_s, 1 / mtbf) == pytest.approx(reach, abs=1e-12)
+    assert first_order_goodput(
+        young_interval_s(first, mtbf), first, recovery_s, 1 / mtbf
+    ) == pytest.approx(reach, abs=1e-12)
 
 
-@pytest.mark.parametrize(("gb_per_s", "seconds", "kwh"), [(0.2, 10_000.0, 1429.0), (2.0, 1000.0, 143.0), (26.0, 77.0, 11.0)])
+@pytest.mark.parametrize(
+    ("gb_per_s", "seconds", "kwh"),
+    [(0.2, 10_000.0, 1429.0), (2.0, 1000.0, 143.0), (26.0, 77.0, 11.0)],
+)
 def test_whole_cluster_reading(gb_per_s, seconds, kwh):
     """DDN 2025, 2 TB: 1,024 GPUs at 500 W stalled for the three times use about 1,429, 143 and 11 kWh. T .7 %."""
     time_s = drain_s(2e12, gb_per_s * 1e9)
@@ -357,14 +444,23 @@ def test_whole_cluster_reading(gb_per_s, seconds, kwh):
     tier = Tier(write_bytes_per_s=gb_per_s * 1e9)
     s = job(1024.0, 0.0, Policy(every=HOUR), 0.0, tier, size_bytes=2e12)
     s = replace(s, cluster=replace(s.cluster, gpu_stall_w=500.0))
-    assert to_kwh(evaluate(s).one_save.line("gpu_wait").energy_j) == pytest.approx(stalled, rel=1e-12)
+    assert to_kwh(evaluate(s).one_save.line("gpu_wait").energy_j) == pytest.approx(
+        stalled, rel=1e-12
+    )
 
 
 def test_the_gpus_share_of_a_save():
     """1 W per GB/s is 1 J per GB; GPU share N*p/(N*p + w*BW): 1,024 held GPUs dwarf storage of 139 W per GB/s at 40 GB/s."""
     assert write_j(2e12, 1e-9, 0.0, 0.0, 0.0, 1.0) == pytest.approx(2000.0)
-    assert gpu_share_of_save(1024.0, 500.0, 139 * 40.0) == pytest.approx(512_000 / (512_000 + 5560), rel=1e-12)
-    assert 0.013 < to_kwh(write_j(2e12, 38e-9, 0.0, 0.0, 0.0, 1.0)) < to_kwh(write_j(2e12, 308e-9, 0.0, 0.0, 0.0, 1.0)) < 0.172
+    assert gpu_share_of_save(1024.0, 500.0, 139 * 40.0) == pytest.approx(
+        512_000 / (512_000 + 5560), rel=1e-12
+    )
+    assert (
+        0.013
+        < to_kwh(write_j(2e12, 38e-9, 0.0, 0.0, 0.0, 1.0))
+        < to_kwh(write_j(2e12, 308e-9, 0.0, 0.0, 0.0, 1.0))
+        < 0.172
+    )
 
 
 def test_the_llama3_failure_rate_in_other_words():

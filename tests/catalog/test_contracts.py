@@ -41,7 +41,13 @@ def test_sites_with_their_contracts(file):
     usa = found["usa"]
     assert usa.residual_kg_per_kwh == pytest.approx(0.41)
     (ppa,) = usa.bought
-    assert (ppa.name, ppa.instrument, ppa.share, ppa.kg_per_kwh, ppa.source) == ("Wind PPA", "PPA", 0.6, 0.0, "contract 17")
+    assert (ppa.name, ppa.instrument, ppa.share, ppa.kg_per_kwh, ppa.source) == (
+        "Wind PPA",
+        "PPA",
+        0.6,
+        0.0,
+        "contract 17",
+    )
     assert (ppa.begin_s, ppa.end_s) == (1767225600.0, 1798758000.0)
     assert math.isnan(found["france"].residual_kg_per_kwh)
 
@@ -59,11 +65,11 @@ def test_sites_with_their_contracts(file):
         ("2026-01-01", "2029-01-01", "ends before it begins"),
         ("name =", "nmae =", "did you mean 'name'"),
         ("residual", "residuum", "did you mean 'residual'"),
-        ("[[site]]\nid = \"france\"", "[[site]]\nid = \"usa\"", "two sites are called 'usa'"),
+        ('[[site]]\nid = "france"', '[[site]]\nid = "usa"', "two sites are called 'usa'"),
         ('share = "60 %"\n', "", "share: is missing"),
         ("[[site]]", "[[sites]]", "no key named 'sites'"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said(file, before, after, said):
     assert before in GOOD
     with pytest.raises(InputError, match=said):

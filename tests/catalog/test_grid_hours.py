@@ -43,11 +43,20 @@ def test_an_export_of_electricity_maps_with_a_column_named(file):
 @pytest.mark.parametrize(
     ("unit", "kg_per_kwh"),
     [
-        ("gCO2e/kWh", 1e-3), ("gCO₂eq/kWh", 1e-3), ("g/kWh", 1e-3), ("gco2e_per_kwh", 1e-3), ("kgCO2e/kWh", 1.0), ("kg/MWh", 1e-3),
-        ("tCO2/MWh", 1.0), ("lb/MWh", 0.45359237e-3), ("lbs CO2/MWh", 0.45359237e-3), ("tonne per GWh", 1e-3),
-        ("intensity", None), ("kWh", None),
+        ("gCO2e/kWh", 1e-3),
+        ("gCO₂eq/kWh", 1e-3),
+        ("g/kWh", 1e-3),
+        ("gco2e_per_kwh", 1e-3),
+        ("kgCO2e/kWh", 1.0),
+        ("kg/MWh", 1e-3),
+        ("tCO2/MWh", 1.0),
+        ("lb/MWh", 0.45359237e-3),
+        ("lbs CO2/MWh", 0.45359237e-3),
+        ("tonne per GWh", 1e-3),
+        ("intensity", None),
+        ("kWh", None),
     ],
-)  # fmt: skip
+)
 def test_units(unit, kg_per_kwh):
     assert unit_of(unit) == (None if kg_per_kwh is None else pytest.approx(kg_per_kwh, rel=1e-12))
 
@@ -64,9 +73,17 @@ def test_a_unit_that_no_header_names_is_said_by_the_flag(file):
 
 
 def test_offsets_and_zones_mean_the_same_instants(file):
-    with_offset = read_grid(file("time,g/kWh\n2026-07-01T02:00+02:00,1\n2026-07-01T03:00+02:00,2\n"))
-    in_zone = read_grid(file("time,g/kWh\n2026-07-01 02:00,1\n2026-07-01 03:00,2\n"), zone="Europe/Berlin")
-    assert with_offset.steps.start_s.tolist() == in_zone.steps.start_s.tolist() == [_at("2026-07-01"), _at("2026-07-01T01:00")]
+    with_offset = read_grid(
+        file("time,g/kWh\n2026-07-01T02:00+02:00,1\n2026-07-01T03:00+02:00,2\n")
+    )
+    in_zone = read_grid(
+        file("time,g/kWh\n2026-07-01 02:00,1\n2026-07-01 03:00,2\n"), zone="Europe/Berlin"
+    )
+    assert (
+        with_offset.steps.start_s.tolist()
+        == in_zone.steps.start_s.tolist()
+        == [_at("2026-07-01"), _at("2026-07-01T01:00")]
+    )
 
 
 def test_times_without_a_zone_are_not_guessed(file):
@@ -76,27 +93,42 @@ def test_times_without_a_zone_are_not_guessed(file):
 
 def test_clocks_put_back_the_same_hour_comes_twice(file):
     rows = ["2026-10-25 01:00", "2026-10-25 02:00", "2026-10-25 02:00", "2026-10-25 03:00"]
-    grid = read_grid(file("time,g/kWh\n" + "".join(f"{row},{n}\n" for n, row in enumerate(rows))), zone="Europe/Berlin")
+    grid = read_grid(
+        file("time,g/kWh\n" + "".join(f"{row},{n}\n" for n, row in enumerate(rows))),
+        zone="Europe/Berlin",
+    )
     assert np.diff(grid.steps.start_s).tolist() == [3600.0] * 3
     assert grid.steps.start_s[0] == _at("2026-10-24T23:00")
 
 
 def test_clocks_put_back_with_half_hours(file):
-    rows = [f"2026-10-25 {hour:02d}:{minute}" for hour, minute in ((1, "30"), (2, "00"), (2, "30"), (2, "00"), (2, "30"), (3, "00"))]
-    grid = read_grid(file("time,g/kWh\n" + "".join(f"{row},{n}\n" for n, row in enumerate(rows))), zone="Europe/Berlin")
+    rows = [
+        f"2026-10-25 {hour:02d}:{minute}"
+        for hour, minute in ((1, "30"), (2, "00"), (2, "30"), (2, "00"), (2, "30"), (3, "00"))
+    ]
+    grid = read_grid(
+        file("time,g/kWh\n" + "".join(f"{row},{n}\n" for n, row in enumerate(rows))),
+        zone="Europe/Berlin",
+    )
     assert np.diff(grid.steps.start_s).tolist() == [1800.0] * 5
 
 
 def test_clocks_put_forward_an_hour_that_is_not_there(file):
-    good = read_grid(file("time,g/kWh\n2026-03-29 01:00,1\n2026-03-29 03:00,2\n"), zone="Europe/Berlin")
+    good = read_grid(
+        file("time,g/kWh\n2026-03-29 01:00,1\n2026-03-29 03:00,2\n"), zone="Europe/Berlin"
+    )
     assert np.diff(good.steps.start_s).tolist() == [3600.0]
     with pytest.raises(InputError, match="clocks were put forward"):
-        read_grid(file("time,g/kWh\n2026-03-29 01:00,1\n2026-03-29 02:30,2\n"), zone="Europe/Berlin")
+        read_grid(
+            file("time,g/kWh\n2026-03-29 01:00,1\n2026-03-29 02:30,2\n"), zone="Europe/Berlin"
+        )
 
 
 def test_an_empty_cell_is_a_gap_and_a_missing_row_too(file):
     grid = read_grid(
-        file("time,g/kWh\n2026-07-01T00:00Z,1\n2026-07-01T01:00Z,\n2026-07-01T02:00Z,3\n2026-07-01T03:00Z,4\n2026-07-01T06:00Z,5\n")
+        file(
+            "time,g/kWh\n2026-07-01T00:00Z,1\n2026-07-01T01:00Z,\n2026-07-01T02:00Z,3\n2026-07-01T03:00Z,4\n2026-07-01T06:00Z,5\n"
+        )
     )
     assert grid.steps.value.tolist() == pytest.approx([0.001, 0.003, 0.004, 0.005])
     assert (grid.steps.end_s - grid.steps.start_s).tolist() == [3600.0] * 4
@@ -140,7 +172,9 @@ def test_no_such_file_and_no_such_zone(tmp_path, file):
         read_grid(str(tmp_path / "nowhere.csv"))
     with pytest.raises(InputError, match="no time zone named"):
         read_grid(file("time,g/kWh\n2026-07-01 00:00,1\n"), zone="Mars/Olympus")
-    assert math.isfinite(read_grid(file("time,g/kWh\n2026-07-01 00:00,1\n"), zone="utc").steps.value[0])
+    assert math.isfinite(
+        read_grid(file("time,g/kWh\n2026-07-01 00:00,1\n"), zone="utc").steps.value[0]
+    )
 
 
 def test_a_file_without_any_number(file):
@@ -156,14 +190,23 @@ def test_the_newest_first_over_the_hour_that_comes_twice(file):
     assert grid.steps.value.tolist() == pytest.approx([0.0, 0.001, 0.002, 0.003])
 
 
-@pytest.mark.parametrize("text", ["time,kgCO2e/kWh\n2026-07-01T00:00Z,0,310\n", "time,gCO2e/kWh\n2026-07-01T00:00Z,1,310\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["time,kgCO2e/kWh\n2026-07-01T00:00Z,0,310\n", "time,gCO2e/kWh\n2026-07-01T00:00Z,1,310\n"],
+)
 def test_a_decimal_comma_or_a_comma_of_thousands_is_no_column(file, text):
     with pytest.raises(InputError, match=r"line 2 has 3 cells, the header 2\. a decimal comma"):
         read_grid(file(text))
-    assert read_grid(file("time,g/kWh\n2026-07-01T00:00Z,1,\n")).steps.value.tolist() == [0.001]  # an empty cell at the end says nothing
+    assert read_grid(file("time,g/kWh\n2026-07-01T00:00Z,1,\n")).steps.value.tolist() == [
+        0.001
+    ]  # an empty cell at the end says nothing
 
 
 def test_offsets_that_change_are_instants_in_order(file):
-    grid = read_grid(file("time,g/kWh\n2026-10-25T02:30+02:00,1\n2026-10-25T02:00+01:00,2\n2026-10-25T02:30+01:00,3\n"))
+    grid = read_grid(
+        file(
+            "time,g/kWh\n2026-10-25T02:30+02:00,1\n2026-10-25T02:00+01:00,2\n2026-10-25T02:30+01:00,3\n"
+        )
+    )
     assert np.diff(grid.steps.start_s).tolist() == [1800.0] * 2
     assert grid.steps.value.tolist() == pytest.approx([0.001, 0.002, 0.003])

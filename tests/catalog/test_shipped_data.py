@@ -23,7 +23,11 @@ DATA = ROOT / "data"
 KINDS = ("checkpoints", "tiers", "clusters", "sites")
 TOMLS = sorted(path for kind in KINDS for path in (ROOT / "models" / kind).glob("*.toml"))
 OTHERS = sorted(
-    [*(ROOT / "models" / "scenarios").glob("*.toml"), *(ROOT / "models" / "claims").glob("*.toml"), *(ROOT / "models").glob("*.toml")]
+    [
+        *(ROOT / "models" / "scenarios").glob("*.toml"),
+        *(ROOT / "models" / "claims").glob("*.toml"),
+        *(ROOT / "models").glob("*.toml"),
+    ]
 )
 CSVS = sorted(DATA.glob("*.csv"))
 BASES = {"measured", "published", "vendor", "user", "assumed", "derived"}
@@ -31,32 +35,100 @@ BASES = {"measured", "published", "vendor", "user", "assumed", "derived"}
 # the key in a file -> the unit its text must have
 KEYS: dict[str, dict[str, str]] = {
     "checkpoints": {
-        "params": "", "bytes_per_param": "bytes_per_param", "extra": "bytes", "size": "bytes", "files": "", "replicas_writing": "",
-        "straggler_factor": "", "full_every": "", "delta_fraction": "", "compression_ratio": "", "compress_rate": "bytes_per_s",
+        "params": "",
+        "bytes_per_param": "bytes_per_param",
+        "extra": "bytes",
+        "size": "bytes",
+        "files": "",
+        "replicas_writing": "",
+        "straggler_factor": "",
+        "full_every": "",
+        "delta_fraction": "",
+        "compression_ratio": "",
+        "compress_rate": "bytes_per_s",
     },
     "tiers": {
-        "write": "bytes_per_s", "read": "bytes_per_s", "node_write": "bytes_per_s", "node_read": "bytes_per_s", "gpu_write": "bytes_per_s",
-        "gpu_read": "bytes_per_s", "write_per_capacity": "per_s", "read_per_capacity": "per_s", "capacity": "bytes", "setup": "s",
-        "files_rate": "files_per_s", "rate_spread": "",
-        "write_energy": "j_per_byte", "active_power": "w", "idle_power": "w", "network_energy": "j_per_byte",
-        "storage_price": "usd_per_byte_s", "request_price": "usd_per_request", "request_size": "bytes", "standing_price": "usd_per_s",
+        "write": "bytes_per_s",
+        "read": "bytes_per_s",
+        "node_write": "bytes_per_s",
+        "node_read": "bytes_per_s",
+        "gpu_write": "bytes_per_s",
+        "gpu_read": "bytes_per_s",
+        "write_per_capacity": "per_s",
+        "read_per_capacity": "per_s",
+        "capacity": "bytes",
+        "setup": "s",
+        "files_rate": "files_per_s",
+        "rate_spread": "",
+        "write_energy": "j_per_byte",
+        "active_power": "w",
+        "idle_power": "w",
+        "network_energy": "j_per_byte",
+        "storage_price": "usd_per_byte_s",
+        "request_price": "usd_per_request",
+        "request_size": "bytes",
+        "standing_price": "usd_per_s",
         "drive_writes": "per_s",
     },
     "clusters": {
-        "gpus": "", "gpus_per_node": "", "gpu_train": "w", "gpu_stall": "w", "gpu_idle": "w", "host_train": "w", "host_stall": "w",
-        "host_idle": "w", "gpu_d2h": "bytes_per_s", "node_nic": "bytes_per_s", "node_ram": "bytes", "gpu_price": "usd_per_gpu_s",
-        "gpu_embodied": "kgco2e_per_gpu_s", "readers_per_byte": "",
+        "gpus": "",
+        "gpus_per_node": "",
+        "gpu_train": "w",
+        "gpu_stall": "w",
+        "gpu_idle": "w",
+        "host_train": "w",
+        "host_stall": "w",
+        "host_idle": "w",
+        "gpu_d2h": "bytes_per_s",
+        "node_nic": "bytes_per_s",
+        "node_ram": "bytes",
+        "gpu_price": "usd_per_gpu_s",
+        "gpu_embodied": "kgco2e_per_gpu_s",
+        "readers_per_byte": "",
     },
-    "sites": {"pue": "", "tariff": "usd_per_j", "grid_location": "kgco2e_per_j", "grid_market": "kgco2e_per_j"},
+    "sites": {
+        "pue": "",
+        "tariff": "usd_per_j",
+        "grid_location": "kgco2e_per_j",
+        "grid_market": "kgco2e_per_j",
+    },
     "accelerators": {
-        "tdp": "w", "memory": "bytes", "gpu_idle": "w", "gpus_per_node": "", "gpu_d2h": "bytes_per_s", "host_train": "w",
-        "gpu_price": "usd_per_gpu_s", "gpu_embodied": "kgco2e_per_gpu_s", "embodied_card": "kgco2e", "train_power_measured": "w",
+        "tdp": "w",
+        "memory": "bytes",
+        "gpu_idle": "w",
+        "gpus_per_node": "",
+        "gpu_d2h": "bytes_per_s",
+        "host_train": "w",
+        "gpu_price": "usd_per_gpu_s",
+        "gpu_embodied": "kgco2e_per_gpu_s",
+        "embodied_card": "kgco2e",
+        "train_power_measured": "w",
     },
-}  # fmt: skip
+}
 HEADS: dict[str, set[str]] = {
     "checkpoints": {"id", "name", "kind", "note", "basis", "source", "about"},
-    "tiers": {"id", "name", "kind", "note", "basis", "source", "survives", "boundary", "in_memory", "billed_on", "claim"},
-    "clusters": {"id", "name", "note", "basis", "source", "accelerator", "price_includes_electricity"},
+    "tiers": {
+        "id",
+        "name",
+        "kind",
+        "note",
+        "basis",
+        "source",
+        "survives",
+        "boundary",
+        "in_memory",
+        "billed_on",
+        "claim",
+    },
+    "clusters": {
+        "id",
+        "name",
+        "note",
+        "basis",
+        "source",
+        "accelerator",
+        "price_includes_electricity",
+    },
     "sites": {"id", "name", "note", "basis", "source", "grid"},
 }
 ENUMS = {
@@ -76,17 +148,41 @@ COLUMNS = {
     "load_gib_s,load_sd_gib_s,load_gb_s,load_s,nameplate_w,usable_tib,nameplate_kwh_per_save,basis,source,note",
     "checkpoint_sizes": "id,model,params_b,size_as_published,size_gb,bytes_per_param,contains,basis,source,note",
 }
-SOURCE_KINDS = {"paper", "datasheet", "repository", "vendor-page", "price-list", "measurement", "standard", "survey", "derived"}
+SOURCE_KINDS = {
+    "paper",
+    "datasheet",
+    "repository",
+    "vendor-page",
+    "price-list",
+    "measurement",
+    "standard",
+    "survey",
+    "derived",
+}
 SOURCE_KEYS = {"title", "publisher", "url", "version", "retrieved", "licence", "kind", "secondary"}
 # what the three background documents name -> the tier that stands for it
 NAMED = {
-    "traditional NAS": "nas-hdd", "generic parallel file system": "generic-pfs", "generic SSD system": "generic-ssd",
-    "EXAScaler": "ddn-exascaler", "EXAScaler at 20 GB/s": "ddn-exascaler-20", "EXAScaler at 40 GB/s": "ddn-exascaler-40",
-    "AI400X2": "ddn-ai400x2", "NFS": "nfs-generic", "DGX SuperPOD": "superpod-best", "PCIe Gen4 7.68 TB": "micron-gen4-7680",
-    "PCIe Gen5 7.68 TB": "micron-gen5-7680", "PCIe Gen5 60 TB": "micron-gen5-60tb", "the SSD of the trace": "micron-mlperf-trace",
-    "local storage": "micron-local", "local NVMe": "local-nvme", "local memory": "node-ram", "flash-optimised shared": "flash-shared",
-    "flash with GPU Direct": "flash-shared-gds", "hard-drive network storage": "hdd-network", "object storage": "object-store",
-}  # fmt: skip
+    "traditional NAS": "nas-hdd",
+    "generic parallel file system": "generic-pfs",
+    "generic SSD system": "generic-ssd",
+    "EXAScaler": "ddn-exascaler",
+    "EXAScaler at 20 GB/s": "ddn-exascaler-20",
+    "EXAScaler at 40 GB/s": "ddn-exascaler-40",
+    "AI400X2": "ddn-ai400x2",
+    "NFS": "nfs-generic",
+    "DGX SuperPOD": "superpod-best",
+    "PCIe Gen4 7.68 TB": "micron-gen4-7680",
+    "PCIe Gen5 7.68 TB": "micron-gen5-7680",
+    "PCIe Gen5 60 TB": "micron-gen5-60tb",
+    "the SSD of the trace": "micron-mlperf-trace",
+    "local storage": "micron-local",
+    "local NVMe": "local-nvme",
+    "local memory": "node-ram",
+    "flash-optimised shared": "flash-shared",
+    "flash with GPU Direct": "flash-shared-gds",
+    "hard-drive network storage": "hdd-network",
+    "object storage": "object-store",
+}
 # METHOD section 1: GiB, and the shape it follows from (vocab, hidden, layers, ffn, heads, kv heads, tp, pp, dp)
 GOLDEN = {
     "mlperf-8b": (104.70452117919922, (128256, 4096, 32, 14336, 32, 8, 1, 1, 8)),
@@ -94,9 +190,12 @@ GOLDEN = {
     "mlperf-405b": (5292.248718261719, (128256, 16384, 126, 53248, 128, 8, 8, 32, 2)),
     "mlperf-1t": (15426.589264154434, (128256, 25872, 128, 98304, 192, 32, 8, 64, 2)),
 }
-LOCAL = re.compile(r"(?:^|[\s\"'(=])(?:/(?:home|tmp|root|work|usr|mnt|opt|var|Users|data|scratch)/|~/|[A-Z]:\\|file://)|localhost")
+LOCAL = re.compile(
+    r"(?:^|[\s\"'(=])(?:/(?:home|tmp|root|work|usr|mnt|opt|var|Users|data|scratch)/|~/|[A-Z]:\\|file://)|localhost"
+)
 REGISTRY = re.compile(
-    r"\b(?:pypi|npmjs|crates|docker|ghcr|conda|anaconda|artifactory|nexus|mirrors?|registry)\b|pythonhosted|goproxy", re.I
+    r"\b(?:pypi|npmjs|crates|docker|ghcr|conda|anaconda|artifactory|nexus|mirrors?|registry)\b|pythonhosted|goproxy",
+    re.I,
 )
 
 
@@ -125,10 +224,18 @@ def figures(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     default = {"basis": content.get("basis"), "source": content.get("source")}
     for key, value in content.items():
         if key in units:
-            yield key, units[key], default | (value if isinstance(value, dict) else {"value": value})
+            yield (
+                key,
+                units[key],
+                default | (value if isinstance(value, dict) else {"value": value}),
+            )
     for number, claim in enumerate(content.get("claim", [])):
         what = f"claim {number}"
-        yield what, {"time": "s", "energy": "j"}[claim["what"]], default | {k: v for k, v in claim.items() if k not in ("what", "size")}
+        yield (
+            what,
+            {"time": "s", "energy": "j"}[claim["what"]],
+            default | {k: v for k, v in claim.items() if k not in ("what", "size")},
+        )
         yield f"{what} size", "bytes", default | {"value": claim["size"]}
 
 
@@ -138,7 +245,9 @@ def check(unit: str, value: Any, low: Any, high: Any, basis: Any, source: Any) -
     assert number >= 0
     assert (low is None) == (high is None), "low and high come together"
     if low is not None:
-        assert parse(low, unit) <= number <= parse(high, unit), f"{low} <= {value} <= {high} does not hold"
+        assert parse(low, unit) <= number <= parse(high, unit), (
+            f"{low} <= {value} <= {high} does not hold"
+        )
     assert basis in BASES, basis
     unknown = [name for name in named(source) if name not in sources()]
     assert not unknown, f"not in sources.toml: {unknown}"
@@ -155,7 +264,11 @@ def test_entity(path: Path) -> None:
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", path.stem), "ids are lower case ASCII with hyphens"
     unknown = content.keys() - HEADS[kind] - KEYS[kind].keys()
     assert not unknown, f"unknown keys {sorted(unknown)}"
-    missing = HEADS[kind] - {"about", "claim", "grid", "in_memory", "billed_on", "price_includes_electricity"} - content.keys()
+    missing = (
+        HEADS[kind]
+        - {"about", "claim", "grid", "in_memory", "billed_on", "price_includes_electricity"}
+        - content.keys()
+    )
     assert not missing, f"missing keys {sorted(missing)}"
     for (where, key), allowed in ENUMS.items():
         assert where != kind or content[key] in allowed, f"{key} = {content[key]!r}"
@@ -163,7 +276,15 @@ def test_entity(path: Path) -> None:
     assert all(name in sources() for name in named(content["source"]))
     for key, value in content.items():
         if isinstance(value, dict) and key != "about":
-            assert value.keys() <= {"value", "low", "high", "basis", "source", "note", "boundary"}, key
+            assert value.keys() <= {
+                "value",
+                "low",
+                "high",
+                "basis",
+                "source",
+                "note",
+                "boundary",
+            }, key
             assert value.get("boundary", "drive") in ENUMS["tiers", "boundary"], key
     for claim in content.get("claim", []):
         assert claim.keys() <= {"what", "size", "value", "low", "high", "basis", "source", "note"}
@@ -176,7 +297,14 @@ def test_entity(path: Path) -> None:
 def test_figures_of_an_entity(path: Path) -> None:
     for key, unit, figure in figures(path):
         try:
-            check(unit, figure["value"], figure.get("low"), figure.get("high"), figure["basis"], figure["source"])
+            check(
+                unit,
+                figure["value"],
+                figure.get("low"),
+                figure.get("high"),
+                figure["basis"],
+                figure["source"],
+            )
         except Exception as error:
             error.add_note(f"{label(path)}: {key}")
             raise
@@ -211,10 +339,19 @@ def test_accelerator_figures() -> None:
     ids, units = {row["id"] for row in table("accelerators")}, KEYS["accelerators"]
     rows = table("accelerator_figures")
     assert {row["id"] for row in rows} <= ids
-    assert max(Counter((row["id"], row["key"]) for row in rows).values()) == 1, "a figure stands in two rows"
+    assert max(Counter((row["id"], row["key"]) for row in rows).values()) == 1, (
+        "a figure stands in two rows"
+    )
     for row in rows:
         try:
-            check(units[row["key"]], row["value"], row["low"] or None, row["high"] or None, row["basis"], row["source"])
+            check(
+                units[row["key"]],
+                row["value"],
+                row["low"] or None,
+                row["high"] or None,
+                row["basis"],
+                row["source"],
+            )
         except Exception as error:
             error.add_note(f"{row['id']}: {row['key']}")
             raise
@@ -224,8 +361,13 @@ def test_prices_grids_tariffs_and_pue_are_plausible_numbers() -> None:
     ids = {row["id"] for row in table("accelerators")}
     assert {row["id"] for row in table("gpu_prices")} <= ids
     assert all(0.1 < float(row["usd_per_gpu_h"]) < 30 for row in table("gpu_prices"))
-    assert all(1 < float(row["gco2e_per_kwh"]) < 1500 for row in table("grids")), "gCO2e/kWh, not kg"
-    assert all(0.01 < float(row["price_per_kwh"]) < 1 and row["currency"] in ("EUR", "USD") for row in table("tariffs"))
+    assert all(1 < float(row["gco2e_per_kwh"]) < 1500 for row in table("grids")), (
+        "gCO2e/kWh, not kg"
+    )
+    assert all(
+        0.01 < float(row["price_per_kwh"]) < 1 and row["currency"] in ("EUR", "USD")
+        for row in table("tariffs")
+    )
     assert all(1 < float(row["pue"]) < 2 for row in table("pue"))
     assert all(parse(f"{row['gco2e_per_kwh']} g/kWh", "kgco2e_per_j") > 0 for row in table("grids"))
 
@@ -237,7 +379,10 @@ def test_gpu_price_is_spanned_by_the_price_list() -> None:
     for row in table("accelerator_figures"):
         if row["key"] == "gpu_price":
             for text in filter(None, (row["low"], row["high"])):
-                assert any(parse(text, "usd_per_gpu_s") * 3600 == pytest.approx(price) for price in listed[row["id"]]), row
+                assert any(
+                    parse(text, "usd_per_gpu_s") * 3600 == pytest.approx(price)
+                    for price in listed[row["id"]]
+                ), row
 
 
 def test_mlperf_table_agrees_with_itself() -> None:
@@ -246,9 +391,13 @@ def test_mlperf_table_agrees_with_itself() -> None:
             gib, gb, seconds = (row[f"{way}_gib_s"], row[f"{way}_gb_s"], row[f"{way}_s"])
             if gib:
                 assert float(gb) == pytest.approx(float(gib) * 2**30 / 1e9, rel=1e-3), row["system"]
-            if gib and seconds:  # the rate is a mean of rates: at or above size over mean time, far above where loads scatter
+            if (
+                gib and seconds
+            ):  # the rate is a mean of rates: at or above size over mean time, far above where loads scatter
                 high = {"save": 1.2, "load": 1.6}[way]
-                assert 0.99 < float(gib) * float(seconds) / float(row["checkpoint_gib"]) < high, row["system"]
+                assert 0.99 < float(gib) * float(seconds) / float(row["checkpoint_gib"]) < high, (
+                    row["system"]
+                )
         if row["nameplate_kwh_per_save"]:
             kwh = float(row["nameplate_w"]) * float(row["save_s"]) / 3.6e6
             assert float(row["nameplate_kwh_per_save"]) == pytest.approx(kwh, rel=1e-2)
@@ -312,7 +461,9 @@ def test_storage_named_in_the_background_documents_is_present(what: str) -> None
     assert (ROOT / "models" / "tiers" / f"{NAMED[what]}.toml").is_file()
 
 
-@pytest.mark.parametrize("path", [path for path in TOMLS if path.parent.name in ("clusters", "sites")], ids=label)
+@pytest.mark.parametrize(
+    "path", [path for path in TOMLS if path.parent.name in ("clusters", "sites")], ids=label
+)
 def test_references_resolve(path: Path) -> None:
     content = toml(path)
     if "accelerator" in content:
@@ -330,7 +481,9 @@ def test_mlperf_size_is_golden(name: str) -> None:
 
     d_kv = hidden // heads * kv
     norms = layers * 2 * hidden + hidden
-    assert params == 2 * vocab * hidden + norms + layers * (hidden * (hidden + 2 * d_kv) + hidden**2 + 3 * hidden * ffn)
+    assert params == 2 * vocab * hidden + norms + layers * (
+        hidden * (hidden + 2 * d_kv) + hidden**2 + 3 * hidden * ffn
+    )
     ranks = dp * tp * pp
     weights = 2 * (params + (tp - 1) * norms)  # every tensor-parallel rank writes the norms
     optimizer = ranks * 3 * (params // ranks + 5 * hidden) * 4

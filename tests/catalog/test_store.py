@@ -38,7 +38,9 @@ def user(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_are_the_files(kind):
-    assert Catalog().ids(kind) == sorted(file.stem for file in (ROOT / "models" / KINDS[kind]).glob("*.toml"))
+    assert Catalog().ids(kind) == sorted(
+        file.stem for file in (ROOT / "models" / KINDS[kind]).glob("*.toml")
+    )
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "tier", "cluster", "site", "accelerator", "grid"])
@@ -72,7 +74,11 @@ def test_a_second_tier_is_a_tier():
 def test_an_accelerator_joins_both_tables():
     h100 = Catalog().get("accelerator", "h100-sxm")
     assert h100.figures["gpu_tdp"].value == 700.0
-    assert h100.figures["gpu_price"].low < h100.figures["gpu_price"].value < h100.figures["gpu_price"].high
+    assert (
+        h100.figures["gpu_price"].low
+        < h100.figures["gpu_price"].value
+        < h100.figures["gpu_price"].high
+    )
     assert h100.about["vendor"] == "nvidia"
     assert not set(h100.figures) - set(KEYS["cluster"])
 
@@ -117,7 +123,21 @@ def test_did_you_mean(kind, name, near):
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "../sites/usa", "/etc/passwd", "a/b", "a\\b", "nas-hdd.toml", "nas-hdd\0", "x" * 100_000, "*", "nas-hdd/"]
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "../sites/usa",
+        "/etc/passwd",
+        "a/b",
+        "a\\b",
+        "nas-hdd.toml",
+        "nas-hdd\0",
+        "x" * 100_000,
+        "*",
+        "nas-hdd/",
+    ],
 )
 @pytest.mark.parametrize("kind", ["tier", "scenario", "accelerator", "grid"])
 def test_a_name_is_never_a_path(kind, name):
@@ -133,7 +153,9 @@ def test_a_name_is_never_a_path(kind, name):
 def test_the_users_entry_is_found_and_is_the_users(user):
     file = user("ours.toml", TIER.format(id="ours"))
     entity = Catalog().get("tier", "ours")
-    assert entity.figures["write"] == Figure(12e9, basis="user", source="user file ours.toml", text="12 GB/s")
+    assert entity.figures["write"] == Figure(
+        12e9, basis="user", source="user file ours.toml", text="12 GB/s"
+    )
     assert entity.where == str(file)
     assert "ours" in Catalog().ids("tier")
     assert "nas-hdd" in Catalog().ids("tier")
@@ -210,7 +232,10 @@ def test_an_unreadable_folder_is_said(user, monkeypatch, method):
         return whole(self, *args, **more)
 
     monkeypatch.setattr(Path, method, refuse)
-    with pytest.raises(InputError, match=r"models/tiers: cannot be listed \(Permission denied\)\. check its permissions"):
+    with pytest.raises(
+        InputError,
+        match=r"models/tiers: cannot be listed \(Permission denied\)\. check its permissions",
+    ):
         Catalog().get("tier", "ours")
 
 
@@ -254,11 +279,23 @@ def test_a_link_to_nowhere(user, tmp_path):
         (TIER.format(id="ours") + 'survives = "fire"\n', "survives: no choice named 'fire'"),
         (TIER.format(id="ours") + 'basis = "guess"\n', "basis.*guess"),
         (TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\n', "claim"),
-        (TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "2"\nvalue = "1 kWh"\n', "claim"),
-        (TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "2 TB"\nvalue = "1 kW"\n', "claim"),
+        (
+            TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "2"\nvalue = "1 kWh"\n',
+            "claim",
+        ),
+        (
+            TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "2 TB"\nvalue = "1 kW"\n',
+            "claim",
+        ),
         (TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = 5\nvalue = []\n', "claim"),
-        (TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "0 TB"\nvalue = "1 kWh"\n', "claim"),
-        (TIER.format(id="ours") + '[[claim]]\nwhat = "mood"\nsize = "2 TB"\nvalue = "1 kWh"\n', "claim.*mood"),
+        (
+            TIER.format(id="ours") + '[[claim]]\nwhat = "energy"\nsize = "0 TB"\nvalue = "1 kWh"\n',
+            "claim",
+        ),
+        (
+            TIER.format(id="ours") + '[[claim]]\nwhat = "mood"\nsize = "2 TB"\nvalue = "1 kWh"\n',
+            "claim.*mood",
+        ),
     ],
     ids=[
         "other id",
@@ -308,10 +345,15 @@ def test_a_home_without_both_folders_is_refused(monkeypatch, tmp_path, cli, made
     monkeypatch.setenv("CKPTCOST_HOME", str(tmp_path))
     done = cli("model")
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"ckptcost: CKPTCOST_HOME={tmp_path}: holds no models/ and data/. unset it to use the shipped catalogue\n"
+    assert (
+        done.err
+        == f"ckptcost: CKPTCOST_HOME={tmp_path}: holds no models/ and data/. unset it to use the shipped catalogue\n"
+    )
 
 
-@pytest.mark.parametrize("name", ["accelerators.csv", "accelerator_figures.csv", "grids.csv", "sources.toml"])
+@pytest.mark.parametrize(
+    "name", ["accelerators.csv", "accelerator_figures.csv", "grids.csv", "sources.toml"]
+)
 @pytest.mark.parametrize("damage", ["absent", "empty", "a short row", "binary", "another header"])
 def test_a_damaged_table_of_home_is_named(monkeypatch, tmp_path, cli, name, damage):
     shutil.copytree(ROOT / "models", tmp_path / "models")
@@ -339,9 +381,16 @@ def test_a_damaged_table_of_home_is_named(monkeypatch, tmp_path, cli, name, dama
 
 
 def test_a_product_of_figures_is_as_soft_as_the_softer():
-    tdp, share = Figure(700.0, basis="published", source="sheet"), Figure(0.9, 0.8, 1.0, basis="assumed", source="house")
+    tdp, share = (
+        Figure(700.0, basis="published", source="sheet"),
+        Figure(0.9, 0.8, 1.0, basis="assumed", source="house"),
+    )
     both = tdp.scaled(share, "how")
-    assert (both.value, both.low, both.high) == (pytest.approx(630), pytest.approx(560), pytest.approx(700))
+    assert (both.value, both.low, both.high) == (
+        pytest.approx(630),
+        pytest.approx(560),
+        pytest.approx(700),
+    )
     assert (both.basis, both.source, both.note) == ("assumed", "sheet; house", "how")
 
 

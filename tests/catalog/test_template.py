@@ -9,7 +9,9 @@ from ckptcost.catalog.schema import section_values
 from ckptcost.catalog.template import example_of, template
 
 
-@pytest.mark.parametrize(("section", "key"), [(section, key) for section in SECTIONS for key in KEYS[section]])
+@pytest.mark.parametrize(
+    ("section", "key"), [(section, key) for section in SECTIONS for key in KEYS[section]]
+)
 def test_every_example_may_be_uncommented(section, key):
     raw = tomllib.loads(f"x = {example_of(key)}")["x"]
     assert section_values(section, {key: raw})[key].value >= 0
@@ -18,6 +20,10 @@ def test_every_example_may_be_uncommented(section, key):
 def test_it_is_toml_whichever_line_is_uncommented():
     lines = template().splitlines()
     for i, line in enumerate(lines):
-        if line.startswith("# ") and " = " in line.partition("#")[2][:30] and not line.startswith(("#  ", "# A", "# Q", "# L")):
+        if (
+            line.startswith("# ")
+            and " = " in line.partition("#")[2][:30]
+            and not line.startswith(("#  ", "# A", "# Q", "# L"))
+        ):
             tomllib.loads(line.removeprefix("# "))
             assert "[" not in line.split("=")[0], i

@@ -35,7 +35,9 @@ def followed(sheet, label):
 
 
 def verdict(sheet, label, law=""):
-    (found,) = [v for v in of(sheet).verdicts if label in (f"{v.claim}.{v.what}", v.what) and law in v.law]
+    (found,) = [
+        v for v in of(sheet).verdicts if label in (f"{v.claim}.{v.what}", v.what) and law in v.law
+    ]
     return found
 
 
@@ -85,32 +87,257 @@ def test_what_follows(what):
 
 # METHOD's words -> sheet, claim, law, verdict, how, low, high of what follows, unit
 VERDICTS = {
-    "NAS time follows from bandwidth": ("ddn-2025", "nas.time", "", CONSISTENT, "inside", "10000", "10000", 1),
-    "generic time follows from bandwidth": ("ddn-2025", "generic.time", "", CONSISTENT, "inside", "1000", "1000", 1),
-    "EXAScaler rate and times agree": ("ddn-2025", "exascaler.write", "", CONSISTENT, "inside", "20", "40", 1e9),
-    "over 2 MWh is 1.5-2.0": ("ddn-2025", "nas.total_energy", "", INCONSISTENT, "touches", "1.5", "2.0", 1e3 * KWH_J),
-    "5-10 % is 48-74 %": ("ddn-2025", "nas.stall_share", "", INCONSISTENT, "apart", "48", "74", 0.01),
-    "5-10 % is 8.5-22 %": ("ddn-2025", "generic.stall_share", "", CONSISTENT, "overlaps", "8.5", "22", 0.01),
-    "less than 1 % holds in part": ("ddn-2025", "exascaler.stall_share", "", CONSISTENT, "overlaps", "0.46", "2.7", 0.01),
-    "about 700 kWh holds": ("ddn-2025", "generic.total_energy", "", CONSISTENT, "overlaps", "500", "800", KWH_J),
-    "< 200 kWh holds": ("ddn-2025", "exascaler.total_energy", "", CONSISTENT, "inside", "100", "200", KWH_J),
-    "90 % less holds as a ratio": ("ddn-2025", "energy saved", "", CONSISTENT, "overlaps", "86.7", "95", 0.01),
-    "200-800 TB in all": ("ddn-2025", "gpt4.total_size", "", CONSISTENT, "inside", "200", "800", 1e12),
-    "7.8 a day holds": ("micron-2026", "meta.failures_per_day", "", CONSISTENT, "inside", "7.76", "7.76", 1),
-    "50-60 a day means MTTF": ("micron-2026", "model.mttf", "", CONSISTENT, "inside", "24", "29", 60),
-    "30-40 s is 2,160-2,880 a day": ("micron-2026", "model.saves_per_day", "cadence, at most", CONSISTENT, "at most", "2160", "2880", 1),
-    "D12: n = failures/(1-G)": ("micron-2026", "model.saves_per_day", "goodput", CONSISTENT, "inside", "2000", "2400", 1),
-    "60 s recovery": ("micron-2026", "minute.goodput", "", INCONSISTENT, "apart", "93.8", "93.8", 0.01),
-    "300 s recovery": ("micron-2026", "minutes.goodput", "", INCONSISTENT, "apart", "80.6", "80.6", 0.01),
-    "1.43 GiB/s holds": ("micron-2026", "trace.write", "", CONSISTENT, "inside", "1.431", "1.431", 2**30),
-    "1.70x, not 1.9x": ("micron-2026", "Gen5 7.68 TB: faster", "", INCONSISTENT, "apart", "1.70", "1.70", 1),
-    "1.52x, not 1.9x": ("micron-2026", "Gen5 60 TB: faster", "", INCONSISTENT, "apart", "1.52", "1.52", 1),
-    "1.9x throughput, only by rounding 4 GB/s": ("micron-2026", "Gen5 7.68 TB: rate", "", CONSISTENT, "rounding", "1.625", "1.625", 1),
-    "1.9x throughput, 60 TB": ("micron-2026", "Gen5 60 TB: rate", "", INCONSISTENT, "apart", "1.45", "1.45", 1),
-    "+22 %, not -12 %": ("micron-2026", "Gen5 7.68 TB: power cut", "", INCONSISTENT, "apart", "-22", "-22", 0.01),
-    "+10 %, not -12 %": ("micron-2026", "Gen5 60 TB: power cut", "", INCONSISTENT, "apart", "-10", "-10", 0.01),
-    "1T is not 18 TB": ("mlperf-1t", "size of the 1T checkpoint", "", INCONSISTENT, "apart", "15426.589", "15426.589", 2**30),
-}  # fmt: skip
+    "NAS time follows from bandwidth": (
+        "ddn-2025",
+        "nas.time",
+        "",
+        CONSISTENT,
+        "inside",
+        "10000",
+        "10000",
+        1,
+    ),
+    "generic time follows from bandwidth": (
+        "ddn-2025",
+        "generic.time",
+        "",
+        CONSISTENT,
+        "inside",
+        "1000",
+        "1000",
+        1,
+    ),
+    "EXAScaler rate and times agree": (
+        "ddn-2025",
+        "exascaler.write",
+        "",
+        CONSISTENT,
+        "inside",
+        "20",
+        "40",
+        1e9,
+    ),
+    "over 2 MWh is 1.5-2.0": (
+        "ddn-2025",
+        "nas.total_energy",
+        "",
+        INCONSISTENT,
+        "touches",
+        "1.5",
+        "2.0",
+        1e3 * KWH_J,
+    ),
+    "5-10 % is 48-74 %": (
+        "ddn-2025",
+        "nas.stall_share",
+        "",
+        INCONSISTENT,
+        "apart",
+        "48",
+        "74",
+        0.01,
+    ),
+    "5-10 % is 8.5-22 %": (
+        "ddn-2025",
+        "generic.stall_share",
+        "",
+        CONSISTENT,
+        "overlaps",
+        "8.5",
+        "22",
+        0.01,
+    ),
+    "less than 1 % holds in part": (
+        "ddn-2025",
+        "exascaler.stall_share",
+        "",
+        CONSISTENT,
+        "overlaps",
+        "0.46",
+        "2.7",
+        0.01,
+    ),
+    "about 700 kWh holds": (
+        "ddn-2025",
+        "generic.total_energy",
+        "",
+        CONSISTENT,
+        "overlaps",
+        "500",
+        "800",
+        KWH_J,
+    ),
+    "< 200 kWh holds": (
+        "ddn-2025",
+        "exascaler.total_energy",
+        "",
+        CONSISTENT,
+        "inside",
+        "100",
+        "200",
+        KWH_J,
+    ),
+    "90 % less holds as a ratio": (
+        "ddn-2025",
+        "energy saved",
+        "",
+        CONSISTENT,
+        "overlaps",
+        "86.7",
+        "95",
+        0.01,
+    ),
+    "200-800 TB in all": (
+        "ddn-2025",
+        "gpt4.total_size",
+        "",
+        CONSISTENT,
+        "inside",
+        "200",
+        "800",
+        1e12,
+    ),
+    "7.8 a day holds": (
+        "micron-2026",
+        "meta.failures_per_day",
+        "",
+        CONSISTENT,
+        "inside",
+        "7.76",
+        "7.76",
+        1,
+    ),
+    "50-60 a day means MTTF": (
+        "micron-2026",
+        "model.mttf",
+        "",
+        CONSISTENT,
+        "inside",
+        "24",
+        "29",
+        60,
+    ),
+    "30-40 s is 2,160-2,880 a day": (
+        "micron-2026",
+        "model.saves_per_day",
+        "cadence, at most",
+        CONSISTENT,
+        "at most",
+        "2160",
+        "2880",
+        1,
+    ),
+    "D12: n = failures/(1-G)": (
+        "micron-2026",
+        "model.saves_per_day",
+        "goodput",
+        CONSISTENT,
+        "inside",
+        "2000",
+        "2400",
+        1,
+    ),
+    "60 s recovery": (
+        "micron-2026",
+        "minute.goodput",
+        "",
+        INCONSISTENT,
+        "apart",
+        "93.8",
+        "93.8",
+        0.01,
+    ),
+    "300 s recovery": (
+        "micron-2026",
+        "minutes.goodput",
+        "",
+        INCONSISTENT,
+        "apart",
+        "80.6",
+        "80.6",
+        0.01,
+    ),
+    "1.43 GiB/s holds": (
+        "micron-2026",
+        "trace.write",
+        "",
+        CONSISTENT,
+        "inside",
+        "1.431",
+        "1.431",
+        2**30,
+    ),
+    "1.70x, not 1.9x": (
+        "micron-2026",
+        "Gen5 7.68 TB: faster",
+        "",
+        INCONSISTENT,
+        "apart",
+        "1.70",
+        "1.70",
+        1,
+    ),
+    "1.52x, not 1.9x": (
+        "micron-2026",
+        "Gen5 60 TB: faster",
+        "",
+        INCONSISTENT,
+        "apart",
+        "1.52",
+        "1.52",
+        1,
+    ),
+    "1.9x throughput, only by rounding 4 GB/s": (
+        "micron-2026",
+        "Gen5 7.68 TB: rate",
+        "",
+        CONSISTENT,
+        "rounding",
+        "1.625",
+        "1.625",
+        1,
+    ),
+    "1.9x throughput, 60 TB": (
+        "micron-2026",
+        "Gen5 60 TB: rate",
+        "",
+        INCONSISTENT,
+        "apart",
+        "1.45",
+        "1.45",
+        1,
+    ),
+    "+22 %, not -12 %": (
+        "micron-2026",
+        "Gen5 7.68 TB: power cut",
+        "",
+        INCONSISTENT,
+        "apart",
+        "-22",
+        "-22",
+        0.01,
+    ),
+    "+10 %, not -12 %": (
+        "micron-2026",
+        "Gen5 60 TB: power cut",
+        "",
+        INCONSISTENT,
+        "apart",
+        "-10",
+        "-10",
+        0.01,
+    ),
+    "1T is not 18 TB": (
+        "mlperf-1t",
+        "size of the 1T checkpoint",
+        "",
+        INCONSISTENT,
+        "apart",
+        "15426.589",
+        "15426.589",
+        2**30,
+    ),
+}
 
 
 @pytest.mark.parametrize("what", VERDICTS)
@@ -126,8 +353,14 @@ def test_energies_do_not_follow_from_times(claim):
     """No chain of laws leads from size, rate and time to the energy."""
     (found,) = [c for c in of("ddn-2025").sheet.claims if c.id == claim]
     times = frozenset(("size", "write", "time", "interval", "stall_share"))
-    assert [fact for (what, _), fact in derive(found).items() if what in ("energy", "power") and fact.uses <= times] == []
-    alone = found._replace(stated={k: v for k, v in found.stated.items() if k in times | {"energy"}})
+    assert [
+        fact
+        for (what, _), fact in derive(found).items()
+        if what in ("energy", "power") and fact.uses <= times
+    ] == []
+    alone = found._replace(
+        stated={k: v for k, v in found.stated.items() if k in times | {"energy"}}
+    )
     assert [fact for (what, _), fact in derive(alone).items() if what == "energy"] == []
 
 
@@ -146,7 +379,10 @@ def readings(sheet, claim, kind):
     return {r.reading: r for r in of(sheet).readings if r.claim == claim and r.kind == kind}
 
 
-@pytest.mark.parametrize(("claim", "low", "high"), [("nas", "1422", "1422"), ("generic", "142", "142"), ("exascaler", "7", "14")])
+@pytest.mark.parametrize(
+    ("claim", "low", "high"),
+    [("nas", "1422", "1422"), ("generic", "142", "142"), ("exascaler", "7", "14")],
+)
 def test_whole_cluster_reading(claim, low, high):
     found = readings("ddn-2025", claim, "boundary")
     cluster = found["cluster (1,024 GPUs at 500 W)"]
@@ -174,11 +410,16 @@ def test_a_drives_joules_are_a_drives(claim):
 
 
 def test_two_to_four_terabytes_are_weights_only():
-    assert list(readings("ddn-2025", "gpt4", "state")) == ["2 B/param, 16-bit weights only", "4 B/param, fp32 weights only"]
+    assert list(readings("ddn-2025", "gpt4", "state")) == [
+        "2 B/param, 16-bit weights only",
+        "4 B/param, fp32 weights only",
+    ]
 
 
 def test_fifteen_terabytes_fit_14_bytes_a_parameter():
-    assert "14 B/param, bf16, fp32 master, Adam moments" in readings("ddn-2024", "trillion", "state")
+    assert "14 B/param, bf16, fp32 master, Adam moments" in readings(
+        "ddn-2024", "trillion", "state"
+    )
 
 
 def test_eighteen_terabytes_are_gpu_memory():
@@ -186,12 +427,17 @@ def test_eighteen_terabytes_are_gpu_memory():
     assert [r[:10] for r in readings("mlperf-1t", "results", "state")] == ["14 B/param"]
 
 
-@pytest.mark.parametrize(("claim", "unit", "tib"), [("weights", "size as GiB, not GB", 0.3283), ("full", "size as TiB, not TB", 2.244)])
+@pytest.mark.parametrize(
+    ("claim", "unit", "tib"),
+    [("weights", "size as GiB, not GB", 0.3283), ("full", "size as TiB, not TB", 2.244)],
+)
 def test_a_log_that_writes_gb_for_gib(claim, unit, tib):
     """METHOD D27."""
     assert verdict("bloom-176b", f"{claim}.size").word == INCONSISTENT
     found = readings("bloom-176b", claim, "unit")[unit]
-    assert found.gives.low / 2**40 == pytest.approx(tib * (2**30 * 1000 / 2**40 if claim == "weights" else 1), rel=5e-4)
+    assert found.gives.low / 2**40 == pytest.approx(
+        tib * (2**30 * 1000 / 2**40 if claim == "weights" else 1), rel=5e-4
+    )
     assert found.factor < 1.03
 
 
@@ -202,8 +448,17 @@ def test_over_two_megawatt_hours_would_hold_as_about():
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_counts(sheet):
     """A change of a verdict is a change somebody should see."""
-    counts = {"bloom-176b": (0, 2, 0), "ddn-2024": (0, 0, 5), "ddn-2025": (9, 2, 1), "micron-2026": (8, 7, 7), "mlperf-1t": (0, 1, 3)}
-    assert tuple(of(sheet).counts()[word] for word in (CONSISTENT, INCONSISTENT, NOT_DERIVABLE)) == counts[sheet]
+    counts = {
+        "bloom-176b": (0, 2, 0),
+        "ddn-2024": (0, 0, 5),
+        "ddn-2025": (9, 2, 1),
+        "micron-2026": (8, 7, 7),
+        "mlperf-1t": (0, 1, 3),
+    }
+    assert (
+        tuple(of(sheet).counts()[word] for word in (CONSISTENT, INCONSISTENT, NOT_DERIVABLE))
+        == counts[sheet]
+    )
 
 
 @pytest.mark.parametrize("sheet", SHEETS)

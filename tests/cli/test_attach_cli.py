@@ -26,14 +26,20 @@ time.sleep(0.5)
 
 @pytest.fixture
 def environ(tmp_path):
-    return {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+    return {
+        **os.environ,
+        "CKPTCOST_RUNS": str(tmp_path / "runs"),
+        "CKPTCOST_USER": str(tmp_path / "user"),
+    }
 
 
 @pytest.fixture
 def job(tmp_path):
     folder = tmp_path / "ckpt"
     folder.mkdir()
-    with subprocess.Popen([sys.executable, "-c", SAVER, str(folder), "4"], stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        [sys.executable, "-c", SAVER, str(folder), "4"], stdout=subprocess.PIPE, text=True
+    ) as running:
         assert running.stdout is not None
         running.stdout.readline()
         yield running, folder
@@ -42,12 +48,22 @@ def job(tmp_path):
 
 
 def attach(environ, *words, **more):
-    return subprocess.run([*CKPTCOST, "attach", *words], capture_output=True, timeout=60, env=environ, check=False, text=True, **more)
+    return subprocess.run(
+        [*CKPTCOST, "attach", *words],
+        capture_output=True,
+        timeout=60,
+        env=environ,
+        check=False,
+        text=True,
+        **more,
+    )
 
 
 def test_it_ends_with_the_process_and_has_its_checkpoints(job, environ):
     running, folder = job
-    done = attach(environ, str(running.pid), "--watch", str(folder), "-f", "json", "--settle", "2 s")
+    done = attach(
+        environ, str(running.pid), "--watch", str(folder), "-f", "json", "--settle", "2 s"
+    )
     assert done.returncode == 0, done.stderr
     assert running.wait(5) == 0
     study = json.loads(done.stdout)
@@ -75,7 +91,9 @@ def test_for_a_while_leaves_the_process_alone(job, environ):
 def test_ctrl_c_ends_us_with_what_there_is(job, environ):
     running, folder = job
     words = [*CKPTCOST, "attach", str(running.pid), "--watch", str(folder), "-f", "json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as us:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+    ) as us:
         time.sleep(3.0)
         us.send_signal(signal.SIGINT)
         out, said = us.communicate(timeout=30)
@@ -110,4 +128,7 @@ def test_a_folder_is_watched_without_a_process(job, environ):
 def test_neither_a_process_nor_a_folder_is_an_error(environ):
     done = attach(environ)
     assert done.returncode == 2
-    assert done.stderr == "ckptcost: ckptcost attach: names no process. give its PID, or --watch DIR to watch a folder alone\n"
+    assert (
+        done.stderr
+        == "ckptcost: ckptcost attach: names no process. give its PID, or --watch DIR to watch a folder alone\n"
+    )

@@ -33,7 +33,15 @@ def test_the_list(cli):
     assert all(name in done.out for name in SHEETS)
 
 
-@pytest.mark.parametrize("words", [[], ["--vocabulary"], *([name] for name in SHEETS), *([name, "--arithmetic"] for name in SHEETS)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--vocabulary"],
+        *([name] for name in SHEETS),
+        *([name, "--arithmetic"] for name in SHEETS),
+    ],
+)
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
 def test_every_view(cli, words, form):
     done = cli("audit", *words, "-f", form)
@@ -57,7 +65,9 @@ def test_json_has_the_numbers(cli):
 
 @pytest.mark.parametrize("table", ["verdicts", "follows", "readings"])
 def test_csv_of_each_table(cli, table):
-    rows = list(csv.DictReader(io.StringIO(cli("audit", "micron-2026", "-f", "csv", "--table", table).out)))
+    rows = list(
+        csv.DictReader(io.StringIO(cli("audit", "micron-2026", "-f", "csv", "--table", table).out))
+    )
     assert rows
     assert all(row["claim"] for row in rows)
 
@@ -73,7 +83,12 @@ def test_the_users_sheet(cli, sheet):
     done = cli("audit", sheet(GOOD))
     assert (done.code, done.err) == (0, "")
     assert "1 consistent, 0 inconsistent" in done.out
-    assert json.loads(cli("audit", "sheet.toml", "-f", "json").out)["reproducibility"]["inputs"][0]["path"] == "sheet.toml"
+    assert (
+        json.loads(cli("audit", "sheet.toml", "-f", "json").out)["reproducibility"]["inputs"][0][
+            "path"
+        ]
+        == "sheet.toml"
+    )
 
 
 def test_a_pipeline_can_stop(cli, sheet):
@@ -99,7 +114,11 @@ def test_no_words_of_blame(cli):
     """Verdicts are about numbers."""
     for name in SHEETS:
         out = cli("audit", name, "--arithmetic").out.lower()
-        assert not [word for word in ("wrong", "false", "lie", "mislead", "exaggerat", "fail to", "bogus") if f" {word}" in out]
+        assert not [
+            word
+            for word in ("wrong", "false", "lie", "mislead", "exaggerat", "fail to", "bogus")
+            if f" {word}" in out
+        ]
 
 
 def claim(line):
@@ -119,7 +138,10 @@ WRONG = {
     "deep": (f"a = {'[' * 3000}{']' * 3000}\n", "nested too deep"),
     "a deep key": ("a." * 2000 + "b = 1\n", "nested too deep"),
     "unknown section": (GOOD + "[contxt]\n", "did you mean 'context'"),
-    "unknown quantity": (claim('wirte = "2 GB/s"'), "claim.1: no quantity named 'wirte'. did you mean 'write'"),
+    "unknown quantity": (
+        claim('wirte = "2 GB/s"'),
+        "claim.1: no quantity named 'wirte'. did you mean 'write'",
+    ),
     "no unit": (claim("size = 2"), "claim.1.size: '2' has no unit"),
     "wrong unit": (claim('size = "2 GB/s"'), "claim.1.size"),
     "low over high": (claim('time = "5 to 3 s"'), "ends below its start"),
@@ -133,7 +155,10 @@ WRONG = {
     "claims nothing": ('[[claim]]\nid = "a"\n', "claims nothing"),
     "one bracket": ('[claim]\nid = "a"\n', "two brackets"),
     "a claim that is none": ("claim = [1]\n", "claim.1: expected a table"),
-    "context that is none": (GOOD.replace("[[claim]]", "context = 1\n[[claim]]"), "context: expected a table"),
+    "context that is none": (
+        GOOD.replace("[[claim]]", "context = 1\n[[claim]]"),
+        "context: expected a table",
+    ),
     "twice": (TWO.replace('"b"', '"a"'), "'a' is there twice"),
     "a bad id": (claim("saves = 1").replace('"a"', '"A b"'), "is no id"),
     "an id of another type": (claim("saves = 1").replace('"a"', "3"), "expected text"),
@@ -154,9 +179,15 @@ WRONG = {
     "division by a range with zero": (holds("1 / (a.time - a.time)"), "divides by"),
     "deep brackets": (holds("(" * 50 + "a.time" + ")" * 50), "nested deeper"),
     "a long formula": (holds("a.time" + " + a.time" * 100), "longer than 500"),
-    "twice the same": (holds("a.time / b.time") + '[[holds]]\nthat = "a.time / b.time"\nis = "2"\n', "there twice"),
+    "twice the same": (
+        holds("a.time / b.time") + '[[holds]]\nthat = "a.time / b.time"\nis = "2"\n',
+        "there twice",
+    ),
     "circular": (TWO + '[[follows]]\nwhat = "x"\nthat = "x"\n', "names no claim"),
-    "unit that does not fit": (TWO + '[[follows]]\nthat = "a.time"\nunit = "GB"\n', "follows.1.unit"),
+    "unit that does not fit": (
+        TWO + '[[follows]]\nthat = "a.time"\nunit = "GB"\n',
+        "follows.1.unit",
+    ),
 }
 
 
@@ -174,11 +205,16 @@ def test_what_is_wrong_is_said(cli, sheet, what):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ddn-2026"], "did you mean 'ddn-2025'"), (["gone.toml"], "no such file"), ([""], "names no claims"), (["."], "no claim named"),
-        (["ddn-2025", "--vocabulary"], "shows no claims"), (["ddn-2025", "-f", "csv", "--table", "x"], "no table named"),
-        (["ddn-2025", "--table", "verdicts"], "-f csv"), (["./"], "is a folder"),
+        (["ddn-2026"], "did you mean 'ddn-2025'"),
+        (["gone.toml"], "no such file"),
+        ([""], "names no claims"),
+        (["."], "no claim named"),
+        (["ddn-2025", "--vocabulary"], "shows no claims"),
+        (["ddn-2025", "-f", "csv", "--table", "x"], "no table named"),
+        (["ddn-2025", "--table", "verdicts"], "-f csv"),
+        (["./"], "is a folder"),
     ],
-)  # fmt: skip
+)
 def test_words_that_do_not_fit(cli, words, said):
     done = cli("audit", *words)
     assert (done.code, done.out) == (2, "")

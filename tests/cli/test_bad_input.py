@@ -55,11 +55,26 @@ FILES = {
     "unknown key": (JOB + '[site]\nzone = "SWE"\n', "job.toml: site.*'zone'.*known: grid"),
     "unknown section": ("[tiers]\n" + JOB, "job.toml.*'tiers'.*did you mean 'tier'"),
     "no unit": (JOB + "[site]\ntariff = 0.1\n", "job.toml: site.tariff: 0.1 has no unit.*USD/kWh"),
-    "no unit in text": (JOB + '[site]\ntariff = "0.1"\n', "site.tariff: '0.1' has no unit.*USD/kWh"),
-    "wrong unit": (JOB + '[second_tier]\nwrite = "30 GB"\n', "job.toml: second_tier.write: '30 GB' is bytes, expected bytes_per_s.*GB/s"),
-    "unknown unit": (JOB + '[second_tier]\nwrite = "30 furlongs"\n', "second_tier.write.*unknown unit 'furlongs'.*GB/s"),
-    "negative": (JOB + '[second_tier]\nwrite = "-1 GB/s"\n', "job.toml: second_tier.write: '-1 GB/s' is negative"),
-    "zero bandwidth": (JOB + '[second_tier]\nwrite = "0 GB/s"\n', "job.toml: second_tier.write: '0 GB/s' is out of range.*more than 0"),
+    "no unit in text": (
+        JOB + '[site]\ntariff = "0.1"\n',
+        "site.tariff: '0.1' has no unit.*USD/kWh",
+    ),
+    "wrong unit": (
+        JOB + '[second_tier]\nwrite = "30 GB"\n',
+        "job.toml: second_tier.write: '30 GB' is bytes, expected bytes_per_s.*GB/s",
+    ),
+    "unknown unit": (
+        JOB + '[second_tier]\nwrite = "30 furlongs"\n',
+        "second_tier.write.*unknown unit 'furlongs'.*GB/s",
+    ),
+    "negative": (
+        JOB + '[second_tier]\nwrite = "-1 GB/s"\n',
+        "job.toml: second_tier.write: '-1 GB/s' is negative",
+    ),
+    "zero bandwidth": (
+        JOB + '[second_tier]\nwrite = "0 GB/s"\n',
+        "job.toml: second_tier.write: '0 GB/s' is out of range.*more than 0",
+    ),
     "zero bandwidth as a low end": (
         JOB + '[second_tier]\nwrite = {value="1 GB/s", low="0 GB/s", high="2 GB/s"}\n',
         "second_tier.write.*out of range",
@@ -69,24 +84,63 @@ FILES = {
     "infinity": (JOB.replace("100", "inf"), "policy.saves.*not a finite number"),
     "1e400": (JOB.replace("100", "1e400"), "policy.saves.*not a finite number"),
     "1e400 in text": (JOB.replace('"200 h"', '"1e400 h"'), "run.work.*not a finite number"),
-    "an integer of 400 digits": (JOB.replace("100", "9" * 400), "policy.saves.*not a finite number"),
+    "an integer of 400 digits": (
+        JOB.replace("100", "9" * 400),
+        "policy.saves.*not a finite number",
+    ),
     "an integer of 5,000 digits": (JOB.replace("100", "9" * 5000), "job.toml"),
-    "out of range": (JOB + "[failures]\nnode_loss_fraction = 1.5\n", "failures.node_loss_fraction: .?1.5.? is out of range.*at most 1"),
+    "out of range": (
+        JOB + "[failures]\nnode_loss_fraction = 1.5\n",
+        "failures.node_loss_fraction: .?1.5.? is out of range.*at most 1",
+    ),
     "PUE below 1": (JOB + "[site]\npue = 0.9\n", "site.pue: .?0.9.? is out of range.*at least 1"),
-    "range the wrong way round": (JOB + "[site]\npue = {value=1.2, low=1.3, high=1.4}\n", "site.pue.*does not hold.*low <= value <= high"),
-    "low without high": (JOB + "[site]\npue = {value=1.2, low=1.1}\n", "site.pue: low and high come together"),
-    "a figure without a value": (JOB + "[site]\npue = {low=1.1, high=1.2}\n", "site.pue.*needs a value"),
-    "a figure's unknown key": (JOB + '[site]\npue = {value=1.2, unit="x"}\n', "site.pue.*no key of a figure named 'unit'"),
-    "unknown basis of a figure": (JOB + '[site]\npue = {value=1.2, basis="guess"}\n', "site.pue.*no basis named 'guess'"),
-    "unknown basis of a file": ('basis = "guess"\n' + JOB, "job.toml: basis.*guess.*(known|did you mean)"),
-    "no such tier": (JOB.replace("nas-hdd", "nas-hdb"), "tier.id: no tier named 'nas-hdb'. did you mean 'nas-hdd'"),
-    "no such model": (JOB.replace('size = "2 TB"', 'model = "lama31-8b"'), "checkpoint.model.*'lama31-8b'.*did you mean.*llama31-8b"),
-    "no such cluster": (JOB.replace("h100-1024", "h100-1025"), "cluster.id.*did you mean.*h100-1024"),
+    "range the wrong way round": (
+        JOB + "[site]\npue = {value=1.2, low=1.3, high=1.4}\n",
+        "site.pue.*does not hold.*low <= value <= high",
+    ),
+    "low without high": (
+        JOB + "[site]\npue = {value=1.2, low=1.1}\n",
+        "site.pue: low and high come together",
+    ),
+    "a figure without a value": (
+        JOB + "[site]\npue = {low=1.1, high=1.2}\n",
+        "site.pue.*needs a value",
+    ),
+    "a figure's unknown key": (
+        JOB + '[site]\npue = {value=1.2, unit="x"}\n',
+        "site.pue.*no key of a figure named 'unit'",
+    ),
+    "unknown basis of a figure": (
+        JOB + '[site]\npue = {value=1.2, basis="guess"}\n',
+        "site.pue.*no basis named 'guess'",
+    ),
+    "unknown basis of a file": (
+        'basis = "guess"\n' + JOB,
+        "job.toml: basis.*guess.*(known|did you mean)",
+    ),
+    "no such tier": (
+        JOB.replace("nas-hdd", "nas-hdb"),
+        "tier.id: no tier named 'nas-hdb'. did you mean 'nas-hdd'",
+    ),
+    "no such model": (
+        JOB.replace('size = "2 TB"', 'model = "lama31-8b"'),
+        "checkpoint.model.*'lama31-8b'.*did you mean.*llama31-8b",
+    ),
+    "no such cluster": (
+        JOB.replace("h100-1024", "h100-1025"),
+        "cluster.id.*did you mean.*h100-1024",
+    ),
     "no such grid": (JOB + '[site]\ngrid = "USAA"\n', "site.grid.*did you mean.*USA"),
     "no such choice": (JOB + "[tier.x]\n", "tier"),
     "empty id": (JOB.replace("nas-hdd", ""), "tier"),
-    "path in an id": (JOB.replace("nas-hdd", "../../../etc/passwd"), "tier.id: no tier named '../../../etc/passwd'"),
-    "absolute path in an id": (JOB.replace("nas-hdd", "/etc/passwd"), "tier.id: no tier named '/etc/passwd'"),
+    "path in an id": (
+        JOB.replace("nas-hdd", "../../../etc/passwd"),
+        "tier.id: no tier named '../../../etc/passwd'",
+    ),
+    "absolute path in an id": (
+        JOB.replace("nas-hdd", "/etc/passwd"),
+        "tier.id: no tier named '/etc/passwd'",
+    ),
     "huge id": (JOB.replace("nas-hdd", "x" * 900_000), "tier.id"),
     "newline in an id": (JOB.replace("nas-hdd", "x\\ny"), "tier.id"),
     "control characters in an id": (JOB.replace("nas-hdd", "\\u001b[31mred"), "tier.id"),
@@ -97,17 +151,38 @@ FILES = {
     "50 MB": (b"#" * 50_000_000, "job.toml: is larger than 1 MB"),
     "not UTF-8": (JOB.encode() + b"# caf\xe9\n", "job.toml: is not text in UTF-8"),
     "UTF-16": (JOB.encode("utf-16"), "job.toml: is not text in UTF-8"),
-    "arrays nested 100,000 deep": ("a = " + "[" * 100_000 + "]" * 100_000, "job.toml: is (not valid TOML|nested too deep)"),
-    "tables nested 100,000 deep": ("a = " + "{a=" * 100_000 + "1" + "}" * 100_000, "job.toml: is (not valid TOML|nested too deep)"),
+    "arrays nested 100,000 deep": (
+        "a = " + "[" * 100_000 + "]" * 100_000,
+        "job.toml: is (not valid TOML|nested too deep)",
+    ),
+    "tables nested 100,000 deep": (
+        "a = " + "{a=" * 100_000 + "1" + "}" * 100_000,
+        "job.toml: is (not valid TOML|nested too deep)",
+    ),
     "the same key twice": (JOB + 'work = "1 h"\n', "job.toml: is not valid TOML.*line 11"),
-    "the same section twice": (JOB + '[run]\nwork = "1 h"\n', "job.toml: is not valid TOML.*line 11"),
+    "the same section twice": (
+        JOB + '[run]\nwork = "1 h"\n',
+        "job.toml: is not valid TOML.*line 11",
+    ),
     "not TOML": ('{"tier": "nas-hdd"}', "job.toml: is not valid TOML"),
-    "extends itself": ('extends = "./job.toml"\n' + JOB, "job.toml: extends: extends itself.*break the circle"),
+    "extends itself": (
+        'extends = "./job.toml"\n' + JOB,
+        "job.toml: extends: extends itself.*break the circle",
+    ),
     "extends nothing there": ('extends = "./absent.toml"\n' + JOB, "absent.toml: no such file"),
-    "extends an unknown preset": ('extends = "gpt4-scale-3tb"\n' + JOB, "'gpt4-scale-3tb'.*did you mean 'gpt4-scale-2tb'"),
+    "extends an unknown preset": (
+        'extends = "gpt4-scale-3tb"\n' + JOB,
+        "'gpt4-scale-3tb'.*did you mean 'gpt4-scale-2tb'",
+    ),
     "extends a folder": ('extends = "./"\n' + JOB, "is a folder"),
-    "two cadences": (JOB.replace("saves = 100", 'saves = 100\ninterval = "1 h"'), "job.toml: policy: interval and saves contradict"),
-    "a cadence and optimal": (JOB.replace("saves = 100", 'saves = 100\noptimal = "time"'), "optimal and saves contradict"),
+    "two cadences": (
+        JOB.replace("saves = 100", 'saves = 100\ninterval = "1 h"'),
+        "job.toml: policy: interval and saves contradict",
+    ),
+    "a cadence and optimal": (
+        JOB.replace("saves = 100", 'saves = 100\noptimal = "time"'),
+        "optimal and saves contradict",
+    ),
     "second_every without a second tier": (
         JOB.replace("saves = 100", "saves = 100\nsecond_every = 5"),
         "policy.second_every: there is no second tier.*second_tier.id",
@@ -150,7 +225,11 @@ def test_sweep_refuses_the_same(cli, job, what):
 
 @pytest.mark.parametrize(
     "content",
-    [JOB.encode("utf-8-sig"), JOB.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + JOB.replace("\n", "\r\n").encode()],
+    [
+        JOB.encode("utf-8-sig"),
+        JOB.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + JOB.replace("\n", "\r\n").encode(),
+    ],
     ids=["BOM", "CRLF", "both"],
 )
 def test_what_editors_add_is_no_error(cli, job, content):
@@ -194,7 +273,17 @@ VALUES = [
     "nan",
     "99999999999999999999",
 ]
-SECTIONS = ["checkpoint", "tier", "second_tier", "cluster", "policy", "failures", "site", "run", "compare"]
+SECTIONS = [
+    "checkpoint",
+    "tier",
+    "second_tier",
+    "cluster",
+    "policy",
+    "failures",
+    "site",
+    "run",
+    "compare",
+]
 PLACES = {
     "checkpoint": ["model", "params", "size", "files"],
     "tier": ["id", "name", "write", "survives", "boundary", "write_per_capacity"],
@@ -219,7 +308,16 @@ def _one_message_or_done(ran, file: str) -> None:
 
 @pytest.mark.parametrize("value", VALUES)
 def test_wrong_types_for_sections(cli, job, value):
-    for section in [*SECTIONS, "name", "note", "extends", "id", "basis", "source", "schema_version"]:
+    for section in [
+        *SECTIONS,
+        "name",
+        "note",
+        "extends",
+        "id",
+        "basis",
+        "source",
+        "schema_version",
+    ]:
         body = JOB if section not in JOB else re.sub(rf"\[{section}\]\n.*\n", "", JOB)
         _one_message_or_done(cli("model", "-s", job(f"{section} = {value}\n" + body)), section)
 
@@ -231,7 +329,8 @@ def test_wrong_types_for_keys(cli, job, value):
             lines = [
                 line
                 for line in JOB.splitlines()
-                if not line.startswith(f"{key} =") or section not in ("tier", "cluster", "checkpoint", "policy", "run")
+                if not line.startswith(f"{key} =")
+                or section not in ("tier", "cluster", "checkpoint", "policy", "run")
             ]
             text = "\n".join(lines)
             text = (
@@ -295,7 +394,9 @@ def test_an_unreadable_file(cli, job, monkeypatch):
         return whole(self, *args, **more)
 
     monkeypatch.setattr(Path, "open", refuse)
-    refused(cli("model", "-s", file), says="job.toml: cannot be read.*Permission denied.*permissions")
+    refused(
+        cli("model", "-s", file), says="job.toml: cannot be read.*Permission denied.*permissions"
+    )
 
 
 def test_an_endless_file_is_not_read_to_its_end(shell):
@@ -309,7 +410,10 @@ def test_an_endless_file_is_not_read_to_its_end(shell):
 def test_a_circle_of_three_files(cli, tmp_path):
     for here, there in ("ab", "bc", "ca"):
         (tmp_path / f"{here}.toml").write_text(f'extends = "./{there}.toml"\n')
-    refused(cli("model", "-s", str(tmp_path / "a.toml")), says="a.toml -> b.toml -> c.toml -> a.toml. break the circle")
+    refused(
+        cli("model", "-s", str(tmp_path / "a.toml")),
+        says="a.toml -> b.toml -> c.toml -> a.toml. break the circle",
+    )
 
 
 def test_a_chain_too_long_says_so(cli, tmp_path):
@@ -334,24 +438,54 @@ FLAGS = {
     "--saves too many": (["model", "--saves", "2e12"], r"--saves.*at most 1e\+?12"),
     "--saves next to none": (["model", "--saves", "1e-300"], "--saves"),
     "--saves and --interval": (["model", "--saves", "4", "--interval", "1 h"], "contradict"),
-    "--interval and policy.saves": (["model", "--interval", "1 h", "--set", "policy.saves=4"], "contradict"),
-    "--saves and policy.interval": (["model", "--saves", "4", "--set", "policy.interval=1 h"], "contradict"),
-    "--saves and optimal": (["model", "--saves", "4", "--set", "policy.optimal=time"], "contradict"),
-    "two settings": (["model", "--set", "policy.per_day=4", "--set", "policy.steps=4"], "contradict"),
+    "--interval and policy.saves": (
+        ["model", "--interval", "1 h", "--set", "policy.saves=4"],
+        "contradict",
+    ),
+    "--saves and policy.interval": (
+        ["model", "--saves", "4", "--set", "policy.interval=1 h"],
+        "contradict",
+    ),
+    "--saves and optimal": (
+        ["model", "--saves", "4", "--set", "policy.optimal=time"],
+        "contradict",
+    ),
+    "two settings": (
+        ["model", "--set", "policy.per_day=4", "--set", "policy.steps=4"],
+        "contradict",
+    ),
     "--interval without a unit": (["model", "--interval", "30"], "--interval.*has no unit.*30 min"),
     "--interval of bytes": (["model", "--interval", "30 GB"], "--interval.*is bytes"),
     "--interval 0 s": (["model", "--interval", "0 s"], "--interval.*more than 0"),
     "--interval nothing": (["model", "--interval", ""], "--interval"),
-    "--set without =": (["model", "--set", "cluster.gpus"], "--set: 'cluster.gpus' is not path=value.*e.g."),
+    "--set without =": (
+        ["model", "--set", "cluster.gpus"],
+        "--set: 'cluster.gpus' is not path=value.*e.g.",
+    ),
     "--set without a section": (["model", "--set", "gpus=8"], "--set: 'gpus=8' is not path=value"),
     "--set nothing": (["model", "--set", ""], "--set"),
-    "--set an unknown section": (["model", "--set", "tiers.write=1 GB/s"], "--set: no section named 'tiers'.*did you mean 'tier'"),
-    "--set an unknown key": (["model", "--set", "tier.wrote=1 GB/s"], "--set: no key in tier named 'wrote'. did you mean 'write'"),
+    "--set an unknown section": (
+        ["model", "--set", "tiers.write=1 GB/s"],
+        "--set: no section named 'tiers'.*did you mean 'tier'",
+    ),
+    "--set an unknown key": (
+        ["model", "--set", "tier.wrote=1 GB/s"],
+        "--set: no key in tier named 'wrote'. did you mean 'write'",
+    ),
     "--set no value": (["model", "--set", "tier.write="], "--set: tier.write"),
-    "--set a bad truth": (["model", "--set", "policy.pipelined=maybe"], "policy.pipelined.*true or false"),
-    "--set a bad word": (["model", "--set", "policy.mode=fast"], "policy.mode.*'fast'.*async, sync"),
+    "--set a bad truth": (
+        ["model", "--set", "policy.pipelined=maybe"],
+        "policy.pipelined.*true or false",
+    ),
+    "--set a bad word": (
+        ["model", "--set", "policy.mode=fast"],
+        "policy.mode.*'fast'.*async, sync",
+    ),
     "--set steps alone": (["model", "--set", "policy.steps=4"], "policy.step"),
-    "--set second_every": (["model", "--set", "policy.second_every=4"], "policy.second_every: there is no second tier"),
+    "--set second_every": (
+        ["model", "--set", "policy.second_every=4"],
+        "policy.second_every: there is no second tier",
+    ),
     "--set optimal, no failures": (
         ["model", "--set", "policy.optimal=time", "--set", "failures.rate=0 /1000 node-days"],
         "policy.optimal: without failures",
@@ -382,7 +516,10 @@ FLAGS = {
     "check nothing there": (["check", "/absent.json"], "/absent.json: no such file"),
     "check a NUL": (["check", "a\0b"], "a.*b"),
     "sweep without axes": (["sweep"], "--over"),
-    "unknown axis": (["sweep", "--over", "tire=a,b"], "--over: no axis named 'tire'. did you mean 'tier'"),
+    "unknown axis": (
+        ["sweep", "--over", "tire=a,b"],
+        "--over: no axis named 'tire'. did you mean 'tier'",
+    ),
     "unknown axis by key": (["sweep", "--over", "tier.wrote=1 GB/s"], "did you mean 'write'"),
     "no axis name": (["sweep", "--over", "=1"], "--over"),
     "no values": (["sweep", "--over", "saves="], "--over.*name=values"),
@@ -398,17 +535,41 @@ FLAGS = {
     "not a number": (["sweep", "--over", "saves=few"], "--over: saves: 'few'"),
     "NaN on an axis": (["sweep", "--over", "saves=1:nan:1"], "--over: saves: 'nan'"),
     "infinity on an axis": (["sweep", "--over", "saves=1:inf:1"], "--over: saves: 'inf'"),
-    "0 on an axis": (["sweep", "--over", "saves=0:10:1"], "--over: saves: '?0'? is out of range.*at least 1"),
+    "0 on an axis": (
+        ["sweep", "--over", "saves=0:10:1"],
+        "--over: saves: '?0'? is out of range.*at least 1",
+    ),
     "negative on an axis": (["sweep", "--over", "saves=-1"], "--over: saves: '?-1"),
-    "too much on an axis": (["sweep", "--over", "failures.node_loss_fraction=0.5,1.5"], "1.5'? is out of range.*at most 1"),
-    "no unit on an axis": (["sweep", "--over", "interval=1,2"], "--over: interval: '1' has no unit"),
+    "too much on an axis": (
+        ["sweep", "--over", "failures.node_loss_fraction=0.5,1.5"],
+        "1.5'? is out of range.*at most 1",
+    ),
+    "no unit on an axis": (
+        ["sweep", "--over", "interval=1,2"],
+        "--over: interval: '1' has no unit",
+    ),
     "1e12 rows": (["sweep", "--over", "saves=1:1e12:1"], "--over: saves.*5,000,000"),
-    "1e12 rows by product": (["sweep", "--over", "saves=1:1e6:1", "--over", "gpus=1:1e6:1"], "--over.*rows.*5,000,000"),
+    "1e12 rows by product": (
+        ["sweep", "--over", "saves=1:1e6:1", "--over", "gpus=1:1e6:1"],
+        "--over.*rows.*5,000,000",
+    ),
     "tiny step": (["sweep", "--over", "saves=1:2:1e-300"], "--over: saves"),
-    "the same axis twice": (["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--over", "saves=3,4"], "saves.*(twice|once)"),
-    "the same axis by two names": (["sweep", "--over", "tier=nas-hdd", "--over", "tier.id=generic-pfs"], "tier.*(twice|once)"),
-    "two cadences as axes": (["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--over", "interval=1 h,2 h"], "contradict"),
-    "an axis against a flag": (["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--interval", "1 h"], "contradict"),
+    "the same axis twice": (
+        ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--over", "saves=3,4"],
+        "saves.*(twice|once)",
+    ),
+    "the same axis by two names": (
+        ["sweep", "--over", "tier=nas-hdd", "--over", "tier.id=generic-pfs"],
+        "tier.*(twice|once)",
+    ),
+    "two cadences as axes": (
+        ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--over", "interval=1 h,2 h"],
+        "contradict",
+    ),
+    "an axis against a flag": (
+        ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1,2", "--interval", "1 h"],
+        "contradict",
+    ),
 }
 
 
@@ -437,14 +598,20 @@ def test_a_message_does_not_repeat_50000_characters(cli, words, most):
 def test_a_refused_command_leaves_no_file(cli, tmp_path):
     target = tmp_path / "out.json"
     refused(cli("model", "--tier", "nas-hdb", "-f", "json", "-o", str(target)), says="nas-hdb")
-    refused(cli("sweep", "--over", "tier=nas-hdd,nas-hdb", "-f", "csv", "-o", str(target)), says="nas-hdb")
+    refused(
+        cli("sweep", "--over", "tier=nas-hdd,nas-hdb", "-f", "csv", "-o", str(target)),
+        says="nas-hdb",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_refused_sweep_prints_no_rows(cli):
     """The bad tier comes second: the first one's rows must not be out already."""
     for form in ("text", "json", "csv", "md"):
-        refused(cli("sweep", "--over", "tier=nas-hdd,nas-hdb", "--over", "saves=1,2", "-f", form), says="nas-hdb")
+        refused(
+            cli("sweep", "--over", "tier=nas-hdd,nas-hdb", "--over", "saves=1,2", "-f", form),
+            says="nas-hdb",
+        )
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,29 @@ FOR_S = 110.0
 START_S = 1_767_225_600
 
 
-def kept(folder: Path, bytes_: float, said: Sequence[Mark] | None = None, after_s: int = 0, **more) -> Path:
+def kept(
+    folder: Path, bytes_: float, said: Sequence[Mark] | None = None, after_s: int = 0, **more
+) -> Path:
     """A run on the disk: a job that saves so much at a rate and with a fixed time that are known."""
     moving_s = bytes_ / RATE
-    written = {"snapshot_s": 0.0, "write_s": 0.3 * moving_s, "fsync_s": 0.7 * moving_s, "commit_s": FIXED_S}
-    asked = {"gpus": 2, "packages": 0, "disks": 1, "variation": 0.0, "checkpoint_bytes": bytes_, "interval_s": 30.0} | written | more
+    written = {
+        "snapshot_s": 0.0,
+        "write_s": 0.3 * moving_s,
+        "fsync_s": 0.7 * moving_s,
+        "commit_s": FIXED_S,
+    }
+    asked = (
+        {
+            "gpus": 2,
+            "packages": 0,
+            "disks": 1,
+            "variation": 0.0,
+            "checkpoint_bytes": bytes_,
+            "interval_s": 30.0,
+        }
+        | written
+        | more
+    )
     plan = Plan(**asked)
     seen = simulated.find(plan, origin_ns=0)
     told = list(marks(plan, 0.0, FOR_S)) if said is None else list(said)
@@ -61,18 +79,41 @@ def calibrated(cli, *words: str):
 
 
 def test_the_model_then_predicts_the_save(cli, mine, recorded):
-    done = calibrated(cli, str(recorded / "small"), str(recorded / "large"), "--as", "planted", "--name", "A planted machine")
+    done = calibrated(
+        cli,
+        str(recorded / "small"),
+        str(recorded / "large"),
+        "--as",
+        "planted",
+        "--name",
+        "A planted machine",
+    )
     assert "20 GB/s" in done.out
     assert "SIMULATED: nothing here was measured on this machine." in done.out
-    assert "Next: `ckptcost model --tier planted --set cluster.id=planted`" in " ".join(done.out.split())
+    assert "Next: `ckptcost model --tier planted --set cluster.id=planted`" in " ".join(
+        done.out.split()
+    )
     assert sorted(file.relative_to(mine).as_posix() for file in mine.rglob("*.toml")) == [
-        "models/clusters/planted.toml", "models/tiers/planted.toml",
-    ]  # fmt: skip
+        "models/clusters/planted.toml",
+        "models/tiers/planted.toml",
+    ]
     for size, seconds in (("20 GB", 1.5), ("60 GB", 3.5), ("100 GB", 5.5)):
-        answer = cli("model", "--tier", "planted", "--set", "cluster.id=planted", "--set", f"checkpoint.size={size}", "-f", "json")
+        answer = cli(
+            "model",
+            "--tier",
+            "planted",
+            "--set",
+            "cluster.id=planted",
+            "--set",
+            f"checkpoint.size={size}",
+            "-f",
+            "json",
+        )
         assert answer.code == 0, answer
         report = json.loads(answer.out)
-        assert [case["values"]["stall_s"] for case in report["cases"]] == pytest.approx([seconds] * len(report["cases"]), rel=0.02)
+        assert [case["values"]["stall_s"] for case in report["cases"]] == pytest.approx(
+            [seconds] * len(report["cases"]), rel=0.02
+        )
         factors = {factor["id"]: factor for factor in report["factors"]}
         assert factors["tier.node_write"]["sources"][0]["id"].startswith("SIMULATED run ")
         assert factors["cluster.gpu_stall"]["set_by"] == "cluster planted"
@@ -88,13 +129,26 @@ def test_the_catalogue_shows_it(cli, mine, recorded):
 
 
 def test_document_keeps_its_schema(cli, mine, recorded):
-    done = calibrated(cli, str(recorded / "small"), str(recorded / "large"), "--as", "planted", "-f", "json")
+    done = calibrated(
+        cli, str(recorded / "small"), str(recorded / "large"), "--as", "planted", "-f", "json"
+    )
     document = json.loads(done.out)
-    schema = sorted(SCHEMAS.glob("study-1.*.schema.json"), key=lambda file: int(file.name.split(".")[1]))[-1]
+    schema = sorted(
+        SCHEMAS.glob("study-1.*.schema.json"), key=lambda file: int(file.name.split(".")[1])
+    )[-1]
     jsonschema.validate(document, json.loads(schema.read_text("utf-8")))
     assert (document["kind"], document["simulated"]) == ("calibration", True)
     assert document["question"]["as"] == "planted"
-    assert document["tool"]["command"] == ["ckptcost", "calibrate", "small", "large", "--as", "planted", "-f", "json"]
+    assert document["tool"]["command"] == [
+        "ckptcost",
+        "calibrate",
+        "small",
+        "large",
+        "--as",
+        "planted",
+        "-f",
+        "json",
+    ]
     parameters = {row["id"]: row for row in document["tables"]["parameters"]["rows"]}
     assert parameters["write"]["value"] == pytest.approx(RATE, rel=1e-4)
     assert parameters["write"]["path"] == "tier.node_write"
@@ -102,7 +156,9 @@ def test_document_keeps_its_schema(cli, mine, recorded):
     for row in parameters.values():
         assert (row["value"] is not None) or row["why"]
         assert row["value"] is None or row["low"] is None or row["low"] <= row["value"] * (1 + 1e-9)
-        assert row["value"] is None or row["high"] is None or row["value"] <= row["high"] * (1 + 1e-9)
+        assert (
+            row["value"] is None or row["high"] is None or row["value"] <= row["high"] * (1 + 1e-9)
+        )
         if row["why"]:
             assert row["reason"] != row["why"], f"no sentence for {row['why']}"
     rounds = document["tables"]["rounds"]["rows"]
@@ -115,17 +171,29 @@ def test_document_keeps_its_schema(cli, mine, recorded):
 
 def test_csv_and_markdown(cli, mine, recorded):
     done = calibrated(cli, str(recorded / "small"), "--as", "one", "--dry-run", "-f", "csv")
-    rows = {row["id"]: row for row in csv.DictReader(line for line in io.StringIO(done.out) if not line.startswith("#"))}
+    rows = {
+        row["id"]: row
+        for row in csv.DictReader(
+            line for line in io.StringIO(done.out) if not line.startswith("#")
+        )
+    }
     assert float(rows["write"]["value"]) == pytest.approx(20e9 / 1.5, rel=1e-4)
     assert rows["setup"]["why"] == "ONE_SIZE"
-    assert "| figure |" in calibrated(cli, str(recorded / "small"), "--as", "one", "--dry-run", "-f", "md").out
-    rounds = calibrated(cli, str(recorded / "small"), "--as", "one", "--dry-run", "-f", "csv", "--table", "rounds").out
+    assert (
+        "| figure |"
+        in calibrated(cli, str(recorded / "small"), "--as", "one", "--dry-run", "-f", "md").out
+    )
+    rounds = calibrated(
+        cli, str(recorded / "small"), "--as", "one", "--dry-run", "-f", "csv", "--table", "rounds"
+    ).out
     assert len(rounds.splitlines()) >= 4
 
 
 def test_a_dry_run_writes_nothing(cli, mine, recorded):
     done = calibrated(cli, str(recorded / "small"), "--as", "planted", "--dry-run")
-    assert "Nothing was written. It would be a tier and a cluster of the catalogue." in " ".join(done.out.split())
+    assert "Nothing was written. It would be a tier and a cluster of the catalogue." in " ".join(
+        done.out.split()
+    )
     assert not mine.exists()
 
 
@@ -143,21 +211,31 @@ def test_what_is_there_stays_unless_forced(cli, mine, recorded):
 
 
 def test_a_run_by_its_id_its_name_and_as_the_last(cli, mine, recorded):
-    small = json.loads(calibrated(cli, "small", "--as", "x", "--dry-run", "-f", "json").out)["question"]["runs"]
-    last = json.loads(calibrated(cli, "last", "--as", "x", "--dry-run", "-f", "json").out)["question"]["runs"]
+    small = json.loads(calibrated(cli, "small", "--as", "x", "--dry-run", "-f", "json").out)[
+        "question"
+    ]["runs"]
+    last = json.loads(calibrated(cli, "last", "--as", "x", "--dry-run", "-f", "json").out)[
+        "question"
+    ]["runs"]
     assert small != last
-    again = json.loads(calibrated(cli, small[0][:8], "--as", "x", "--dry-run", "-f", "json").out)["question"]["runs"]
+    again = json.loads(calibrated(cli, small[0][:8], "--as", "x", "--dry-run", "-f", "json").out)[
+        "question"
+    ]["runs"]
     assert again == small
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere", "--as", "x"], "no run named"), (["--as", "x"], "RUN"), (["small"], "--as"), (["small", "--as", "a/b"], "--as"),
-        (["small", "small", "--as", "x"], "twice"), (["small", "--as", "x", "--table", "rounds"], "--table"),
+        (["nowhere", "--as", "x"], "no run named"),
+        (["--as", "x"], "RUN"),
+        (["small"], "--as"),
+        (["small", "--as", "a/b"], "--as"),
+        (["small", "small", "--as", "x"], "twice"),
+        (["small", "--as", "x", "--table", "rounds"], "--table"),
         (["small", "--as", "x", "--name", "a\nb"], "--name"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_ends_with_2_and_one_line(cli, mine, words, said):
     done = cli("calibrate", *words)
     assert done.code == 2
@@ -176,7 +254,11 @@ def test_a_run_without_saves_is_not_measurable(cli, mine, tmp_path):
 
 def test_figures_that_make_no_entry_are_shown_and_end_with_5(cli, mine, tmp_path):
     """A load alone: a tier needs a write rate."""
-    said = [Mark(20.0, "begin", "load", detail={"of": "load", "bytes": 1e9}), Mark(22.0, "returned", "load"), Mark(22.0, "end", "load")]
+    said = [
+        Mark(20.0, "begin", "load", detail={"of": "load", "bytes": 1e9}),
+        Mark(22.0, "returned", "load"),
+        Mark(22.0, "end", "load"),
+    ]
     kept(tmp_path / "load", 20e9, said, gpus=0, saves=0)
     done = cli("calibrate", str(tmp_path / "load"), "--as", "x")
     assert done.code == 5
@@ -197,12 +279,16 @@ def test_a_run_cut_off_by_a_kill_still_counts(cli, mine, recorded, tmp_path):
     file = next((tmp_path / "cut").glob("*.jsonl"))
     raw = file.read_bytes()
     file.write_bytes(raw[: len(raw) * 8 // 10])
-    document = json.loads(calibrated(cli, str(tmp_path / "cut"), "--as", "x", "--dry-run", "-f", "json").out)
+    document = json.loads(
+        calibrated(cli, str(tmp_path / "cut"), "--as", "x", "--dry-run", "-f", "json").out
+    )
     assert 1 <= len(document["tables"]["rounds"]["rows"]) < 4
 
 
 def test_the_answer_goes_to_a_file(cli, mine, recorded, tmp_path):
-    done = calibrated(cli, str(recorded / "small"), "--as", "x", "--dry-run", "-o", str(tmp_path / "x.txt"))
+    done = calibrated(
+        cli, str(recorded / "small"), "--as", "x", "--dry-run", "-o", str(tmp_path / "x.txt")
+    )
     assert done.out == ""
     assert "write rate" in (tmp_path / "x.txt").read_text("utf-8")
 
@@ -210,6 +296,14 @@ def test_the_answer_goes_to_a_file(cli, mine, recorded, tmp_path):
 def test_from_a_shell(shell, mine, recorded):
     done = shell("calibrate", str(recorded / "small"), str(recorded / "large"), "--as", "planted")
     assert done.returncode == 0, done.stderr
-    model = shell("model", "--tier", "planted", "--set", "cluster.id=planted", "--set", "checkpoint.size=100 GB")
+    model = shell(
+        "model",
+        "--tier",
+        "planted",
+        "--set",
+        "cluster.id=planted",
+        "--set",
+        "checkpoint.size=100 GB",
+    )
     assert model.returncode == 0, model.stderr
     assert "5.5 s" in model.stdout

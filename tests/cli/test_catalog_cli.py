@@ -6,7 +6,17 @@ import json
 
 import pytest
 
-KINDS = ["checkpoint", "tier", "cluster", "site", "scenario", "claim", "accelerator", "grid", "source"]
+KINDS = [
+    "checkpoint",
+    "tier",
+    "cluster",
+    "site",
+    "scenario",
+    "claim",
+    "accelerator",
+    "grid",
+    "source",
+]
 
 
 def test_the_kinds_and_how_many(cli):
@@ -28,7 +38,9 @@ def test_a_kind_lists_every_entry(cli, kind):
     for name in ids:
         assert name in done.out
     found = json.loads(cli("catalog", kind, "-f", "json").out)
-    assert sorted(found if isinstance(found, dict) else [entry["id"] for entry in found]) == sorted(ids)
+    assert sorted(found if isinstance(found, dict) else [entry["id"] for entry in found]) == sorted(
+        ids
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,7 +79,11 @@ def test_an_accelerator(cli):
 
 def test_ranges_are_in_the_unit_of_the_value(cli):
     """`write  30 GB/s   20G-40G bytes_per_s` makes a reader convert."""
-    line = next(line for line in cli("catalog", "tier", "ddn-exascaler").out.splitlines() if line.startswith("write"))
+    line = next(
+        line
+        for line in cli("catalog", "tier", "ddn-exascaler").out.splitlines()
+        if line.startswith("write")
+    )
     assert "bytes_per_s" not in line, line
     assert "GB/s" in line.split("30 GB/s", 1)[1], line
 
@@ -80,7 +96,12 @@ def test_every_source_is_used_or_at_least_printed(cli):
 
 def test_scenarios_are_shown_as_files(cli):
     assert 'id = "gpt4-scale-2tb"' in cli("catalog", "scenario", "gpt4-scale-2tb").out
-    assert json.loads(cli("catalog", "scenario", "gpt4-scale-2tb", "-f", "json").out)["policy"]["saves"] == 100
+    assert (
+        json.loads(cli("catalog", "scenario", "gpt4-scale-2tb", "-f", "json").out)["policy"][
+            "saves"
+        ]
+        == 100
+    )
 
 
 def test_the_overlays_entry_is_there(cli, tmp_path, monkeypatch):

@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 
 
 def written(cli, tmp_path, *words: str) -> tuple[str, dict]:
@@ -29,8 +36,28 @@ def test_every_shipped_scenario_agrees_with_itself(cli, tmp_path, name):
     [
         ["--against", "ddn-exascaler-40"],
         ["--tier", "nas-hdd", "--set", "policy.mode=async"],
-        ["--tier", "node-ram", "--tier", "object-store", "--tier", "aws-fsx-p2-125", "--set", "tier.capacity=100 TB"],
-        ["-s", "small-8b", "--tier", "local-nvme", "--tier", "nas-hdd", "--saves", "10", "--saves", "20"],
+        [
+            "--tier",
+            "node-ram",
+            "--tier",
+            "object-store",
+            "--tier",
+            "aws-fsx-p2-125",
+            "--set",
+            "tier.capacity=100 TB",
+        ],
+        [
+            "-s",
+            "small-8b",
+            "--tier",
+            "local-nvme",
+            "--tier",
+            "nas-hdd",
+            "--saves",
+            "10",
+            "--saves",
+            "20",
+        ],
         ["-s", "small-8b", "--set", "policy.optimal=energy"],
         ["--tier", "nas-hdd", "--interval", "1 h"],
         ["--tier", "nas-hdd", "--set", "policy.steps=100", "--set", "policy.step=12 s"],
@@ -107,7 +134,9 @@ OUTSIDE_THE_HASH = ("reproducibility.inputs", "reproducibility.seed")
 
 def test_every_number_times_1000_is_found(cli, tmp_path):
     """The hash is over everything but the date, the tool and itself: no number can be changed unnoticed."""
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", "--against", "generic-pfs")
+    _, document = written(
+        cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", "--against", "generic-pfs"
+    )
     paths = [path for path, value in numbers(document) if value != 0]
     assert len(paths) > 300
     from ckptcost.report.build import result_hash
@@ -163,7 +192,18 @@ CLEVER = {
 def test_a_change_with_the_hash_made_good_is_found(cli, tmp_path, what):
     """Somebody who knows how to write the hash again: the arithmetic must still catch it."""
     path, factor = CLEVER[what]
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100", "--against", "generic-pfs")
+    _, document = written(
+        cli,
+        tmp_path,
+        "--tier",
+        "nas-hdd",
+        "--tier",
+        "generic-pfs",
+        "--saves",
+        "100",
+        "--against",
+        "generic-pfs",
+    )
     set_at(document, path, lambda value: value * factor)
     done = tampered(cli, tmp_path, document, rehash=True)
     assert done.code == 1, f"{path} was changed and nobody noticed"
@@ -194,7 +234,9 @@ def test_two_components_swapped(cli, tmp_path):
 
 @pytest.mark.parametrize("where", ["components", "factors", "cases"])
 def test_a_line_dropped(cli, tmp_path, where):
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100")
+    _, document = written(
+        cli, tmp_path, "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100"
+    )
     dropped = document[where].pop(0)
     done = tampered(cli, tmp_path, document, rehash=True)
     assert done.code in (1, 2), f"{dropped.get('id')} is gone and nobody noticed"
@@ -202,7 +244,9 @@ def test_a_line_dropped(cli, tmp_path, where):
 
 @pytest.mark.parametrize("where", ["components", "cases"])
 def test_a_line_twice(cli, tmp_path, where):
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100")
+    _, document = written(
+        cli, tmp_path, "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100"
+    )
     document[where].append(document[where][0])
     assert tampered(cli, tmp_path, document, rehash=True).code in (1, 2)
 
@@ -219,10 +263,19 @@ def test_an_unknown_made_zero(cli, tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    ["components.0.ledger", "choices", "components.0.energy.unit", "tool.method_version", "report_id", "reproducibility.inputs_sha256"],
+    [
+        "components.0.ledger",
+        "choices",
+        "components.0.energy.unit",
+        "tool.method_version",
+        "report_id",
+        "reproducibility.inputs_sha256",
+    ],
 )
 def test_words_that_carry_meaning(cli, tmp_path, path):
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", "--set", "policy.mode=async")
+    _, document = written(
+        cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", "--set", "policy.mode=async"
+    )
     change = {
         "components.0.ledger": lambda _: "allocated",
         "choices": lambda was: {**was, "policy.mode": "sync"},
@@ -232,7 +285,9 @@ def test_words_that_carry_meaning(cli, tmp_path, path):
         "reproducibility.inputs_sha256": lambda _: "0" * 64,
     }
     set_at(document, path, change[path])
-    assert tampered(cli, tmp_path, document, rehash=True).code in (1, 2), f"{path} was changed and nobody noticed"
+    assert tampered(cli, tmp_path, document, rehash=True).code in (1, 2), (
+        f"{path} was changed and nobody noticed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +315,17 @@ def test_factors_outside_all_bounds_do_not_break_it(cli, tmp_path, id_, value):
 
 
 @pytest.mark.parametrize("value", [{}, [], 1, "x", None, True, "../../etc"])
-@pytest.mark.parametrize("key", ["policy.mode", "policy.cadence", "tier.survives", "tier.boundary", "policy.optimal", "policy.when_busy"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "policy.mode",
+        "policy.cadence",
+        "tier.survives",
+        "tier.boundary",
+        "policy.optimal",
+        "policy.when_busy",
+    ],
+)
 def test_choices_of_any_type_do_not_break_it(cli, tmp_path, key, value):
     _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100")
     document["choices"][key] = value

@@ -10,13 +10,32 @@ import pytest
 
 from ckptcost.jobs.compare import LETTERS
 
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 OF_THE_MODEL = {
-    "goodput": "goodput", "wall": "wall_s", "saves": "saves", "interval": "interval_s", "stall": "stall_s", "failures": "failures",
-    "gpu_hours": "run_gpu_hours", "kwh": "run_energy_kwh", "usd": "run_cost_usd", "kgco2e": "run_location_kgco2e",
-    "market_kgco2e": "run_market_kgco2e", "embodied_kgco2e": "run_embodied_kgco2e", "save_gpu_hours": "save_gpu_hours",
-    "save_kwh": "save_energy_kwh", "save_usd": "save_cost_usd", "save_kgco2e": "save_location_kgco2e",
-}  # fmt: skip
+    "goodput": "goodput",
+    "wall": "wall_s",
+    "saves": "saves",
+    "interval": "interval_s",
+    "stall": "stall_s",
+    "failures": "failures",
+    "gpu_hours": "run_gpu_hours",
+    "kwh": "run_energy_kwh",
+    "usd": "run_cost_usd",
+    "kgco2e": "run_location_kgco2e",
+    "market_kgco2e": "run_market_kgco2e",
+    "embodied_kgco2e": "run_embodied_kgco2e",
+    "save_gpu_hours": "save_gpu_hours",
+    "save_kwh": "save_energy_kwh",
+    "save_usd": "save_cost_usd",
+    "save_kgco2e": "save_location_kgco2e",
+}
 """quantity of `compare` -> column of `model`"""
 
 
@@ -25,17 +44,24 @@ def document(ran) -> dict:
     return json.loads(ran.out)
 
 
-@pytest.mark.parametrize(("first", "second"), list(zip(SCENARIOS, SCENARIOS[1:] + SCENARIOS[:1], strict=True)))
+@pytest.mark.parametrize(
+    ("first", "second"), list(zip(SCENARIOS, SCENARIOS[1:] + SCENARIOS[:1], strict=True))
+)
 def test_two_outputs_never_disagree(cli, first, second):
     """Value and range of every quantity are those of `model -f json`, and the differences are theirs."""
     rows = document(cli("compare", first, second, "-f", "json"))["tables"]["values"]["rows"]
     found = {(row["scenario"], row["quantity"]): row for row in rows}
-    models = [document(cli("model", "-s", name, "-f", "json"))["cases"][0] for name in (first, second)]
+    models = [
+        document(cli("model", "-s", name, "-f", "json"))["cases"][0] for name in (first, second)
+    ]
     for letter, case in zip("AB", models, strict=True):
         for name, column in OF_THE_MODEL.items():
             row = found[letter, name]
             assert row["value"] == case["values"][column], (name, letter)
-            assert (row["low"], row["high"]) == (case["low"].get(column), case["high"].get(column)), (name, letter)
+            assert (row["low"], row["high"]) == (
+                case["low"].get(column),
+                case["high"].get(column),
+            ), (name, letter)
     for name, column in OF_THE_MODEL.items():
         one, two = (case["values"][column] for case in models)
         row = found["B", name]
@@ -47,9 +73,14 @@ def test_two_outputs_never_disagree(cli, first, second):
 
 
 def test_the_bill_is_the_models(cli):
-    bill = document(cli("compare", "llama31-405b-16k", "opt-175b", "-f", "json"))["tables"]["bill_energy"]["rows"]
+    bill = document(cli("compare", "llama31-405b-16k", "opt-175b", "-f", "json"))["tables"][
+        "bill_energy"
+    ]["rows"]
     for letter, name in (("A", "llama31-405b-16k"), ("B", "opt-175b")):
-        parts = {part["id"]: part["energy"]["value"] for part in document(cli("model", "-s", name, "-f", "json"))["components"]}
+        parts = {
+            part["id"]: part["energy"]["value"]
+            for part in document(cli("model", "-s", name, "-f", "json"))["components"]
+        }
         for row in bill:
             assert row[letter] == parts[row["line"]], row["line"]
 
@@ -67,9 +98,17 @@ def test_two_to_six_in_every_form(cli, count, form):
         assert json.loads(done.out)["kind"] == "comparison"
 
 
-@pytest.mark.parametrize("extra", [["--with", "tier=nas-hdd"], ["--with", "mode=async", "--with", "tier.id=object-store, saves=12"],
-                                   ["--set", "cluster.gpus=100000", "--with", "interval=1 h"], ["--with", "tier.write=1 kB/s"],
-                                   ["--with", "second_tier.id=object-store, policy.second_every=3"]], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ["--with", "tier=nas-hdd"],
+        ["--with", "mode=async", "--with", "tier.id=object-store, saves=12"],
+        ["--set", "cluster.gpus=100000", "--with", "interval=1 h"],
+        ["--with", "tier.write=1 kB/s"],
+        ["--with", "second_tier.id=object-store, policy.second_every=3"],
+    ],
+    ids=" ".join,
+)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_variants_of_every_preset(cli, name, extra):
     done = cli("compare", "-s", name, *extra)
@@ -80,14 +119,30 @@ def test_variants_of_every_preset(cli, name, extra):
 
 
 def test_a_variant_is_the_scenario_with_that_changed(cli):
-    rows = document(cli("compare", "-s", "opt-175b", "--with", "tier=nas-hdd, interval=2 h", "-f", "json"))["tables"]["values"]["rows"]
-    model = document(cli("model", "-s", "opt-175b", "--tier", "nas-hdd", "--interval", "2 h", "-f", "json"))["cases"][0]
+    rows = document(
+        cli("compare", "-s", "opt-175b", "--with", "tier=nas-hdd, interval=2 h", "-f", "json")
+    )["tables"]["values"]["rows"]
+    model = document(
+        cli("model", "-s", "opt-175b", "--tier", "nas-hdd", "--interval", "2 h", "-f", "json")
+    )["cases"][0]
     mine = {row["quantity"]: row["value"] for row in rows if row["scenario"] == "B"}
-    assert {name: mine[name] for name in OF_THE_MODEL} == {name: model["values"][column] for name, column in OF_THE_MODEL.items()}
+    assert {name: mine[name] for name in OF_THE_MODEL} == {
+        name: model["values"][column] for name, column in OF_THE_MODEL.items()
+    }
 
 
 def test_why_they_differ(cli):
-    done = document(cli("compare", "-s", "llama31-405b-16k", "--with", "tier.write=50 GB/s, policy.mode=async", "-f", "json"))
+    done = document(
+        cli(
+            "compare",
+            "-s",
+            "llama31-405b-16k",
+            "--with",
+            "tier.write=50 GB/s, policy.mode=async",
+            "-f",
+            "json",
+        )
+    )
     rows = {row["input"]: row for row in done["tables"]["inputs"]["rows"]}
     assert set(rows) == {"policy.mode", "tier.write"} | ({"tier.read"} & set(rows))
     assert (rows["policy.mode"]["in_a"], rows["policy.mode"]["here"]) == ("sync", "async")
@@ -98,14 +153,20 @@ def test_why_they_differ(cli):
 
 def test_the_same_scenario_twice_is_allowed(cli):
     done = document(cli("compare", "opt-175b", "opt-175b", "-f", "json"))
-    assert {row["difference"] for row in done["tables"]["values"]["rows"] if row["scenario"] == "B"} <= {0.0, None}
+    assert {
+        row["difference"] for row in done["tables"]["values"]["rows"] if row["scenario"] == "B"
+    } <= {0.0, None}
     assert done["tables"]["inputs"]["rows"] == []
 
 
 def test_what_is_uncertain_is_said(cli):
-    said = " ".join(cli("compare", "-s", "llama31-405b-16k", "--with", "interval=16 min").out.split())
+    said = " ".join(
+        cli("compare", "-s", "llama31-405b-16k", "--with", "interval=16 min").out.split()
+    )
     assert "The sign is not certain: B has more in" in said
-    assert "The sign is not certain" not in cli("compare", "-s", "llama31-405b-16k", "--with", "tier=nas-hdd").out.replace("\n", " ")
+    assert "The sign is not certain" not in cli(
+        "compare", "-s", "llama31-405b-16k", "--with", "tier=nas-hdd"
+    ).out.replace("\n", " ")
 
 
 def test_the_tidy_table_is_the_csv(cli):
@@ -119,7 +180,17 @@ def test_the_tidy_table_is_the_csv(cli):
 
 
 def test_every_scenario_is_judged(cli):
-    done = cli("compare", "-s", "llama31-405b-16k", "--with", "mode=async", "--require", "goodput>=0.9", "--budget", "kwh<=1e9 kWh")
+    done = cli(
+        "compare",
+        "-s",
+        "llama31-405b-16k",
+        "--with",
+        "mode=async",
+        "--require",
+        "goodput>=0.9",
+        "--budget",
+        "kwh<=1e9 kWh",
+    )
     assert done.code == 3
     assert done.err == "ckptcost: MISSED: goodput>=0.9, it is 87.8 % [A: llama31-405b-16k]\n"
     assert "met: goodput>=0.9, it is 94.5 % [B: mode=async]" in done.out
@@ -129,15 +200,22 @@ def test_every_scenario_is_judged(cli):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "nothing to compare"), (["opt-175b"], "nothing to compare"), (["-s", "opt-175b"], "nothing to compare"),
-        (["opt-175b", "no-such"], "no-such"), (["opt-175b", "bloom-176b", "--with", "tier=nas-hdd"], "--with varies one scenario"),
-        (["--with", "nonsense"], "not path=value"), (["--with", "tier=nas-hdd", "--set", "nonsense"], "not path=value"),
-        (["opt-175b", "bloom-176b", "--require", "goodput=1"], "is not name>=value"), (["opt-175b"] * 7, "more than 6"),
-        (["opt-175b", "bloom-176b", "--require", "goodput.p5>=0.5"], "percentile"), (["opt-175b", "bloom-176b", "--table", "x"], "--table"),
-        (["opt-175b", "bloom-176b", "-f", "csv", "--table", "x"], "no table named"), (["opt-175b", "gone.toml"], "gone.toml"),
+        ([], "nothing to compare"),
+        (["opt-175b"], "nothing to compare"),
+        (["-s", "opt-175b"], "nothing to compare"),
+        (["opt-175b", "no-such"], "no-such"),
+        (["opt-175b", "bloom-176b", "--with", "tier=nas-hdd"], "--with varies one scenario"),
+        (["--with", "nonsense"], "not path=value"),
+        (["--with", "tier=nas-hdd", "--set", "nonsense"], "not path=value"),
+        (["opt-175b", "bloom-176b", "--require", "goodput=1"], "is not name>=value"),
+        (["opt-175b"] * 7, "more than 6"),
+        (["opt-175b", "bloom-176b", "--require", "goodput.p5>=0.5"], "percentile"),
+        (["opt-175b", "bloom-176b", "--table", "x"], "--table"),
+        (["opt-175b", "bloom-176b", "-f", "csv", "--table", "x"], "no table named"),
+        (["opt-175b", "gone.toml"], "gone.toml"),
         (["opt-175b", ""], "names no scenario"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_one_line_and_2(cli, words, says):
     done = cli("compare", *words)
     assert (done.code, done.out) == (2, "")

@@ -13,8 +13,17 @@ import jsonschema
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads(next((ROOT / "ckptcost" / "report").glob("study-1.*.schema.json")).read_text("utf-8"))
-SETTINGS = ("--set", "checkpoint.size=112 GB", "--set", "tier.node_write=29.867 GB/s", "--set", "tier.setup=0.35 s")
+SCHEMA = json.loads(
+    next((ROOT / "ckptcost" / "report").glob("study-1.*.schema.json")).read_text("utf-8")
+)
+SETTINGS = (
+    "--set",
+    "checkpoint.size=112 GB",
+    "--set",
+    "tier.node_write=29.867 GB/s",
+    "--set",
+    "tier.setup=0.35 s",
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +72,9 @@ def test_the_document_keeps_its_schema_and_adds_up(cli, folder):
     lines = {row["quantity"]: row for row in tables["lines"]["rows"]}
     for row in lines.values():
         if row["difference"] is not None:
-            assert row["difference"] == pytest.approx(row["measured"] - row["modelled"], rel=1e-6, abs=1e-6)
+            assert row["difference"] == pytest.approx(
+                row["measured"] - row["modelled"], rel=1e-6, abs=1e-6
+            )
             assert row["why"] is None
             assert row["measured_low"] <= row["measured"] <= row["measured_high"]
             assert row["modelled_low"] <= row["modelled"] <= row["modelled_high"]
@@ -73,13 +84,17 @@ def test_the_document_keeps_its_schema_and_adds_up(cli, folder):
     whole = parts.pop("whole")
     assert sum(parts.values()) == pytest.approx(whole, abs=1e-6)
     assert whole == pytest.approx(lines["time"]["difference"], abs=1e-6)
-    assert {row["quantity"] for row in tables["not_compared"]["rows"]} == {name for name, row in lines.items() if row["why"]}
+    assert {row["quantity"] for row in tables["not_compared"]["rows"]} == {
+        name for name, row in lines.items() if row["why"]
+    }
     assert all(row["why"] != row["code"] for row in tables["not_compared"]["rows"])
 
 
 def test_measured_figures_are_those_of_measure(cli, folder):
     """Joules at the facility are the node's own times PUE."""
-    gap = document(cli("compare", str(folder), "small-8b", *SETTINGS, "--set", "site.pue=1.5", "-f", "json"))
+    gap = document(
+        cli("compare", str(folder), "small-8b", *SETTINGS, "--set", "site.pue=1.5", "-f", "json")
+    )
     own = document(cli("measure", "--meters", f"replay:{folder}", "-f", "json"))
     windows = own["tables"]["windows"]["rows"]
     lines = {row["quantity"]: row for row in gap["tables"]["lines"]["rows"]}
@@ -91,15 +106,21 @@ def test_measured_figures_are_those_of_measure(cli, folder):
     assert lines["gpu_wait"]["measured"] == pytest.approx(1.5 * cards / 2)
     assert lines["host_wait"]["measured"] == pytest.approx(1.5 * (node - cards) / 2)
     bill = {row["line"]: row for row in gap["tables"]["bill"]["rows"]}
-    assert bill["gpu_wait"]["measured_energy"] == pytest.approx(lines["gpu_wait"]["measured"] / 3.6e6)
+    assert bill["gpu_wait"]["measured_energy"] == pytest.approx(
+        lines["gpu_wait"]["measured"] / 3.6e6
+    )
     assert bill["total"]["measured_gpu_s"] == pytest.approx(lines["gpu_s"]["measured"])
 
 
 def test_the_tidy_table_is_the_csv(cli, folder):
-    rows = list(csv.DictReader(io.StringIO(cli("compare", str(folder), "small-8b", "-f", "csv").out)))
+    rows = list(
+        csv.DictReader(io.StringIO(cli("compare", str(folder), "small-8b", "-f", "csv").out))
+    )
     assert list(rows[0])[:5] == ["of", "label", "quantity", "unit", "measured"]
     bill = cli("compare", str(folder), "small-8b", "-f", "csv", "--table", "bill")
-    assert bill.out.splitlines()[0].startswith("of,label,line,boundary,measured_energy_kwh,modelled_energy_kwh")
+    assert bill.out.splitlines()[0].startswith(
+        "of,label,line,boundary,measured_energy_kwh,modelled_energy_kwh"
+    )
 
 
 def test_three_ways_to_name_the_run(cli, folder):
@@ -109,13 +130,19 @@ def test_three_ways_to_name_the_run(cli, folder):
     file = next(folder.glob("*.jsonl"))
     assert cli("compare", str(file), *words).out == plain.out
     assert cli("compare", f"run:{folder}", *words).out == plain.out
-    assert cli("compare", str(folder) + os.sep, "-s", "small-8b", *SETTINGS, "-f", "csv").out == plain.out
+    assert (
+        cli("compare", str(folder) + os.sep, "-s", "small-8b", *SETTINGS, "-f", "csv").out
+        == plain.out
+    )
 
 
 def test_an_id_is_looked_up(cli, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path))
     shutil.copytree(folder, tmp_path / folder.name)
-    assert cli("compare", "run:run-1", "small-8b", "-f", "csv").out == cli("compare", str(folder), "small-8b", "-f", "csv").out
+    assert (
+        cli("compare", "run:run-1", "small-8b", "-f", "csv").out
+        == cli("compare", str(folder), "small-8b", "-f", "csv").out
+    )
 
 
 def test_a_folder_named_like_a_preset_is_no_run_without_readings(cli, tmp_path, monkeypatch):
@@ -137,16 +164,23 @@ def test_a_scenario_file_is_hashed_and_named_without_its_folder(cli, folder, tmp
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["RUN"], "held against one scenario, and none is named"), (["RUN", "opt-175b", "small-8b"], "and 2 are named"),
-        (["RUN", "opt-175b", "-s", "small-8b"], "and 2 are named"), (["RUN", "no-such"], "no-such"),
-        (["RUN", "opt-175b", "--with", "mode=async"], "--with"), (["RUN", "opt-175b", "--require", "goodput>=0.5"], "--require"),
-        (["RUN", "opt-175b", "--budget", "kwh<=1 MWh"], "--budget"), (["RUN", "opt-175b", "--set", "cluster.gpus=3"], "cluster.gpus"),
-        (["RUN", "RUN"], "the run comes first"), (["opt-175b", "RUN"], "the run comes first"), (["gone.jsonl", "opt-175b"], "no such run"),
-        (["run:", "opt-175b"], "names no run"), (["RUN", "opt-175b", "--table", "x"], "--table"),
+        (["RUN"], "held against one scenario, and none is named"),
+        (["RUN", "opt-175b", "small-8b"], "and 2 are named"),
+        (["RUN", "opt-175b", "-s", "small-8b"], "and 2 are named"),
+        (["RUN", "no-such"], "no-such"),
+        (["RUN", "opt-175b", "--with", "mode=async"], "--with"),
+        (["RUN", "opt-175b", "--require", "goodput>=0.5"], "--require"),
+        (["RUN", "opt-175b", "--budget", "kwh<=1 MWh"], "--budget"),
+        (["RUN", "opt-175b", "--set", "cluster.gpus=3"], "cluster.gpus"),
+        (["RUN", "RUN"], "the run comes first"),
+        (["opt-175b", "RUN"], "the run comes first"),
+        (["gone.jsonl", "opt-175b"], "no such run"),
+        (["run:", "opt-175b"], "names no run"),
+        (["RUN", "opt-175b", "--table", "x"], "--table"),
         (["RUN", "opt-175b", "-f", "csv", "--table", "x"], "no table named"),
         (["-s", "opt-175b", "RUN", "--set", "nonsense"], "not path=value"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_one_line_and_2(cli, folder, words, says):
     done = cli("compare", *(str(folder) if word == "RUN" else word for word in words))
     assert (done.code, done.out) == (2, "")
@@ -169,7 +203,9 @@ def test_a_run_without_readings_or_checkpoints(cli, tmp_path):
 
 def test_a_recording_of_a_real_disk(cli):
     """Nothing metered power there: seconds are compared, joules are dashes."""
-    done = document(cli("compare", str(ROOT / "data" / "traces" / "ext4-fsync.jsonl"), "small-8b", "-f", "json"))
+    done = document(
+        cli("compare", str(ROOT / "data" / "traces" / "ext4-fsync.jsonl"), "small-8b", "-f", "json")
+    )
     lines = {row["quantity"]: row for row in done["tables"]["lines"]["rows"]}
     assert lines["time"]["ratio"] is not None
     assert lines["gpu_wait"]["measured"] is None

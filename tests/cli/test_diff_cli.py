@@ -17,7 +17,9 @@ from ckptcost.report.diff_document import DiffDocument
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    monkeypatch.setitem(main.COMMANDS, "diff", main.COMMANDS.get("diff", "what changed between two"))
+    monkeypatch.setitem(
+        main.COMMANDS, "diff", main.COMMANDS.get("diff", "what changed between two")
+    )
 
 
 ZERO = (0.0,) * 5
@@ -57,7 +59,10 @@ def test_every_form(cli, files, form):
         rows = list(csv.DictReader(io.StringIO(done.out)))
         assert float(rows[0]["change"]) == 20.0
     else:
-        assert "20 % more energy (worse, within the uncertainty): 100 kWh before, 120 kWh now" in " ".join(done.out.split())
+        assert (
+            "20 % more energy (worse, within the uncertainty): 100 kWh before, 120 kWh now"
+            in " ".join(done.out.split())
+        )
         assert form == "md" or max(map(len, done.out.splitlines())) <= 80
 
 
@@ -78,16 +83,32 @@ def test_a_second_run_is_byte_identical(cli, files):
 @pytest.mark.parametrize(
     ("budget", "code"),
     [
-        ("kwh<=20 %", 0), ("kwh<20 %", 3), ("kwh<=19.9 %", 3), ("kwh<=20 kWh", 0), ("kwh<=20", 0), ("kwh<=0.02 MWh", 0), ("kwh<=19 kWh", 3),
-        ("kwh<=-1 %", 3), ("usd<=0 %", 0), ("usd<=-1 USD", 3), ("usd<0", 3), ("kwh/checkpoint<=2.5 kWh", 0), ("kwh/checkpoint<=2.4 kWh", 3),
-        ("kgco2e<=25 %", 0), ("gpu_hours<=0 %", 0), ("kgco2e <= +1 t", 0), ("kwh/hour_of_the_run<=20 %", 0),
+        ("kwh<=20 %", 0),
+        ("kwh<20 %", 3),
+        ("kwh<=19.9 %", 3),
+        ("kwh<=20 kWh", 0),
+        ("kwh<=20", 0),
+        ("kwh<=0.02 MWh", 0),
+        ("kwh<=19 kWh", 3),
+        ("kwh<=-1 %", 3),
+        ("usd<=0 %", 0),
+        ("usd<=-1 USD", 3),
+        ("usd<0", 3),
+        ("kwh/checkpoint<=2.5 kWh", 0),
+        ("kwh/checkpoint<=2.4 kWh", 3),
+        ("kgco2e<=25 %", 0),
+        ("gpu_hours<=0 %", 0),
+        ("kgco2e <= +1 t", 0),
+        ("kwh/hour_of_the_run<=20 %", 0),
     ],
-)  # fmt: skip
+)
 def test_budgets(cli, files, budget, code):
     old, new = files(old=energy(100.0), new=energy(120.0))
     done = cli("diff", old, new, "-f", "json", "--budget-change", budget)
     assert done.code == code, done.err
-    assert json.loads(done.out)["budgets"][0]["met"] == (code == 0)  # a miss does not cost the result
+    assert json.loads(done.out)["budgets"][0]["met"] == (
+        code == 0
+    )  # a miss does not cost the result
     assert ("EXCEEDED" in done.err) == (code == 3)
 
 
@@ -105,14 +126,28 @@ def test_from_nothing_exceeds_every_share(cli, files):
 
 def test_the_unknown_meets_nothing(cli, files):
     old, new = files(old=energy(100.0), new=energy(120.0, market=None))
-    done = cli("diff", old, new, "--budget-change", "market_kgco2e<=1e9 kg", "--budget-change", "kwh<=50 %")
+    done = cli(
+        "diff", old, new, "--budget-change", "market_kgco2e<=1e9 kg", "--budget-change", "kwh<=50 %"
+    )
     assert done.code == 3
     assert done.err == "ckptcost: EXCEEDED: market_kgco2e<=1e9 kg, the change is not known\n"
 
 
 @pytest.mark.parametrize(
     "budget",
-    ["", "kwh", "kwh>=5 %", "mood<=5 %", "kwh<=abc %", "kwh<=5 USD", "kwh<=nan %", "kwh<=inf %", "usd<=1e400", "kwh/day<=1", "kwh<=--5 %"],
+    [
+        "",
+        "kwh",
+        "kwh>=5 %",
+        "mood<=5 %",
+        "kwh<=abc %",
+        "kwh<=5 USD",
+        "kwh<=nan %",
+        "kwh<=inf %",
+        "usd<=1e400",
+        "kwh/day<=1",
+        "kwh<=--5 %",
+    ],
 )
 def test_bad_budgets(cli, files, budget):
     old, new = files(old=energy(100.0), new=energy(120.0))
@@ -130,21 +165,30 @@ def test_a_budget_is_read_before_the_files():
 
 
 def test_what_cannot_be_compared_is_refused(cli, files):
-    old, new = files(old=energy(100.0), new=energy(120.0).model_copy(update={"method_version": "2027.1"}))
+    old, new = files(
+        old=energy(100.0), new=energy(120.0).model_copy(update={"method_version": "2027.1"})
+    )
     done = cli("diff", old, new)
     assert (done.code, done.out) == (2, "")
-    assert done.err == ("ckptcost: new.json: cannot be compared with old.json: method: 2026.1 before, 2027.1 now. --anyway compares them\n")
+    assert done.err == (
+        "ckptcost: new.json: cannot be compared with old.json: method: 2026.1 before, 2027.1 now. --anyway compares them\n"
+    )
     done = cli("diff", old, new, "--anyway")
     assert (done.code, done.err) == (0, "")
     assert "NOT COMPARABLE" in done.out
     document = json.loads(cli("diff", old, new, "--anyway", "-f", "json").out)
     assert document["comparable"] is False
-    assert [(each["code"], each["refuses"]) for each in document["incomparable_reasons"]] == [("METHOD", True)]
+    assert [(each["code"], each["refuses"]) for each in document["incomparable_reasons"]] == [
+        ("METHOD", True)
+    ]
 
 
 def test_other_prices_are_flagged_and_computed(cli, files):
     other = energy(120.0)
-    dearer = [factor("site.tariff", 9e-8, "usd_per_j", "0.324 USD/kWh") if f.id == "site.tariff" else f for f in other.factors]
+    dearer = [
+        factor("site.tariff", 9e-8, "usd_per_j", "0.324 USD/kWh") if f.id == "site.tariff" else f
+        for f in other.factors
+    ]
     old, new = files(old=energy(100.0), new=other.model_copy(update={"factors": dearer}))
     done = cli("diff", old, new)
     assert (done.code, done.err) == (0, "")
@@ -154,7 +198,10 @@ def test_other_prices_are_flagged_and_computed(cli, files):
 
 
 def test_one_of_several(cli, files):
-    several = [energy(kwh, name=f"case {kwh:g}", run_id=f"abc-tier{kwh:g}") for kwh in (100.0, 110.0, 150.0)]
+    several = [
+        energy(kwh, name=f"case {kwh:g}", run_id=f"abc-tier{kwh:g}")
+        for kwh in (100.0, 110.0, 150.0)
+    ]
     old, new = files(old=several, new=several)
     done = cli("diff", old, new)
     assert done.code == 2
@@ -162,7 +209,12 @@ def test_one_of_several(cli, files):
     assert "abc-tier110" in done.err
     done = cli("diff", old, new, "--case", "tier100", "--case", "case 150", "-f", "json")
     assert json.loads(done.out)["delta"]["totals"]["energy"]["change"] == 50.0
-    assert json.loads(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["delta"]["totals"]["energy"]["change"] == 0.0
+    assert (
+        json.loads(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["delta"][
+            "totals"
+        ]["energy"]["change"]
+        == 0.0
+    )
     assert cli("diff", old, new, "--case", "nobody").code == 2
     assert cli("diff", old, new, "--case", "a", "--case", "b", "--case", "c").code == 2
 
@@ -182,14 +234,43 @@ def test_no_statement_is_one_line(cli, files, tmp_path, content):
 
 def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "flash-shared", "-f", "json", "-o", "both.json").code == 0
-    assert cli("model", "-s", "small-8b", "--tier", "flash-shared", "-f", "json", "-o", "flash.json").code == 0
+    assert (
+        cli(
+            "model",
+            "-s",
+            "small-8b",
+            "--tier",
+            "nas-hdd",
+            "--tier",
+            "flash-shared",
+            "-f",
+            "json",
+            "-o",
+            "both.json",
+        ).code
+        == 0
+    )
+    assert (
+        cli(
+            "model", "-s", "small-8b", "--tier", "flash-shared", "-f", "json", "-o", "flash.json"
+        ).code
+        == 0
+    )
     names = [row["id"] for row in json.loads((tmp_path / "both.json").read_text("utf-8"))["cases"]]
-    done = cli("diff", "both.json", "both.json", "--case", names[0], "--case", names[1], "-f", "json")
+    done = cli(
+        "diff", "both.json", "both.json", "--case", names[0], "--case", names[1], "-f", "json"
+    )
     assert done.code == 0, done.err
-    ids = [json.loads(done.out)[which]["statement"]["subject"]["run_id"] for which in ("past", "current")]
+    ids = [
+        json.loads(done.out)[which]["statement"]["subject"]["run_id"]
+        for which in ("past", "current")
+    ]
     assert [each.split("-", 1)[1] for each in ids] == [name.replace("@", "-") for name in names]
-    same = json.loads(cli("diff", "both.json", "flash.json", "--case", names[1], "--case", names[1], "-f", "json").out)
+    same = json.loads(
+        cli(
+            "diff", "both.json", "flash.json", "--case", names[1], "--case", names[1], "-f", "json"
+        ).out
+    )
     assert same["delta"]["totals"]["energy"]["change"] == 0
 
 
@@ -197,7 +278,10 @@ def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(cli, tmp_pa
     """The energy of writing is known of one tier and not of the other: no change of the sum, and no refusal."""
     monkeypatch.chdir(tmp_path)
     for tier in ("nas-hdd", "flash-shared"):
-        assert cli("model", "-s", "small-8b", "--tier", tier, "-f", "json", "-o", f"{tier}.json").code == 0
+        assert (
+            cli("model", "-s", "small-8b", "--tier", tier, "-f", "json", "-o", f"{tier}.json").code
+            == 0
+        )
     done = cli("diff", "nas-hdd.json", "flash-shared.json", "-f", "json")
     assert done.code == 0, done.err
     found = json.loads(done.out)

@@ -15,14 +15,30 @@ from ckptcost.exports.formats import FORMATS
 
 TRACE = str(Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl")
 HOURS = "time,gCO2e/kWh\n" + "".join(
-    f"2026-{10 + (n // 24) // 31:02d}-{1 + (n // 24) % 31:02d}T{n % 24:02d}:00Z,{200 + n % 24}\n" for n in range(24 * 55)
+    f"2026-{10 + (n // 24) // 31:02d}-{1 + (n // 24) % 31:02d}T{n % 24:02d}:00Z,{200 + n % 24}\n"
+    for n in range(24 * 55)
 )
 
 
 @pytest.fixture
 def report(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "generic-pfs", "-f", "json", "-o", "report.json").code == 0
+    assert (
+        cli(
+            "model",
+            "-s",
+            "small-8b",
+            "--tier",
+            "nas-hdd",
+            "--tier",
+            "generic-pfs",
+            "-f",
+            "json",
+            "-o",
+            "report.json",
+        ).code
+        == 0
+    )
     return "report.json"
 
 
@@ -70,7 +86,11 @@ def test_a_run_has_its_dates_and_takes_a_site(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = cli("export", TRACE, "--to", "statement", "--site", "usa", "--label", "team=infra")
     (s,) = json.loads(done.out)["statements"]
-    assert (s["kind"], s["subject"]["site_id"], s["subject"]["team"]) == ("measured", "usa", "infra")
+    assert (s["kind"], s["subject"]["site_id"], s["subject"]["team"]) == (
+        "measured",
+        "usa",
+        "infra",
+    )
     assert s["period_start"].endswith("Z")
     assert s["totals"]["emissions_location"]["value"] > 0
     assert s["totals"]["emissions_market"]["value"] is None
@@ -91,7 +111,10 @@ def test_hours_and_contracts(cli, report, tmp_path):
     (s,) = document["statements"]
     assert set(s["series"]["market_kgco2e_per_kwh"]) == {0.2}
     assert len(set(s["series"]["grid_kgco2e_per_kwh"])) == 24
-    assert {each["path"] for each in document["reproducibility"]["inputs"]} == {"hours.csv", "contracts.toml"}
+    assert {each["path"] for each in document["reproducibility"]["inputs"]} == {
+        "hours.csv",
+        "contracts.toml",
+    }
     assert "W" in [c["name"] for c in s["contracts"]]
     page = cli("report", report, "-f", "html", *asked)
     assert page.code == 0
@@ -121,14 +144,18 @@ def test_cases_of_a_report(cli, report):
         (["report.json", "--to", "prometheus", "--grid-tz", "UTC"], 2, "belongs to --grid"),
         (["report.json", "--to", "prometheus", "--start", "soon"], 2, "is no time"),
         (["report.json", "--to", "prometheus", "--site", "usa"], 2, "said of recorded runs"),
-        (["report.json", "--to", "prometheus", "-o", "no/such/place.prom"], 4, "could not be written"),
+        (
+            ["report.json", "--to", "prometheus", "-o", "no/such/place.prom"],
+            4,
+            "could not be written",
+        ),
         (["report.json", "--to", "datapackage", "-o", "-"], 2, "is a folder"),
         (["report.json", "--to", "prometheus", "-o", ""], 4, "names no file"),
         (["report.json", "report.json", "--to", "prometheus"], 2, "two of the statements"),
         ([TRACE, "--to", "prometheus", "--site", "atlantis"], 2, "atlantis"),
         ([TRACE, "--to", "prometheus", "--start", "2026-01-01"], 2, "dates of its own"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_one_line(cli, report, words, code, said):
     done = cli("export", *words)
     assert (done.code, done.out) == (code, "")
@@ -147,7 +174,10 @@ def test_a_folder_is_replaced_only_when_told_and_only_one_of_ours(cli, report, t
     (tmp_path / "cost" / "mine.txt").write_text("mine", "utf-8")
     assert "holds other files too" in cli(*asked, "--force").err
     assert (tmp_path / "cost" / "mine.txt").read_text("utf-8") == "mine"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["cost", "report.json"]  # nothing half-written beside it
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "cost",
+        "report.json",
+    ]  # nothing half-written beside it
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -162,7 +192,9 @@ def test_a_report_is_told_again_from_its_file(cli, report, form):
     done = cli("report", report, "-f", form)
     assert done.code == 0, done.err
     if form != "html":
-        straight = cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "generic-pfs", "-f", form)
+        straight = cli(
+            "model", "-s", "small-8b", "--tier", "nas-hdd", "--tier", "generic-pfs", "-f", form
+        )
         one, other = done.out, straight.out
         if form == "json":  # the command that it names is the one that wrote it
             one, other = (json.dumps(json.loads(text) | {"tool": None}) for text in (one, other))
@@ -175,9 +207,10 @@ def test_a_report_is_told_again_from_its_file(cli, report, form):
     [
         ("compare", "-s", "small-8b", "--with", "policy.mode=async", "--require", "goodput>=0.1"),
         ("simulate", "-s", "small-8b", "--runs", "50"),
-        ("sensitivity", "-s", "small-8b"), ("report", TRACE),
+        ("sensitivity", "-s", "small-8b"),
+        ("report", TRACE),
     ],
-)  # fmt: skip
+)
 def test_studies_are_told_again_letter_by_letter(cli, tmp_path, monkeypatch, words, form):
     monkeypatch.chdir(tmp_path)
     assert cli(*words, "-f", "json", "-o", "study.json").code == 0
@@ -186,7 +219,11 @@ def test_studies_are_told_again_letter_by_letter(cli, tmp_path, monkeypatch, wor
 
 @pytest.mark.parametrize(
     "words",
-    [("compare", "-s", "small-8b", "--with", "policy.mode=async"), ("simulate", "-s", "small-8b", "--runs", "50"), ("report", TRACE)],
+    [
+        ("compare", "-s", "small-8b", "--with", "policy.mode=async"),
+        ("simulate", "-s", "small-8b", "--runs", "50"),
+        ("report", TRACE),
+    ],
 )
 def test_pages_of_studies(cli, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
@@ -271,11 +308,29 @@ def test_a_key_that_comes_twice_is_refused(cli, report, tmp_path):
 def test_a_comparison_tells_no_difference_of_sums_that_lack_other_lines(cli, tmp_path, monkeypatch):
     """The energy of writing is known on one tier and not on the other: the table above says what the findings below say."""
     monkeypatch.chdir(tmp_path)
-    assert cli("compare", "-s", "small-8b", "--with", "tier.id=nas-hdd", "-f", "json", "-o", "two.json").code == 0
+    assert (
+        cli(
+            "compare", "-s", "small-8b", "--with", "tier.id=nas-hdd", "-f", "json", "-o", "two.json"
+        ).code
+        == 0
+    )
     page = cli("report", "two.json", "-f", "html").out
     table = page[page.index('id="comparison-table"') :]
     first = table[: table.index("</table>")]
     assert "no difference told: not the same lines are known" in first
-    assert cli("compare", "-s", "small-8b", "--with", "policy.mode=async", "-f", "html", "-o", "alike.html").code == 0
+    assert (
+        cli(
+            "compare",
+            "-s",
+            "small-8b",
+            "--with",
+            "policy.mode=async",
+            "-f",
+            "html",
+            "-o",
+            "alike.html",
+        ).code
+        == 0
+    )
     alike = (tmp_path / "alike.html").read_text("utf-8")
     assert "no difference told" not in alike

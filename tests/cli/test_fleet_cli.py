@@ -24,7 +24,21 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from ckptcost.cli.main import main
 
     folder = tmp_path_factory.mktemp("fleets") / "demo"
-    assert main(["fleet", "--synthesize", str(NODES), str(DAYS), str(folder), "--faults", "--saves-per-day", str(PER_DAY)]) == 0
+    assert (
+        main(
+            [
+                "fleet",
+                "--synthesize",
+                str(NODES),
+                str(DAYS),
+                str(folder),
+                "--faults",
+                "--saves-per-day",
+                str(PER_DAY),
+            ]
+        )
+        == 0
+    )
     return folder
 
 
@@ -46,8 +60,16 @@ def test_what_is_made_up_is_said(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
     done = cli("fleet", "--synthesize", "12", "2", "made", "--seed", "7", "--saves-per-day", "12")
     truth = read(tmp_path / "made")
     assert (done.code, done.err) == (0, "")
-    assert (truth.nodes, truth.days, truth.seed, truth.saves_per_day, truth.troubles) == (12, 2, 7, 12.0, ())
-    assert done.out.startswith(f"made: 12 nodes, 2 days, {len(truth.jobs)} jobs, {truth.saves.windows} checkpoints of ")
+    assert (truth.nodes, truth.days, truth.seed, truth.saves_per_day, truth.troubles) == (
+        12,
+        2,
+        7,
+        12.0,
+        (),
+    )
+    assert done.out.startswith(
+        f"made: 12 nodes, 2 days, {len(truth.jobs)} jobs, {truth.saves.windows} checkpoints of "
+    )
     assert done.out.endswith("The truth is in _truth.json.\n")
     again = cli("fleet", "--synthesize", "12", "2", "other", "--saves-per-day", "12", "--seed", "8")
     assert again.code == 0
@@ -77,14 +99,20 @@ def test_faults_are_told_each_with_its_code(cli: Cli, place: Truth) -> None:
     codes = sorted(row["code"] for row in found["tables"]["aside"]["rows"])
     assert codes == sorted(trouble.code for trouble in place.troubles if trouble.code != "NO_FILE")
     paths = {row["file"] for row in found["tables"]["aside"]["rows"]}
-    assert {trouble.path for trouble in place.troubles if trouble.code not in ("NO_FILE", "DUPLICATE")} <= paths
+    assert {
+        trouble.path for trouble in place.troubles if trouble.code not in ("NO_FILE", "DUPLICATE")
+    } <= paths
     assert {warning["code"] for warning in found["warnings"]} >= set(codes) | {"NO_SITE"}
     missing = {row["host"] for row in found["tables"]["missing"]["rows"]}
     assert {trouble.host for trouble in place.troubles if trouble.code == "NO_FILE"} <= missing
     lines = {row["id"]: row for row in found["tables"]["lines"]["rows"]}
     assert lines["gpu_wait"]["gpu_hours"] == pytest.approx(place.saves.own_gpu_s / 3600)
-    lacking = sum(amounts.own_gpu_s + amounts.wait_gpu_s for job in place.jobs for amounts in (job.lacking_saves, job.lacking_loads)
-                  if amounts.rows)  # fmt: skip
+    lacking = sum(
+        amounts.own_gpu_s + amounts.wait_gpu_s
+        for job in place.jobs
+        for amounts in (job.lacking_saves, job.lacking_loads)
+        if amounts.rows
+    )
     assert 0.5 * lacking / 3600 < lines["missing_nodes"]["gpu_hours"] < 2.0 * lacking / 3600
 
 
@@ -94,9 +122,15 @@ def test_every_grouping_in_csv(cli: Cli, place: Truth, by: str) -> None:
     rows = list(csv.DictReader(io.StringIO(done.out)))
     true = place.by(by)
     assert [row["name"] for row in rows] == [*sorted(true), "all"]
-    assert int(rows[-1]["checkpoints"]) == place.saves.windows == sum(int(row["checkpoints"]) for row in rows[:-1])
+    assert (
+        int(rows[-1]["checkpoints"])
+        == place.saves.windows
+        == sum(int(row["checkpoints"]) for row in rows[:-1])
+    )
     if by != "day":
-        assert [int(row["checkpoints"]) for row in rows[:-1]] == [true[name].windows for name in sorted(true)]
+        assert [int(row["checkpoints"]) for row in rows[:-1]] == [
+            true[name].windows for name in sorted(true)
+        ]
     assert {row["simulated"] for row in rows} == {"true"}
 
 
@@ -111,7 +145,11 @@ def test_markdown_and_a_page(cli: Cli, place: Truth) -> None:
 
 
 def test_one_table_of_a_csv(cli: Cli, place: Truth) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("fleet", "demo", "-f", "csv", "--table", "worst", "--top", "3").out)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(cli("fleet", "demo", "-f", "csv", "--table", "worst", "--top", "3").out)
+        )
+    )
     assert len(rows) == 3
     hours = [float(row["gpu_hours"]) for row in rows]
     assert hours == sorted(hours, reverse=True)
@@ -122,12 +160,21 @@ def test_one_table_of_a_csv(cli: Cli, place: Truth) -> None:
 
 
 def test_targets_and_budgets(cli: Cli, place: Truth) -> None:
-    met = document(cli("fleet", "demo", "--require", "goodput>=0.1", "--budget", "gpu_hours<=1e9", "-f", "json"))
+    met = document(
+        cli(
+            "fleet", "demo", "--require", "goodput>=0.1", "--budget", "gpu_hours<=1e9", "-f", "json"
+        )
+    )
     assert [gate["met"] for gate in met["requirements"]] == [True, True]
-    assert met["requirements"][1]["value"] == pytest.approx(3600 * met["tables"]["lines"]["rows"][-1]["gpu_hours"])
+    assert met["requirements"][1]["value"] == pytest.approx(
+        3600 * met["tables"]["lines"]["rows"][-1]["gpu_hours"]
+    )
     done = cli("fleet", "demo", "--require", "goodput>=0.9999", "--budget", "kwh<=1", "-f", "json")
     assert [gate["met"] for gate in document(done, code=3)["requirements"]] == [False, False]
-    assert [line.split(",")[0] for line in done.err.splitlines()] == ["ckptcost: MISSED: goodput>=0.9999", "ckptcost: MISSED: kwh<=1"]
+    assert [line.split(",")[0] for line in done.err.splitlines()] == [
+        "ckptcost: MISSED: goodput>=0.9999",
+        "ckptcost: MISSED: kwh<=1",
+    ]
     unknown = cli("fleet", "demo", "--budget", "usd<=1e12")
     assert (unknown.code, "it is unknown" in unknown.err) == (3, True)
     wall = cli("fleet", "demo", "--require", "wall<=1 d")
@@ -137,7 +184,9 @@ def test_targets_and_budgets(cli: Cli, place: Truth) -> None:
 
 def test_days_and_jobs(cli: Cli, place: Truth) -> None:
     first, second, last = sorted(place.by("day"))
-    found = document(cli("fleet", "demo", "--by", "day", "--since", second, "--until", second, "-f", "json"))
+    found = document(
+        cli("fleet", "demo", "--by", "day", "--since", second, "--until", second, "-f", "json")
+    )
     assert found["question"]["since"] == found["question"]["until"] == second
     assert second in {row["name"] for row in found["tables"]["days"]["rows"]}
     assert last not in {row["name"] for row in found["tables"]["days"]["rows"]}
@@ -146,9 +195,12 @@ def test_days_and_jobs(cli: Cli, place: Truth) -> None:
     assert found["question"]["jobs"] == jobs
     assert [row["name"] for row in found["tables"]["groups"]["rows"]] == [*sorted(jobs), "all"]
     slips = {
-        ("--since", "yesterday"): "is no day", ("--since", last, "--until", first): "is after", ("--job", "moon"): "no job named",
-        ("--top", "-1"): "negative", ("--top", "x"): "whole number",
-    }  # fmt: skip
+        ("--since", "yesterday"): "is no day",
+        ("--since", last, "--until", first): "is after",
+        ("--job", "moon"): "no job named",
+        ("--top", "-1"): "negative",
+        ("--top", "x"): "whole number",
+    }
     for words, problem in slips.items():
         done = cli("fleet", "demo", *words)
         assert (done.code, done.out) == (2, "")
@@ -159,19 +211,26 @@ def test_a_place_and_prices(cli: Cli, place: Truth) -> None:
     plain = document(cli("fleet", "demo", "-f", "json"))["tables"]["lines"]["rows"][0]
     site = document(cli("fleet", "demo", "--site", "usa", "-f", "json"))
     price = ("--set", "cluster.gpu_price=3 USD/GPU-h")
-    priced = document(cli("fleet", "demo", "--site", "usa", *price, "-f", "json"))["tables"]["lines"]["rows"][0]
+    priced = document(cli("fleet", "demo", "--site", "usa", *price, "-f", "json"))["tables"][
+        "lines"
+    ]["rows"][0]
     row = site["tables"]["lines"]["rows"][0]
     assert "usd" not in plain
     assert (row["usd"], row["kwh"]) == (None, pytest.approx(1.15 * plain["kwh"]))
     assert priced["usd"] == pytest.approx(3.0 * priced["gpu_hours"])  # electricity is in that price
     assert site["question"]["site"] == "United States"
-    preset = document(cli("fleet", "demo", "-s", "small-8b", "-f", "json"))["tables"]["lines"]["rows"][0]
+    preset = document(cli("fleet", "demo", "-s", "small-8b", "-f", "json"))["tables"]["lines"][
+        "rows"
+    ][0]
     assert preset["usd"] is not None
 
 
 def test_schedulers_say_the_same(cli: Cli, place: Truth) -> None:
     pytest.importorskip("dask")
-    first, other = (json.loads(cli("fleet", "demo", *more, "-f", "json").out) for more in ((), ("--scheduler", "threads")))
+    first, other = (
+        json.loads(cli("fleet", "demo", *more, "-f", "json").out)
+        for more in ((), ("--scheduler", "threads"))
+    )
     assert first == other  # the command too: which scheduler it was changes no number
     joined = json.loads(cli("fleet", "demo", "--scheduler=threads", "-f", "json").out)
     assert joined == first
@@ -180,7 +239,9 @@ def test_schedulers_say_the_same(cli: Cli, place: Truth) -> None:
     assert (moon.code, "no scheduler named" in moon.err) == (2, True)
 
 
-def test_folders_are_not_in_the_document(cli: Cli, place: Truth, written: Path, tmp_path: Path) -> None:
+def test_folders_are_not_in_the_document(
+    cli: Cli, place: Truth, written: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "deep" / "fleet.json"
     out.parent.mkdir()
     done = cli("fleet", f"{written}/", "-f", "json", "-o", str(out))
@@ -217,7 +278,9 @@ def test_it_is_exported(cli: Cli, place: Truth, tmp_path: Path) -> None:
         (("--synthesize", "2", "1", "new", "--faults"), "too small for faults"),
     ],
 )
-def test_slips_are_told_and_nothing_is_written(cli: Cli, place: Truth, words: tuple[str, ...], problem: str) -> None:
+def test_slips_are_told_and_nothing_is_written(
+    cli: Cli, place: Truth, words: tuple[str, ...], problem: str
+) -> None:
     done = cli("fleet", *words)
     assert (done.code, done.out) == (2, "")
     assert problem in done.err
@@ -225,7 +288,9 @@ def test_slips_are_told_and_nothing_is_written(cli: Cli, place: Truth, words: tu
     assert not Path("new").exists()
 
 
-def test_progress_is_for_people_only(cli: Cli, place: Truth, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_progress_is_for_people_only(
+    cli: Cli, place: Truth, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from ckptcost.cli import fleet_
 
     assert cli("fleet", "demo").err == ""

@@ -8,26 +8,71 @@ import pytest
 
 
 def test_met(cli):
-    done = cli("model", "--tier", "ddn-exascaler-40", "--saves", "100", "--require", "goodput>=0.5", "--budget", "usd<=100 million USD")
+    done = cli(
+        "model",
+        "--tier",
+        "ddn-exascaler-40",
+        "--saves",
+        "100",
+        "--require",
+        "goodput>=0.5",
+        "--budget",
+        "usd<=100 million USD",
+    )
     assert done.code == 2  # not a unit: said, not guessed
-    done = cli("model", "--tier", "ddn-exascaler-40", "--saves", "100", "--require", "goodput>=0.5", "--budget", "usd<=1e9")
+    done = cli(
+        "model",
+        "--tier",
+        "ddn-exascaler-40",
+        "--saves",
+        "100",
+        "--require",
+        "goodput>=0.5",
+        "--budget",
+        "usd<=1e9",
+    )
     assert (done.code, done.err) == (0, "")
 
 
 def test_missed(cli, tmp_path):
     file = tmp_path / "report.json"
     done = cli(
-        "model", "--tier", "nas-hdd", "--saves", "100", "--require", "goodput>=0.95", "--budget", "kwh<=10", "--budget", "usd<=1e12",
-        "-f", "json", "-o", str(file),
-    )  # fmt: skip
+        "model",
+        "--tier",
+        "nas-hdd",
+        "--saves",
+        "100",
+        "--require",
+        "goodput>=0.95",
+        "--budget",
+        "kwh<=10",
+        "--budget",
+        "usd<=1e12",
+        "-f",
+        "json",
+        "-o",
+        str(file),
+    )
     assert done.code == 3
     assert done.err.count("MISSED") == 2
     assert "goodput>=0.95, it is 37.6 %" in done.err
-    assert json.loads(file.read_text())["schema_name"] == "ckptcost.report"  # a miss does not cost the report
+    assert (
+        json.loads(file.read_text())["schema_name"] == "ckptcost.report"
+    )  # a miss does not cost the report
 
 
 def test_every_case_is_judged_by_name(cli):
-    done = cli("model", "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "100", "--require", "goodput>=0.7")
+    done = cli(
+        "model",
+        "--tier",
+        "nas-hdd",
+        "--tier",
+        "generic-pfs",
+        "--saves",
+        "100",
+        "--require",
+        "goodput>=0.7",
+    )
     assert done.code == 3
     assert "[nas-hdd@100]" in done.err
     assert "generic-pfs" not in done.err
@@ -55,14 +100,25 @@ def test_bad_targets(cli, flag):
         assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("command", ["simulate", "optimize", "solve", "compare", "sensitivity", "audit", "model", "sweep"])
+@pytest.mark.parametrize(
+    "command",
+    ["simulate", "optimize", "solve", "compare", "sensitivity", "audit", "model", "sweep"],
+)
 def test_an_empty_list_for_a_flag_is_refused(cli, command):
     """argparse takes --flag=-- for an empty list."""
     from ckptcost.cli.main import parser_for
 
     for action in parser_for(command)._actions:
-        if action.option_strings and action.nargs != 0 and action.dest not in ("help", "over", "format", "mode", "objective"):
-            done = cli(command, *(["write"] if command == "solve" else []), f"{action.option_strings[-1]}=--")
+        if (
+            action.option_strings
+            and action.nargs != 0
+            and action.dest not in ("help", "over", "format", "mode", "objective")
+        ):
+            done = cli(
+                command,
+                *(["write"] if command == "solve" else []),
+                f"{action.option_strings[-1]}=--",
+            )
             assert done.code == 2, action.option_strings
             assert done.out == ""
             assert "Traceback" not in done.err

@@ -30,7 +30,9 @@ def test_an_existing_file_is_never_overwritten(cli, tmp_path):
     file.write_text("precious")
     done = cli("init", str(file))
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"ckptcost: {file}: is already there. choose another name, or remove it first\n"
+    assert (
+        done.err == f"ckptcost: {file}: is already there. choose another name, or remove it first\n"
+    )
     assert file.read_text() == "precious"
 
 

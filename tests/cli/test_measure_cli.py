@@ -15,7 +15,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8")
+)
 DEMO = ("measure", "--meters", "simulated", "--for", "70 s")
 
 
@@ -31,8 +33,16 @@ def test_document_keeps_its_schema_and_says_what_it_is(demo):
     assert demo["simulated"] is True
     assert demo["kind"] == "measurement"
     assert set(demo["tables"]) == {
-        "domains", "details", "windows", "energies", "phases", "storage", "storage_windows", "sources", "power",
-    }  # fmt: skip
+        "domains",
+        "details",
+        "windows",
+        "energies",
+        "phases",
+        "storage",
+        "storage_windows",
+        "sources",
+        "power",
+    }
 
 
 def test_every_joule_has_its_pedigree(demo):
@@ -51,7 +61,9 @@ def test_tables_agree_with_each_other(demo):
     tables = demo["tables"]
     parts = [r for r in tables["domains"]["rows"] if r["role"] == "part"]
     (window,) = tables["windows"]["rows"]
-    energies = [r for r in tables["energies"]["rows"] if r["domain"] in {p["domain"] for p in parts}]
+    energies = [
+        r for r in tables["energies"]["rows"] if r["domain"] in {p["domain"] for p in parts}
+    ]
     assert window["joules"] == pytest.approx(sum(r["joules"] for r in energies))
     stall = next(r for r in tables["phases"]["rows"] if r["phase"] == "stall")
     assert stall["joules"] == pytest.approx(window["stall_joules"])
@@ -89,7 +101,9 @@ def test_record_and_evaluate_again(cli, tmp_path):
     again = json.loads(cli("measure", "--meters", f"replay:{tmp_path / 'kept'}", "-f", "json").out)
     assert again["simulated"] is True
     assert str(tmp_path) not in json.dumps(again)
-    for one, two in zip(first["tables"]["windows"]["rows"], again["tables"]["windows"]["rows"], strict=True):
+    for one, two in zip(
+        first["tables"]["windows"]["rows"], again["tables"]["windows"]["rows"], strict=True
+    ):
         assert two["joules"] == pytest.approx(one["joules"], rel=1e-9)
 
 
@@ -149,7 +163,20 @@ def test_a_process_that_is_not_there(cli):
 
 
 def test_needs(cli):
-    met = cli("doctor", "--meters", "simulated", "--for", "1 s", "--need", "gpu,cpu,dram", "--need", "storage", "--need", "node", "--json")
+    met = cli(
+        "doctor",
+        "--meters",
+        "simulated",
+        "--for",
+        "1 s",
+        "--need",
+        "gpu,cpu,dram",
+        "--need",
+        "storage",
+        "--need",
+        "node",
+        "--json",
+    )
     assert met.code == 0
     unmet = cli("doctor", "--meters", "pressure,block", "--for", "0.5 s", "--need", "gpu")
     assert unmet.code == 5
@@ -194,7 +221,9 @@ def test_an_interrupt_counts_what_there_is(tmp_path):
         "--record",
         str(tmp_path / "r"),
     ]
-    running = subprocess.Popen([*words, "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [*words, "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and not list((tmp_path / "r").glob("*.jsonl")):
         time.sleep(0.05)

@@ -29,10 +29,29 @@ def options_of(command, *words):
 @pytest.mark.parametrize("command", [measure_, doctor_])
 def test_flags_become_what_is_wanted(command, tmp_path):
     assert meter_flags.wanted_of(options_of(command)) == Wanted()
-    words = ("--gpus", "all", "--rapl", "perf", "--dir", str(tmp_path), "--pid", "7", "--redfish", "https://bmc/",
-             "--redfish-ca", "ca.pem", "--redfish-insecure")  # fmt: skip
+    words = (
+        "--gpus",
+        "all",
+        "--rapl",
+        "perf",
+        "--dir",
+        str(tmp_path),
+        "--pid",
+        "7",
+        "--redfish",
+        "https://bmc/",
+        "--redfish-ca",
+        "ca.pem",
+        "--redfish-insecure",
+    )
     assert meter_flags.wanted_of(options_of(command, *words)) == Wanted(
-        every_gpu=True, rapl="perf", directory=tmp_path, pid=7, redfish_url="https://bmc/", redfish_ca="ca.pem", redfish_insecure=True
+        every_gpu=True,
+        rapl="perf",
+        directory=tmp_path,
+        pid=7,
+        redfish_url="https://bmc/",
+        redfish_ca="ca.pem",
+        redfish_insecure=True,
     )
 
 
@@ -43,17 +62,50 @@ def test_a_process_has_a_positive_number(pid):
 
 
 def test_needs_may_be_repeated_and_have_spaces():
-    assert meter_flags.needed(options_of(doctor_, "--need", "gpu, cpu", "--need", " node ")) == ["gpu", "cpu", "node"]
+    assert meter_flags.needed(options_of(doctor_, "--need", "gpu, cpu", "--need", " node ")) == [
+        "gpu",
+        "cpu",
+        "node",
+    ]
     assert meter_flags.needed(options_of(doctor_)) == []
 
 
 def test_a_report_tells_no_folder_and_no_address():
-    words = ["--dir", "/secret/scratch/", "--record", "/secret/runs/today", "-o", "/secret/out.json", "--redfish", "https://10.0.0.1/",
-             "--redfish-ca=/secret/ca.pem", "--meters", "replay:/secret/runs/old/", "--for", "3 s"]  # fmt: skip
+    words = [
+        "--dir",
+        "/secret/scratch/",
+        "--record",
+        "/secret/runs/today",
+        "-o",
+        "/secret/out.json",
+        "--redfish",
+        "https://10.0.0.1/",
+        "--redfish-ca=/secret/ca.pem",
+        "--meters",
+        "replay:/secret/runs/old/",
+        "--for",
+        "3 s",
+    ]
     assert meter_flags.spoken(options_of(measure_, *words)) == [
-        "--dir", "scratch", "--record", "today", "-o", "out.json", "--redfish", "URL", "--redfish-ca=ca.pem", "--meters", "replay:old",
-        "--for", "3 s"]  # fmt: skip
-    assert meter_flags.spoken(options_of(doctor_, "--dir=/secret/x", "--meters", "nvml")) == ["--dir=x", "--meters", "nvml"]
+        "--dir",
+        "scratch",
+        "--record",
+        "today",
+        "-o",
+        "out.json",
+        "--redfish",
+        "URL",
+        "--redfish-ca=ca.pem",
+        "--meters",
+        "replay:old",
+        "--for",
+        "3 s",
+    ]
+    assert meter_flags.spoken(options_of(doctor_, "--dir=/secret/x", "--meters", "nvml")) == [
+        "--dir=x",
+        "--meters",
+        "nvml",
+    ]
 
 
 class Answered(Exception):
@@ -83,23 +135,49 @@ def asked(monkeypatch):
 
 def test_each_command_asks_for_its_answer(asked):
     assert asked(measure_) == ("measurement", "auto", Wanted(), None, [], None)
-    assert asked(measure_, "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (3.0, ["gpu"], "r")
+    assert asked(measure_, "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (
+        3.0,
+        ["gpu"],
+        "r",
+    )
     assert asked(measure_, "--baseline") == ("baseline", "auto", Wanted(), None, [], False)
-    assert asked(measure_, "--baseline", "--anyway", "--meters", "nvml")[1:] == ("nvml", Wanted(), None, [], True)
+    assert asked(measure_, "--baseline", "--anyway", "--meters", "nvml")[1:] == (
+        "nvml",
+        Wanted(),
+        None,
+        [],
+        True,
+    )
     assert asked(doctor_) == ("checkup", "auto", Wanted(), 2.0, [])
-    assert asked(doctor_, "--for", "1 min", "--meters", "rapl", "--need", "cpu") == ("checkup", "rapl", Wanted(), 60.0, ["cpu"])
+    assert asked(doctor_, "--for", "1 min", "--meters", "rapl", "--need", "cpu") == (
+        "checkup",
+        "rapl",
+        Wanted(),
+        60.0,
+        ["cpu"],
+    )
 
 
 # ---- instruments ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("spec", "names"), [("auto", ()), (" auto ", ()), ("nvml, rapl", ("nvml", "rapl")), ("block", ("block",))])
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [("auto", ()), (" auto ", ()), ("nvml, rapl", ("nvml", "rapl")), ("block", ("block",))],
+)
 def test_meters_by_name(monkeypatch, spec, names):
     wanted, gone = [], Absence("rapl", "not root")
-    monkeypatch.setattr("ckptcost.jobs.instruments.found", lambda w: wanted.append(w) or Found((Basic("x"),), (gone,)))
+    monkeypatch.setattr(
+        "ckptcost.jobs.instruments.found",
+        lambda w: wanted.append(w) or Found((Basic("x"),), (gone,)),
+    )
     seen = instruments(spec, Wanted(pid=7), 1.0)
     assert wanted == [Wanted(names=names, pid=7)]
-    assert ([m.name for m in seen.meters], list(seen.absences), type(seen.clock)) == (["x"], [gone], RealClock)
+    assert ([m.name for m in seen.meters], list(seen.absences), type(seen.clock)) == (
+        ["x"],
+        [gone],
+        RealClock,
+    )
     assert not seen.simulated
 
 
@@ -107,7 +185,9 @@ def test_auto_and_more_is_what_costs_nothing_and_what_is_named(tmp_path):
     bare = Wanted(sysfs=tmp_path, procfs=tmp_path, environ={})
     seen = {absence.what.split()[0] for absence in instruments("auto,nfs", bare, 1.0).absences}
     assert {"nfs", "rapl", "block"} <= seen
-    assert "nfs" not in {absence.what.split()[0] for absence in instruments("auto", bare, 1.0).absences}
+    assert "nfs" not in {
+        absence.what.split()[0] for absence in instruments("auto", bare, 1.0).absences
+    }
     with pytest.raises(InputError, match="nvlm"):
         instruments("auto,nvlm", bare, 1.0)
 
@@ -147,7 +227,12 @@ class TestReplay:
     def test_a_run_answers_as_it_did(self, run):
         seen = instruments(f"replay:{run}", Wanted(), 0.0)
         (meter,) = seen.meters
-        assert (meter.name, meter.least_s, meter.facts["driver"], meter.simulated) == ("bmc", 1.0, "590", True)
+        assert (meter.name, meter.least_s, meter.facts["driver"], meter.simulated) == (
+            "bmc",
+            1.0,
+            "590",
+            True,
+        )
         assert [(mark.name, mark.t_s) for mark in seen.marks] == [("begin", pytest.approx(5.0))]
         assert meter.read(3 * 10**9) == pytest.approx([103.0])
 

@@ -8,7 +8,14 @@ import json
 
 import pytest
 
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 
 
 def report(ran) -> dict:
@@ -30,10 +37,18 @@ def test_the_2_tb_table_is_one_command(cli):
         assert line in words
     cases = report(cli("model", "-f", "json"))["cases"]
     stalls = {row["tier"]: row["values"]["stall_s"] for row in cases}
-    assert stalls == {"nas-hdd": 10_000.0, "generic-pfs": 1_000.0, "ddn-exascaler-20": 100.0, "ddn-exascaler-40": 50.0}
+    assert stalls == {
+        "nas-hdd": 10_000.0,
+        "generic-pfs": 1_000.0,
+        "ddn-exascaler-20": 100.0,
+        "ddn-exascaler-40": 50.0,
+    }
     assert {row["values"]["saves"] for row in cases} == {1.0, 100.0, 1000.0}
     assert len(cases) == 12
-    said = {row["tier"]: next((c for c in row["claims"] if c["what"] == "energy"), None) for row in cases}
+    said = {
+        row["tier"]: next((c for c in row["claims"] if c["what"] == "energy"), None)
+        for row in cases
+    }
     assert (said["nas-hdd"]["low"], said["nas-hdd"]["high"]) == (15.0, 20.0)
     assert (said["ddn-exascaler-40"]["low"], said["ddn-exascaler-40"]["high"]) == (1.0, 2.0)
     assert said["generic-pfs"] is None
@@ -46,7 +61,9 @@ def test_what_the_gpus_wait_is_time_times_gpus(cli):
         assert v["saves_gpu_hours"] == pytest.approx(v["save_gpu_hours"] * v["saves"], rel=1e-11)
         assert v["interval_s"] * v["saves"] == pytest.approx(720_000, rel=1e-11)
         assert v["goodput"] == pytest.approx(720_000 / v["wall_s"], rel=1e-10)
-        assert v["run_gpu_hours"] == pytest.approx(1024 * (v["wall_s"] - 720_000) / 3600, rel=1e-9), "lost = wall - work, in GPU-hours"
+        assert v["run_gpu_hours"] == pytest.approx(
+            1024 * (v["wall_s"] - 720_000) / 3600, rel=1e-9
+        ), "lost = wall - work, in GPU-hours"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -56,7 +73,9 @@ def test_every_preset_in_every_form(cli, name, form):
     assert (done.code, done.err) == (0, "")
     assert done.out.endswith("\n")
     assert not done.out.endswith("\n\n")
-    assert "nan" not in done.out.lower().replace("tenan", "").replace("finan", "").replace("maintenan", "")
+    assert "nan" not in done.out.lower().replace("tenan", "").replace("finan", "").replace(
+        "maintenan", ""
+    )
     assert "\t" not in done.out
     assert all(line == line.rstrip() for line in done.out.splitlines()) or form in ("csv", "md")
 
@@ -86,7 +105,11 @@ def test_80_columns_for_every_tier_there_is(cli):
     from ckptcost.catalog.store import Catalog
 
     catalog = Catalog()
-    fit = [name for name in catalog.ids("tier") if {"write", "node_write", "gpu_write"} & catalog.get("tier", name).figures.keys()]
+    fit = [
+        name
+        for name in catalog.ids("tier")
+        if {"write", "node_write", "gpu_write"} & catalog.get("tier", name).figures.keys()
+    ]
     assert len(fit) > 40
     for most in (fit[:25], fit[25:]):
         done = cli("model", *(word for name in most for word in ("--tier", name)))
@@ -137,9 +160,25 @@ def test_assumptions_are_exact_where_they_are_counts(cli):
 
 def test_tiers_and_counts_multiply(cli):
     done = report(
-        cli("model", "--tier", "nas-hdd", "--tier", "generic-pfs", "--saves", "1", "--saves", "100", "--saves", "1000", "-f", "json")
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--tier",
+            "generic-pfs",
+            "--saves",
+            "1",
+            "--saves",
+            "100",
+            "--saves",
+            "1000",
+            "-f",
+            "json",
+        )
     )
-    assert [row["id"] for row in done["cases"]] == [f"{tier}@{n}" for tier in ("nas-hdd", "generic-pfs") for n in (1, 100, 1000)]
+    assert [row["id"] for row in done["cases"]] == [
+        f"{tier}@{n}" for tier in ("nas-hdd", "generic-pfs") for n in (1, 100, 1000)
+    ]
     assert done["subject"]["tier"] == "Traditional NAS, hard drives (vendor claim)"
     assert done["schedule"]["saves"] == 1.0
 
@@ -147,7 +186,9 @@ def test_tiers_and_counts_multiply(cli):
 def test_saves_takes_counts_with_a_suffix(cli):
     assert [
         row["values"]["saves"]
-        for row in report(cli("model", "--tier", "nas-hdd", "--saves", "1k", "--saves", "2.5", "-f", "json"))["cases"]
+        for row in report(
+            cli("model", "--tier", "nas-hdd", "--saves", "1k", "--saves", "2.5", "-f", "json")
+        )["cases"]
     ] == [1000.0, 2.5]
 
 
@@ -156,7 +197,9 @@ def test_interval(cli):
     assert done["schedule"]["interval_s"] == 1800.0
     assert done["schedule"]["cadence"] == "interval"
     assert done["schedule"]["saves"] == 400.0
-    assert [row["values"]["saves"] for row in done["cases"]] == [400.0], "what the preset compares gives way to the flag"
+    assert [row["values"]["saves"] for row in done["cases"]] == [400.0], (
+        "what the preset compares gives way to the flag"
+    )
 
 
 def test_set_reaches_every_kind_of_input(cli):
@@ -197,9 +240,33 @@ def test_set_reaches_every_kind_of_input(cli):
 
 def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
     """--tier after --set: naming a tier must not quietly drop the rate that was set beside it."""
-    done = report(cli("model", "--tier", "nas-hdd", "--saves", "10", "--set", "tier.write=1 GB/s", "-f", "json"))
+    done = report(
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--saves",
+            "10",
+            "--set",
+            "tier.write=1 GB/s",
+            "-f",
+            "json",
+        )
+    )
     assert done["schedule"]["stall_s"] == 2000.0
-    other = report(cli("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", "tier.write=1 GB/s", "-f", "json"))
+    other = report(
+        cli(
+            "model",
+            "-s",
+            "small-8b",
+            "--tier",
+            "nas-hdd",
+            "--set",
+            "tier.write=1 GB/s",
+            "-f",
+            "json",
+        )
+    )
     assert next(f for f in other["factors"] if f["id"] == "tier.write")["value"] == 1e9, (
         "a scenario that names a tier of its own must not make the flag void"
     )
@@ -207,35 +274,115 @@ def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
 
 def test_a_missing_capacity_can_be_given_as_the_message_says(cli):
     assert "give its capacity" in cli("model", "-s", "small-8b", "--tier", "aws-fsx-p2-125").err
-    assert cli("model", "-s", "small-8b", "--tier", "aws-fsx-p2-125", "--set", "tier.capacity=100 TB").code == 0
+    assert (
+        cli(
+            "model", "-s", "small-8b", "--tier", "aws-fsx-p2-125", "--set", "tier.capacity=100 TB"
+        ).code
+        == 0
+    )
 
 
 def test_order_of_set_flags_does_not_matter(cli):
-    one = cli("model", "-s", "small-8b", "--set", "tier.write=5 GB/s", "--set", "tier.id=nas-hdd", "-f", "csv")
-    two = cli("model", "-s", "small-8b", "--set", "tier.id=nas-hdd", "--set", "tier.write=5 GB/s", "-f", "csv")
+    one = cli(
+        "model",
+        "-s",
+        "small-8b",
+        "--set",
+        "tier.write=5 GB/s",
+        "--set",
+        "tier.id=nas-hdd",
+        "-f",
+        "csv",
+    )
+    two = cli(
+        "model",
+        "-s",
+        "small-8b",
+        "--set",
+        "tier.id=nas-hdd",
+        "--set",
+        "tier.write=5 GB/s",
+        "-f",
+        "csv",
+    )
     assert one == two
 
 
 def test_against_is_a_difference(cli):
-    done = report(cli("model", "--tier", "nas-hdd", "--saves", "100", "--against", "ddn-exascaler-40", "-f", "json"))
-    both = report(cli("model", "--tier", "nas-hdd", "--tier", "ddn-exascaler-40", "--saves", "100", "-f", "json"))
+    done = report(
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--saves",
+            "100",
+            "--against",
+            "ddn-exascaler-40",
+            "-f",
+            "json",
+        )
+    )
+    both = report(
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--tier",
+            "ddn-exascaler-40",
+            "--saves",
+            "100",
+            "-f",
+            "json",
+        )
+    )
     slow, fast = (row["values"] for row in both["cases"])
     for name, value in done["avoidable"]["values"].items():
         if slow[name] is None or fast[name] is None:
             assert value is None
         else:
-            assert value == pytest.approx(slow[name] - fast[name], rel=1e-9, abs=1e-9 * max(abs(slow[name]), abs(fast[name])))
-    assert "Avoidable with" in cli("model", "--tier", "nas-hdd", "--against", "ddn-exascaler-40").out
+            assert value == pytest.approx(
+                slow[name] - fast[name], rel=1e-9, abs=1e-9 * max(abs(slow[name]), abs(fast[name]))
+            )
+    assert (
+        "Avoidable with" in cli("model", "--tier", "nas-hdd", "--against", "ddn-exascaler-40").out
+    )
 
 
 def test_a_run_that_never_finishes_is_not_given_a_price(cli):
-    done = cli("model", "-s", "micron-100k", "--tier", "nas-hdd", "--saves", "2", "--set", "policy.mode=sync")
+    done = cli(
+        "model",
+        "-s",
+        "micron-100k",
+        "--tier",
+        "nas-hdd",
+        "--saves",
+        "2",
+        "--set",
+        "policy.mode=sync",
+    )
     assert done.code == 0
     assert "NEVER_FINISHES" in done.out
     assert "never" in done.out
     assert "inf" not in done.out.lower().replace("info", "")
-    document = report(cli("model", "-s", "micron-100k", "--tier", "nas-hdd", "--saves", "2", "--set", "policy.mode=sync", "-f", "json"))
-    assert document["cases"][0]["values"]["wall_s"] is None or document["cases"][0]["values"]["wall_s"] > 1e10
+    document = report(
+        cli(
+            "model",
+            "-s",
+            "micron-100k",
+            "--tier",
+            "nas-hdd",
+            "--saves",
+            "2",
+            "--set",
+            "policy.mode=sync",
+            "-f",
+            "json",
+        )
+    )
+    assert (
+        document["cases"][0]["values"]["wall_s"] is None
+        or document["cases"][0]["values"]["wall_s"] > 1e10
+    )
 
 
 def test_async_says_so(cli):
@@ -248,7 +395,9 @@ def test_unknown_is_a_dash_and_said_aloud(cli):
     out = cli("model", "--tier", "nas-hdd", "--saves", "100").out
     line = next(line for line in out.splitlines() if line.startswith("network to storage"))
     assert line.split()[3:] == ["-", "-", "0", "-", "-"]
-    assert "not in the totals because unknown: network to storage (energy and cost)" in " ".join(out.split())
+    assert "not in the totals because unknown: network to storage (energy and cost)" in " ".join(
+        out.split()
+    )
     assert "tier.network_energy is not known" in " ".join(out.split())
 
 
@@ -257,9 +406,15 @@ def test_csv_parses_and_has_a_unit_in_every_name(cli):
     assert len(rows) == 12
     for name in rows[0]:
         base = name.removesuffix("_low").removesuffix("_high")
-        assert base in ("tier", "saves", "goodput", "failures", "cautions", "energy_without", "cost_without") or base.endswith(
-            ("_s", "_hours", "_kwh", "_usd", "_kgco2e")
-        ), name
+        assert base in (
+            "tier",
+            "saves",
+            "goodput",
+            "failures",
+            "cautions",
+            "energy_without",
+            "cost_without",
+        ) or base.endswith(("_s", "_hours", "_kwh", "_usd", "_kgco2e")), name
     assert all(None not in row and None not in row.values() for row in rows)
 
 
@@ -275,7 +430,9 @@ def test_a_spreadsheet_formula_is_disarmed(cli, tmp_path, monkeypatch):
 
 def test_a_scenario_is_named_by_path_or_by_preset(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "gpt4-scale-2tb").write_text("this is not read: no .toml and no slash makes it a preset\n")
+    (tmp_path / "gpt4-scale-2tb").write_text(
+        "this is not read: no .toml and no slash makes it a preset\n"
+    )
     (tmp_path / "job.toml").write_text('extends = "gpt4-scale-2tb"\n')
     assert (
         cli("model", "-s", "gpt4-scale-2tb", "-f", "csv").out
@@ -286,7 +443,16 @@ def test_a_scenario_is_named_by_path_or_by_preset(cli, tmp_path, monkeypatch):
 
 def test_help_names_every_flag(cli):
     out = cli("model", "--help").out
-    for flag in ("--scenario", "--tier", "--saves", "--interval", "--set", "--format", "--output", "--against"):
+    for flag in (
+        "--scenario",
+        "--tier",
+        "--saves",
+        "--interval",
+        "--set",
+        "--format",
+        "--output",
+        "--against",
+    ):
         assert flag in out
     assert "examples:" in out
 
@@ -299,7 +465,9 @@ def test_a_real_process_prints_the_same(cli, shell):
 
 def test_the_same_under_another_hash_seed_and_locale(shell):
     one = shell("model", "-f", "json", env={"PYTHONHASHSEED": "1"})
-    two = shell("model", "-f", "json", env={"PYTHONHASHSEED": "2", "LC_ALL": "C", "TZ": "Asia/Tokyo"})
+    two = shell(
+        "model", "-f", "json", env={"PYTHONHASHSEED": "2", "LC_ALL": "C", "TZ": "Asia/Tokyo"}
+    )
     assert one.stdout == two.stdout
     assert one.returncode == 0
 
@@ -332,5 +500,17 @@ def test_a_name_cannot_steer_the_terminal(cli, tmp_path, form):
 
 
 def test_a_users_name_for_a_tier_is_used(cli):
-    done = report(cli("model", "--tier", "nas-hdd", "--set", "tier.name=the old filer", "--saves", "10", "-f", "json"))
+    done = report(
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--set",
+            "tier.name=the old filer",
+            "--saves",
+            "10",
+            "-f",
+            "json",
+        )
+    )
     assert done["subject"]["tier"] == "the old filer"

@@ -12,9 +12,29 @@ import pytest
 QUESTIONS = {
     "one tier": ["-s", "llama31-405b-16k"],
     "compared tiers": [],
-    "tiers and modes": ["-s", "llama31-405b-16k", "--tier", "flash-shared", "--tier", "nas-hdd", "--mode", "both", "--objective", "energy"],
+    "tiers and modes": [
+        "-s",
+        "llama31-405b-16k",
+        "--tier",
+        "flash-shared",
+        "--tier",
+        "nas-hdd",
+        "--mode",
+        "both",
+        "--objective",
+        "energy",
+    ],
     "two tiers": ["-s", "small-8b", "--mode", "async", "--set", "policy.slowdown=0.02"],
-    "huge": ["-s", "micron-100k", "--mode", "both", "--tier", "mlperf-everpure-exa-30-405b", "--tier", "local-nvme-4xgen5"],
+    "huge": [
+        "-s",
+        "micron-100k",
+        "--mode",
+        "both",
+        "--tier",
+        "mlperf-everpure-exa-30-405b",
+        "--tier",
+        "local-nvme-4xgen5",
+    ],
     "hopeless": ["-s", "micron-100k", "--tier", "nas-hdd", "--mode", "sync"],
     "short": ["-s", "llama31-405b-16k", "--set", "run.work=5 min"],
 }
@@ -52,11 +72,15 @@ def test_json_is_valid_and_complete(cli, words):
         assert regrets[f"best for {objective}"][f"regret_{objective}"] in (0.0, None)
     candidates = found["tables"]["candidates"]["rows"]
     assert sum(row["on_front"] for row in candidates) == len(found["tables"]["front"]["rows"])
-    assert len({(row["tier"], row["mode"], row["interval"]) for row in candidates}) == len(candidates)
+    assert len({(row["tier"], row["mode"], row["interval"]) for row in candidates}) == len(
+        candidates
+    )
     assert found["question"]["objective"] in ("time", "energy")
 
 
-@pytest.mark.parametrize("words", [QUESTIONS["one tier"], QUESTIONS["two tiers"]], ids=["one tier", "two tiers"])
+@pytest.mark.parametrize(
+    "words", [QUESTIONS["one tier"], QUESTIONS["two tiers"]], ids=["one tier", "two tiers"]
+)
 def test_markdown_has_the_same_tables(cli, words):
     text, md = cli("optimize", *words).out, cli("optimize", *words, "-f", "md").out
     assert md.startswith("# How often to save")
@@ -67,10 +91,24 @@ def test_markdown_has_the_same_tables(cli, words):
 def test_csv_gives_each_table_by_name(cli):
     rows = table(cli, "-s", "llama31-405b-16k")
     assert [row["at"] for row in rows] == [
-        "best for time", "best for energy", "best for usd", "best for carbon", "Young's rule", "Daly's rule", "now"
-    ]  # fmt: skip
+        "best for time",
+        "best for energy",
+        "best for usd",
+        "best for carbon",
+        "Young's rule",
+        "Daly's rule",
+        "now",
+    ]
     assert float(rows[0]["interval_s"]) == pytest.approx(845.4, abs=0.1)
-    assert {"goodput", "energy_kwh", "cost_usd", "carbon_kgco2e", "wall_s", "gpu_hours", "location_kgco2e"} <= set(rows[0])
+    assert {
+        "goodput",
+        "energy_kwh",
+        "cost_usd",
+        "carbon_kgco2e",
+        "wall_s",
+        "gpu_hours",
+        "location_kgco2e",
+    } <= set(rows[0])
     curve = table(cli, "-s", "llama31-405b-16k", name="curve")
     assert len(curve) == 61
     assert min(float(row["regret_time"]) for row in curve) == 0.0
@@ -83,20 +121,33 @@ def test_csv_gives_each_table_by_name(cli):
 def test_it_agrees_with_model(cli):
     """The same run in both commands' tables, unit for unit."""
     row = next(row for row in table(cli, "-s", "llama31-405b-16k") if row["at"] == "now")
-    theirs = next(csv.DictReader(io.StringIO(cli("model", "-s", "llama31-405b-16k", "-f", "csv").out)))
-    for mine, other in (("energy_kwh", "run_energy_kwh"), ("cost_usd", "run_cost_usd"), ("location_kgco2e", "run_location_kgco2e"),
-                        ("goodput", "goodput"), ("interval_s", "interval_s"), ("gpu_hours", "run_gpu_hours")):  # fmt: skip
+    theirs = next(
+        csv.DictReader(io.StringIO(cli("model", "-s", "llama31-405b-16k", "-f", "csv").out))
+    )
+    for mine, other in (
+        ("energy_kwh", "run_energy_kwh"),
+        ("cost_usd", "run_cost_usd"),
+        ("location_kgco2e", "run_location_kgco2e"),
+        ("goodput", "goodput"),
+        ("interval_s", "interval_s"),
+        ("gpu_hours", "run_gpu_hours"),
+    ):
         assert float(row[mine]) == pytest.approx(float(theirs[other]), rel=1e-11), mine
 
 
 def test_carbon_is_location_and_embodied(cli):
     for row in table(cli, "-s", "llama31-405b-16k"):
-        assert float(row["carbon_kgco2e"]) == pytest.approx(float(row["location_kgco2e"]) + float(row["embodied_kgco2e"]), rel=1e-9)
+        assert float(row["carbon_kgco2e"]) == pytest.approx(
+            float(row["location_kgco2e"]) + float(row["embodied_kgco2e"]), rel=1e-9
+        )
 
 
 def test_regret_moves_with_the_interval(cli):
     """What runs now is whatever --interval says; its own best is not."""
-    slow = {row["at"]: row for row in table(cli, "-s", "llama31-405b-16k", "--interval", "2 h", name="regret")}
+    slow = {
+        row["at"]: row
+        for row in table(cli, "-s", "llama31-405b-16k", "--interval", "2 h", name="regret")
+    }
     assert float(slow["now"]["interval_s"]) == 7200.0
     assert float(slow["now"]["regret_time"]) > 0.1
     assert float(slow["best for time"]["interval_s"]) == pytest.approx(845.4, abs=0.1)
@@ -107,14 +158,22 @@ def test_regret_moves_with_the_interval(cli):
 
 def test_unknown_is_a_dash_with_its_reason(cli, tmp_path):
     file = tmp_path / "job.toml"
-    file.write_text('[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n[run]\nwork = "30 days"\n')
+    file.write_text(
+        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n[run]\nwork = "30 days"\n'
+    )
     done = cli("optimize", "-s", str(file))
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert any(re.fullmatch(r"best for usd( +-)+", line) for line in lines)
     assert "No best interval for usd: cluster.gpu_price not known." in " ".join(done.out.split())
     assert not any(line.startswith("now ") for line in lines)
-    row = next(row for row in document(cli("optimize", "-s", str(file), "-f", "json"))["tables"]["intervals"]["rows"] if "usd" in row["at"])
+    row = next(
+        row
+        for row in document(cli("optimize", "-s", str(file), "-f", "json"))["tables"]["intervals"][
+            "rows"
+        ]
+        if "usd" in row["at"]
+    )
     assert row["interval"] is None
     asked = cli("optimize", "-s", str(file), "--objective", "usd")
     assert asked.code == 2
@@ -152,12 +211,22 @@ def test_bad_input_is_one_line_and_exit_2(cli, words, said):
 
 
 def test_targets(cli):
-    done = cli("optimize", "-s", "llama31-405b-16k", "--require", "goodput>=0.95", "--budget", "usd<=20000000")
+    done = cli(
+        "optimize",
+        "-s",
+        "llama31-405b-16k",
+        "--require",
+        "goodput>=0.95",
+        "--budget",
+        "usd<=20000000",
+    )
     assert done.code == 3
     assert "MISSED: goodput>=0.95" in done.err
     assert "met: usd<=20000000" in done.out
     assert cli("optimize", "-s", "llama31-405b-16k", "--require", "goodput>=0.85").code == 0
-    found = document(cli("optimize", "-s", "llama31-405b-16k", "--require", "goodput>=0.95", "-f", "json"))
+    found = document(
+        cli("optimize", "-s", "llama31-405b-16k", "--require", "goodput>=0.95", "-f", "json")
+    )
     assert [gate["met"] for gate in found["requirements"]] == [False]
 
 
@@ -168,11 +237,22 @@ def test_targets_hold_for_the_best_of_all_tiers(cli):
 
 
 def test_the_front_is_thinned_for_people_only(cli):
-    words = ["-s", "llama31-405b-16k", "--tier", "flash-shared", "--tier", "nas-hdd", "--tier", "superpod-best"]
+    words = [
+        "-s",
+        "llama31-405b-16k",
+        "--tier",
+        "flash-shared",
+        "--tier",
+        "nas-hdd",
+        "--tier",
+        "superpod-best",
+    ]
     found = document(cli("optimize", *words, "-f", "json"))["tables"]
     assert 1 < len(found["front_ends"]["rows"]) <= 16 < len(found["front"]["rows"])
     kept = [(row["tier"], row["mode"], row["interval"]) for row in found["front"]["rows"]]
-    assert {(row["tier"], row["mode"], row["interval"]) for row in found["front_ends"]["rows"]} <= set(kept)
+    assert {
+        (row["tier"], row["mode"], row["interval"]) for row in found["front_ends"]["rows"]
+    } <= set(kept)
     marked = {mark for row in found["front_ends"]["rows"] for mark in row["best_for"].split()}
     assert marked >= {"energy", "time"}
     assert "The front over goodput, energy, usd, carbon" in cli("optimize", *words).out
@@ -186,13 +266,26 @@ def test_two_tiers_are_chosen_together(cli):
     assert float(rows["both chosen"]["regret"]) == 0.0
     assert float(rows["now"]["regret"]) > 0.0
     assert len(table(cli, "-s", "small-8b", name="rule")) == 2
-    nobody = " ".join(cli("optimize", "-s", "small-8b", "--set", "failures.node_loss_fraction=0").out.split())
+    nobody = " ".join(
+        cli("optimize", "-s", "small-8b", "--set", "failures.node_loss_fraction=0").out.split()
+    )
     assert "No failure needs the second tier" in nobody
 
 
 def test_help_names_every_flag(cli):
     out = cli("optimize", "--help").out
-    for flag in ("--scenario", "--tier", "--mode", "--objective", "--interval", "--set", "--require", "--budget", "--format", "--table"):
+    for flag in (
+        "--scenario",
+        "--tier",
+        "--mode",
+        "--objective",
+        "--interval",
+        "--set",
+        "--require",
+        "--budget",
+        "--format",
+        "--table",
+    ):
         assert flag in out
 
 
@@ -203,7 +296,10 @@ def test_the_same_bytes_twice(cli):
 
 def test_the_ends_of_each_front_are_shown_where_there_is_a_choice(cli):
     tables = document(cli("optimize", *QUESTIONS["tiers and modes"], "-f", "json"))["tables"]
-    whole, thin = ([(row["tier"], row["mode"], row["interval"]) for row in tables[name]["rows"]] for name in ("front", "front_ends"))
+    whole, thin = (
+        [(row["tier"], row["mode"], row["interval"]) for row in tables[name]["rows"]]
+        for name in ("front", "front_ends")
+    )
     assert set(thin) <= set(whole)
     for option in {row[:2] for row in whole}:
         intervals = [row[2] for row in whole if row[:2] == option]
@@ -222,6 +318,8 @@ def test_the_tables_of_two_tiers_by_hand(cli):
     rule = tables["rule"]["rows"]
     assert len(rule) == 2
     for row in rule:
-        assert row["alone"] == pytest.approx((2 * row["stall"] * row["mtbf"]) ** 0.5, rel=1e-9), "neither held up by its drain nor pooled"
+        assert row["alone"] == pytest.approx((2 * row["stall"] * row["mtbf"]) ** 0.5, rel=1e-9), (
+            "neither held up by its drain nor pooled"
+        )
         assert row["nested"] == pytest.approx(rule[0]["nested"] * row["multiple"], rel=1e-9)
     assert rule[0]["multiple"] == 1 < rule[1]["multiple"]

@@ -23,7 +23,9 @@ WRITERS = [
     ["catalog"],
     ["catalog", "tier"],
 ]
-DEVICE_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+DEVICE_FULL = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no /dev/full on this system"
+)
 
 
 def names(words):
@@ -35,7 +37,12 @@ def names(words):
 def test_full_disk_on_stdout(words):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "ckptcost", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            [sys.executable, "-m", "ckptcost", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert done.returncode == 4
     assert done.stderr.startswith("ckptcost: ")
@@ -45,20 +52,40 @@ def test_full_disk_on_stdout(words):
 
 @DEVICE_FULL
 @pytest.mark.parametrize(
-    "words", [["model"], ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1:5000:1", "-f", "csv"], ["catalog", "grid"]], ids=names
+    "words",
+    [
+        ["model"],
+        ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1:5000:1", "-f", "csv"],
+        ["catalog", "grid"],
+    ],
+    ids=names,
 )
 def test_full_disk_by_name(cli, words):
     done = cli(*words, "-o", "/dev/full")
     assert (done.code, done.out) == (4, "")
-    assert done.err.replace("'", "") == "ckptcost: /dev/full: could not be written (No space left on device)\n"
+    assert (
+        done.err.replace("'", "")
+        == "ckptcost: /dev/full: could not be written (No space left on device)\n"
+    )
 
 
 @pytest.mark.parametrize(
-    "words", [["model"], ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1:20000:1", "-f", "csv"], ["catalog", "grid"]], ids=names
+    "words",
+    [
+        ["model"],
+        ["sweep", "--over", "tier=nas-hdd", "--over", "saves=1:20000:1", "-f", "csv"],
+        ["catalog", "grid"],
+    ],
+    ids=names,
 )
 def test_a_reader_that_leaves(words):
     """`| head -1` gets its line, and nobody complains."""
-    with subprocess.Popen([sys.executable, "-m", "ckptcost", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as done:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ckptcost", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as done:
         assert done.stdout
         assert done.stderr
         first = done.stdout.readline()
@@ -73,7 +100,12 @@ def test_a_reader_that_left_before():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "ckptcost", "model"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        [sys.executable, "-m", "ckptcost", "model"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (4, "")
@@ -82,7 +114,12 @@ def test_a_reader_that_left_before():
 def test_no_stdout_at_all():
     """A daemon's child: file descriptor 1 is closed."""
     done = subprocess.run(
-        f'"{sys.executable}" -m ckptcost model >&-', shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        f'"{sys.executable}" -m ckptcost model >&-',
+        shell=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
@@ -91,7 +128,12 @@ def test_no_stdout_at_all():
 
 def test_an_ascii_locale(shell):
     """Names in the catalogue hold letters beyond ASCII; a C locale must not be the end of it."""
-    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    env = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii",
+    }
     for words in (["catalog", "grid"], ["catalog", "source"], ["model", "-f", "json"], ["model"]):
         done = shell(*words, env=env)
         assert (done.returncode, done.stderr) == (0, ""), (words, done.stderr[-300:])
@@ -186,7 +228,10 @@ def test_an_unwritable_folder(cli, tmp_path, monkeypatch):
     target = tmp_path / "out.json"
     done = cli("model", "-f", "json", "-o", str(target))
     assert (done.code, done.out) == (4, "")
-    assert done.err.replace("'", "") == f"ckptcost: {target}: could not be written (Permission denied)\n"
+    assert (
+        done.err.replace("'", "")
+        == f"ckptcost: {target}: could not be written (Permission denied)\n"
+    )
 
 
 def test_a_disk_that_fills_up_half_way(cli, tmp_path, monkeypatch):
@@ -208,10 +253,22 @@ def test_kill_in_the_middle_leaves_the_old_file(tmp_path):
     """SIGKILL while rows are being written: the old file is whole, the new one nowhere under its name."""
     target = tmp_path / "sweep.csv"
     target.write_text("old\n")
-    words = ["sweep", "--over", "tier=nas-hdd,generic-pfs", "--over", "saves=1:200000:1", "-f", "csv", "-o", str(target)]
+    words = [
+        "sweep",
+        "--over",
+        "tier=nas-hdd,generic-pfs",
+        "--over",
+        "saves=1:200000:1",
+        "-f",
+        "csv",
+        "-o",
+        str(target),
+    ]
     with subprocess.Popen([sys.executable, "-m", "ckptcost", *words]) as run:
         until = time.monotonic() + 30
-        while time.monotonic() < until and not any(p.stat().st_size for p in tmp_path.iterdir() if p != target):
+        while time.monotonic() < until and not any(
+            p.stat().st_size for p in tmp_path.iterdir() if p != target
+        ):
             time.sleep(0.01)
         assert run.poll() is None, "it was over before it could be killed"
         run.kill()
@@ -221,8 +278,20 @@ def test_kill_in_the_middle_leaves_the_old_file(tmp_path):
 
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path):
     target = tmp_path / "sweep.csv"
-    words = ["sweep", "--over", "tier=nas-hdd,generic-pfs", "--over", "saves=1:200000:1", "-f", "csv", "-o", str(target)]
-    with subprocess.Popen([sys.executable, "-m", "ckptcost", *words], stderr=subprocess.PIPE, text=True) as run:
+    words = [
+        "sweep",
+        "--over",
+        "tier=nas-hdd,generic-pfs",
+        "--over",
+        "saves=1:200000:1",
+        "-f",
+        "csv",
+        "-o",
+        str(target),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ckptcost", *words], stderr=subprocess.PIPE, text=True
+    ) as run:
         until = time.monotonic() + 30
         while time.monotonic() < until and not any(p.stat().st_size for p in tmp_path.iterdir()):
             time.sleep(0.01)
@@ -237,7 +306,9 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path):
 def test_a_named_pipe_is_written_into(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen([sys.executable, "-m", "ckptcost", "model", "-f", "csv", "-o", str(pipe)]) as run:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ckptcost", "model", "-f", "csv", "-o", str(pipe)]
+    ) as run:
         assert pipe.read_text().startswith("tier,")
         assert run.wait(60) == 0
     assert pipe.is_fifo()

@@ -48,7 +48,11 @@ def rates(study):
 @pytest.mark.parametrize("saver", ["direct", "posix"])
 def test_rates_are_bytes_over_seconds(probed, place, saver):
     study = probed("--saver", saver)
-    rows = [row for row in study["tables"]["rounds"]["rows"] if row["of"] == "save" and row["bytes"] == 16e6]
+    rows = [
+        row
+        for row in study["tables"]["rounds"]["rows"]
+        if row["of"] == "save" and row["bytes"] == 16e6
+    ]
     found = rates(study)["save", 16e6]
     assert len(rows) == 2
     assert found["rate"] == pytest.approx(2 * 16e6 / sum(row["seconds"] for row in rows), rel=1e-9)
@@ -85,7 +89,22 @@ def test_the_catalogue_stands_beside_it_in_order(probed):
 
 
 def test_as_large_as_a_models(place, capsys):
-    assert main(["probe", str(place), "--model", "llama31-8b", "--meters", "simulated", "-q", "-f", "json"]) == 0
+    assert (
+        main(
+            [
+                "probe",
+                str(place),
+                "--model",
+                "llama31-8b",
+                "--meters",
+                "simulated",
+                "-q",
+                "-f",
+                "json",
+            ]
+        )
+        == 0
+    )
     study = json.loads(capsys.readouterr().out)
     assert study["simulated"]
     assert study["question"]["bytes"] == pytest.approx(14 * 8.03e9, rel=0.01)
@@ -116,7 +135,11 @@ def test_wrong_input_is_one_line_and_leaves_nothing(place, capsys, words, code, 
     assert said in shown
     assert shown.count("\n") == 1
     assert list(place.iterdir()) == []
-    assert not Path(os.environ["CKPTCOST_RUNS"]).exists() or code == 4 or not any(Path(os.environ["CKPTCOST_RUNS"]).rglob("*.jsonl"))
+    assert (
+        not Path(os.environ["CKPTCOST_RUNS"]).exists()
+        or code == 4
+        or not any(Path(os.environ["CKPTCOST_RUNS"]).rglob("*.jsonl"))
+    )
 
 
 def test_no_folder_a_file_and_one_that_may_not_be_written(tmp_path, capsys):
@@ -129,7 +152,18 @@ def test_no_folder_a_file_and_one_that_may_not_be_written(tmp_path, capsys):
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_whatever_ends_it_nothing_of_it_stays(place, by):
-    words = [*CKPTCOST, "probe", str(place), "--size", "64 MB", "--rounds", "50", "--pause", "0 s", "-q"]
+    words = [
+        *CKPTCOST,
+        "probe",
+        str(place),
+        "--size",
+        "64 MB",
+        "--rounds",
+        "50",
+        "--pause",
+        "0 s",
+        "-q",
+    ]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         until = time.monotonic() + 20
         while not any(place.rglob("*.*")) and time.monotonic() < until:
@@ -142,4 +176,7 @@ def test_whatever_ends_it_nothing_of_it_stays(place, by):
     while any(place.iterdir()) and time.monotonic() < until:
         time.sleep(0.05)
     assert list(place.iterdir()) == []
-    assert running.returncode in {signal.SIGINT: (0, 130), signal.SIGTERM: (143, -15), signal.SIGKILL: (-9,)}[by]
+    assert (
+        running.returncode
+        in {signal.SIGINT: (0, 130), signal.SIGTERM: (143, -15), signal.SIGKILL: (-9,)}[by]
+    )

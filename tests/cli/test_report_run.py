@@ -28,11 +28,25 @@ def told(done):
 
 
 def test_what_was_measured_then(cli, tmp_path):
-    first = told(cli("measure", "--meters", "simulated", "--for", "70 s", "--record", "kept/demo", "-f", "json"))
+    first = told(
+        cli(
+            "measure",
+            "--meters",
+            "simulated",
+            "--for",
+            "70 s",
+            "--record",
+            "kept/demo",
+            "-f",
+            "json",
+        )
+    )
     again = told(cli("report", "last", "-f", "json"))
     assert again["kind"] == "measurement"
     assert again["simulated"] is True
-    for one, two in zip(first["tables"]["windows"]["rows"], again["tables"]["windows"]["rows"], strict=True):
+    for one, two in zip(
+        first["tables"]["windows"]["rows"], again["tables"]["windows"]["rows"], strict=True
+    ):
         assert two["joules"] == pytest.approx(one["joules"], rel=1e-9)
         assert two["stall"] == pytest.approx(one["stall"])
     assert str(tmp_path) not in json.dumps(again)
@@ -51,7 +65,10 @@ def test_a_real_run_is_no_simulation(cli, place):
 
 def test_named_by_path_id_or_folder(cli, place):
     recorded(place / "real", seconds=20)
-    outs = {cli("report", name, "-f", "csv").out for name in ("last", "aaa", "rea", "kept/real", "kept/real/node1.000.jsonl")}
+    outs = {
+        cli("report", name, "-f", "csv").out
+        for name in ("last", "aaa", "rea", "kept/real", "kept/real/node1.000.jsonl")
+    }
     assert len(outs) == 1
     assert cli("report", "aaa", "--dir", "kept/real", "-f", "csv").out in outs
 
@@ -70,7 +87,9 @@ def test_while_it_is_written(cli, place):
     recorder = Recorder([Steady()], FileSink(place / "live")).start()
     try:
         deadline = time.monotonic() + 30
-        while (done := cli("report", "last", "-f", "json")).code != 0 and time.monotonic() < deadline:
+        while (
+            done := cli("report", "last", "-f", "json")
+        ).code != 0 and time.monotonic() < deadline:
             time.sleep(0.1)
         document = told(done)
         assert "RUN_FILE" in {warning["code"] for warning in document["warnings"]}
@@ -82,7 +101,9 @@ def test_while_it_is_written(cli, place):
 
 def test_one_of_several_hosts(cli, place):
     recorded(place / "both", seconds=20, host="node1")
-    recorded(place / "both", seconds=20, host="node2", saves=(), start_ns=500 * S, wall_ns=WALL_NS + S)
+    recorded(
+        place / "both", seconds=20, host="node2", saves=(), start_ns=500 * S, wall_ns=WALL_NS + S
+    )
     assert "node1" in cli("report", "last").out.splitlines()[0]
     assert "node2" in cli("report", "last", "--host", "node2").out.splitlines()[0]
     wrong = cli("report", "last", "--host", "node3")
@@ -97,7 +118,9 @@ def test_to_a_file_and_as_a_table(cli, place, tmp_path):
     assert cli("report", "last", "-o", "/dev/full").code == 4
 
 
-@pytest.mark.parametrize("what", ["empty", "other.jsonl", "pipe", "zero.jsonl", "two", "cut.jsonl", "none"])
+@pytest.mark.parametrize(
+    "what", ["empty", "other.jsonl", "pipe", "zero.jsonl", "two", "cut.jsonl", "none"]
+)
 def test_not_a_run(cli, tmp_path, place, what):
     recorded(place / "real", seconds=5)
     path = tmp_path / what

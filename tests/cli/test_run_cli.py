@@ -37,13 +37,24 @@ time.sleep(0.5)
 
 @pytest.fixture
 def environ(tmp_path):
-    return {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+    return {
+        **os.environ,
+        "CKPTCOST_RUNS": str(tmp_path / "runs"),
+        "CKPTCOST_USER": str(tmp_path / "user"),
+    }
 
 
 @pytest.fixture
 def wrapped(environ):
     def call(*words, flags=("--settle", "0 s"), **more):
-        return subprocess.run([*CKPTCOST, "run", *flags, "--", *words], capture_output=True, timeout=60, env=environ, check=False, **more)
+        return subprocess.run(
+            [*CKPTCOST, "run", *flags, "--", *words],
+            capture_output=True,
+            timeout=60,
+            env=environ,
+            check=False,
+            **more,
+        )
 
     return call
 
@@ -83,10 +94,19 @@ def test_in_a_pipe_nothing_is_said(wrapped):
 
 
 def test_nothing_of_ours_is_blocked_or_ignored_in_the_command(wrapped):
-    told = dict(line.split(":\t") for line in wrapped("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status").stdout.decode().splitlines())
+    told = dict(
+        line.split(":\t")
+        for line in wrapped("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+        .stdout.decode()
+        .splitlines()
+    )
     assert int(told["SigBlk"], 16) == 0
     ignored = int(told["SigIgn"], 16)
-    assert not [number for number in (*PASSED_ON, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD) if ignored >> (number - 1) & 1]
+    assert not [
+        number
+        for number in (*PASSED_ON, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+        if ignored >> (number - 1) & 1
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
@@ -98,7 +118,9 @@ def test_a_signal_to_us_reaches_the_command_which_decides(environ, number, tmp_p
         "time.sleep(60)"
     )
     words = [*CKPTCOST, "run", "--settle", "0 s", "--", sys.executable, "-c", program]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, text=True) as running:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, text=True
+    ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         running.send_signal(number)
@@ -125,14 +147,30 @@ def test_killed_by_force_it_leaves_the_command_alone_and_a_run_that_can_be_read(
     run = load(only_run(environ))
     assert not run.ended
     assert run.duration_s > 0.5
-    done = subprocess.run([*CKPTCOST, "report", "last"], capture_output=True, env=environ, timeout=60, check=False, text=True)
+    done = subprocess.run(
+        [*CKPTCOST, "report", "last"],
+        capture_output=True,
+        env=environ,
+        timeout=60,
+        check=False,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_checkpoints_are_found_in_a_folder_without_a_word_from_the_job(wrapped, tmp_path, environ):
     folder = tmp_path / "ckpt"
     folder.mkdir()
-    done = wrapped(sys.executable, "-c", SAVING, str(folder), "3", "sync", "0.7", flags=("--watch", str(folder), "--settle", "2 s"))
+    done = wrapped(
+        sys.executable,
+        "-c",
+        SAVING,
+        str(folder),
+        "3",
+        "sync",
+        "0.7",
+        flags=("--watch", str(folder), "--settle", "2 s"),
+    )
     assert done.returncode == 0, done.stderr
     windows = windows_of(load(only_run(environ)).marks)
     assert [window.label for window in windows] == ["step_1.pt", "step_2.pt", "step_3.pt"]
@@ -140,7 +178,16 @@ def test_checkpoints_are_found_in_a_folder_without_a_word_from_the_job(wrapped, 
 
 
 def test_without_a_folder_its_own_writing_shows_when_it_saves(wrapped, tmp_path, environ):
-    done = wrapped(sys.executable, "-c", SAVING, str(tmp_path), "3", "sync", "1.0", flags=("--settle", "2 s", "--gap", "0.3 s"))
+    done = wrapped(
+        sys.executable,
+        "-c",
+        SAVING,
+        str(tmp_path),
+        "3",
+        "sync",
+        "1.0",
+        flags=("--settle", "2 s", "--gap", "0.3 s"),
+    )
     assert done.returncode == 0, done.stderr
     assert len([w for w in windows_of(load(only_run(environ)).marks) if w.begin_s is not None]) == 3
 
@@ -157,7 +204,9 @@ def test_a_hook_in_the_job_says_it_exactly(wrapped, tmp_path, environ):
     done = wrapped(sys.executable, "-c", program, str(tmp_path), flags=("--settle", "3 s"))
     assert done.returncode == 0, done.stderr
     run = load(only_run(environ))
-    windows = windows_of([mark for mark in run.marks if mark.by == "api" or mark.window.startswith("step ")])
+    windows = windows_of(
+        [mark for mark in run.marks if mark.by == "api" or mark.window.startswith("step ")]
+    )
     assert [window.label for window in windows] == ["step 0", "step 1", "step 2"]
     for window in windows:
         assert window.stall_s is not None
@@ -166,7 +215,14 @@ def test_a_hook_in_the_job_says_it_exactly(wrapped, tmp_path, environ):
 
 def test_lines_of_its_output_are_marks_and_pass_through(wrapped, environ):
     program = "import time\nfor n in range(2):\n print(f'saving s{n}', flush=True); time.sleep(0.3); print(f'saved s{n}', flush=True)"
-    flags = ("--token", "begin=saving (?P<window>\\S+)", "--token", "returned=saved (?P<window>\\S+)", "--settle", "0 s")
+    flags = (
+        "--token",
+        "begin=saving (?P<window>\\S+)",
+        "--token",
+        "returned=saved (?P<window>\\S+)",
+        "--settle",
+        "0 s",
+    )
     done = wrapped(sys.executable, "-c", program, flags=flags)
     assert done.stdout == b"saving s0\nsaved s0\nsaving s1\nsaved s1\n"
     windows = windows_of(load(only_run(environ)).marks)
@@ -176,7 +232,10 @@ def test_lines_of_its_output_are_marks_and_pass_through(wrapped, environ):
 
 def test_the_report_that_was_asked_for(wrapped, tmp_path, environ):
     out = tmp_path / "cost.json"
-    assert wrapped("sleep", "0.3", flags=("-f", "json", "-o", str(out), "--settle", "0 s")).returncode == 0
+    assert (
+        wrapped("sleep", "0.3", flags=("-f", "json", "-o", str(out), "--settle", "0 s")).returncode
+        == 0
+    )
     document = json.loads(out.read_text())
     assert document["kind"] == "measurement"
     assert not document["simulated"]
@@ -184,7 +243,9 @@ def test_the_report_that_was_asked_for(wrapped, tmp_path, environ):
 
 
 def test_a_report_that_cannot_be_written_costs_the_command_nothing(wrapped, tmp_path):
-    done = wrapped("sh", "-c", "exit 3", flags=("-o", str(tmp_path), "--settle", "0 s"))  # a folder, as it turns out
+    done = wrapped(
+        "sh", "-c", "exit 3", flags=("-o", str(tmp_path), "--settle", "0 s")
+    )  # a folder, as it turns out
     assert done.returncode == 3
     assert b"could not be written" in done.stderr
 
@@ -195,7 +256,9 @@ def test_a_log_that_is_our_stdout_is_written_to_and_not_replaced(environ, tmp_pa
         file.write(b"before\n")
         file.flush()
         words = [*CKPTCOST, "run", "--settle", "0 s", "-o", "/dev/stdout", "--", "echo", "hello"]
-        subprocess.run(words, stdout=file, stderr=subprocess.PIPE, env=environ, timeout=60, check=True)
+        subprocess.run(
+            words, stdout=file, stderr=subprocess.PIPE, env=environ, timeout=60, check=True
+        )
     assert log.read_bytes().startswith(b"before\nhello\n")
     assert b"Measured at the node" in log.read_bytes()
 
@@ -216,7 +279,13 @@ def test_a_log_that_is_our_stdout_is_written_to_and_not_replaced(environ, tmp_pa
 def test_what_is_wrong_is_said_before_anything_is_run(environ, tmp_path, flags, code, said):
     sign = tmp_path / "sign"
     command = ["--", "touch", str(sign)] if flags else []
-    done = subprocess.run([*CKPTCOST, "run", *flags, *command], capture_output=True, env=environ, timeout=60, check=False)
+    done = subprocess.run(
+        [*CKPTCOST, "run", *flags, *command],
+        capture_output=True,
+        env=environ,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert done.stderr.count(b"\n") == 1

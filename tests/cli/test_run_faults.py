@@ -29,7 +29,11 @@ def save(n):
 
 @pytest.fixture
 def environ(tmp_path):
-    return {**os.environ, "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+    return {
+        **os.environ,
+        "CKPTCOST_RUNS": str(tmp_path / "runs"),
+        "CKPTCOST_USER": str(tmp_path / "user"),
+    }
 
 
 @pytest.fixture
@@ -44,8 +48,21 @@ def small_disk(tmp_path):
 
 
 def run(environ, program, folder, *flags):
-    words = [*CKPTCOST, "run", "--settle", "1 s", *flags, "--", sys.executable, "-c", SAVE + program, str(folder)]
-    return subprocess.run(words, capture_output=True, timeout=60, env=environ, check=False, text=True)
+    words = [
+        *CKPTCOST,
+        "run",
+        "--settle",
+        "1 s",
+        *flags,
+        "--",
+        sys.executable,
+        "-c",
+        SAVE + program,
+        str(folder),
+    ]
+    return subprocess.run(
+        words, capture_output=True, timeout=60, env=environ, check=False, text=True
+    )
 
 
 def windows(environ):
@@ -67,7 +84,13 @@ def test_a_disk_that_is_full_in_the_middle_of_a_save(environ, small_disk):
 def test_a_run_folder_that_is_full_costs_the_job_nothing(environ, small_disk, tmp_path):
     (tmp_path / "ckpt").mkdir()
     (small_disk / "filler").write_bytes(bytes((8 << 20) - 16384))
-    done = run(environ, "save(1); time.sleep(1); sys.exit(3)", tmp_path / "ckpt", "--record", str(small_disk / "run"))
+    done = run(
+        environ,
+        "save(1); time.sleep(1); sys.exit(3)",
+        tmp_path / "ckpt",
+        "--record",
+        str(small_disk / "run"),
+    )
     assert done.returncode in (3, 4)  # it could not begin, or the job went its way
     if done.returncode == 3:
         assert "No space left" in done.stderr
@@ -89,7 +112,11 @@ def test_a_folder_that_is_removed_and_comes_back(environ, tmp_path):
 def test_a_folder_that_the_job_makes_later(environ, tmp_path):
     folder = tmp_path / "later" / "ckpt"
     done = run(
-        environ, "time.sleep(0.5); folder.mkdir(parents=True); time.sleep(1.2); save(1); time.sleep(0.3)", folder, "--watch", str(folder)
+        environ,
+        "time.sleep(0.5); folder.mkdir(parents=True); time.sleep(1.2); save(1); time.sleep(0.3)",
+        folder,
+        "--watch",
+        str(folder),
     )
     assert done.returncode == 0, done.stderr
     assert [window.label for window, _ in windows(environ)] == ["step_1.pt"]
@@ -101,7 +128,9 @@ def test_a_job_that_is_killed_in_the_middle_of_a_save(environ, tmp_path):
         "file = (folder / 'step_2.pt.tmp').open('wb'); file.write(os.urandom(6 << 20)); file.flush()\n"
         "time.sleep(0.3); os.kill(os.getpid(), 9)"
     )
-    done = run(environ, program, tmp_path, "--watch", str(tmp_path), "--record", str(tmp_path / "run"))
+    done = run(
+        environ, program, tmp_path, "--watch", str(tmp_path), "--record", str(tmp_path / "run")
+    )
     assert done.returncode == -9
     marks = load(tmp_path / "run").marks
     found = windows_of(marks)

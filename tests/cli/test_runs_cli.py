@@ -24,8 +24,19 @@ def place(tmp_path, monkeypatch):
     """Two runs: one of a wrapped command that ended, and one that was killed."""
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "kept"))
     monkeypatch.chdir(tmp_path)
-    recorded(tmp_path / "kept" / "first", run_id="aaaa" + "0" * 28, saves=(5, 10), command="train.py --steps 9", exit_code=3)
-    recorded(tmp_path / "kept" / "second", run_id="bbbb" + "0" * 28, wall_ns=WALL_NS + 3600 * S, stop=False)
+    recorded(
+        tmp_path / "kept" / "first",
+        run_id="aaaa" + "0" * 28,
+        saves=(5, 10),
+        command="train.py --steps 9",
+        exit_code=3,
+    )
+    recorded(
+        tmp_path / "kept" / "second",
+        run_id="bbbb" + "0" * 28,
+        wall_ns=WALL_NS + 3600 * S,
+        stop=False,
+    )
     return tmp_path / "kept"
 
 
@@ -38,8 +49,18 @@ def table_of(done, name="runs"):
 
 def test_list(cli):
     first, second = reversed(table_of(cli("runs", "-f", "json")))
-    assert (first["run"], first["id"], first["folder"], first["state"]) == ("aaaa" + "0" * 28, "aaaa0000", "first", "complete")
-    assert (first["command"], first["exit_code"], first["host"], first["readings"]) == ("train.py --steps 9", 3, "node1", "measured")
+    assert (first["run"], first["id"], first["folder"], first["state"]) == (
+        "aaaa" + "0" * 28,
+        "aaaa0000",
+        "first",
+        "complete",
+    )
+    assert (first["command"], first["exit_code"], first["host"], first["readings"]) == (
+        "train.py --steps 9",
+        3,
+        "node1",
+        "measured",
+    )
     assert first["began"] == "2026-01-01T00:00:00.000Z"
     assert first["length"] == pytest.approx(20, abs=0.5)
     assert (second["state"], second["command"], second["exit_code"]) == ("cut short", "", None)
@@ -62,7 +83,12 @@ def test_show(cli):
     (row,) = table_of(done)
     assert (row["command"], row["exit_code"]) == ("train.py --steps 9", 3)
     marks = {(mark["mark"], mark["by"]): mark["count"] for mark in table_of(done, "marks")}
-    assert marks == {("begin", "api"): 2, ("returned", "api"): 2, ("durable", "watch"): 2, ("note", "wrap"): 2}
+    assert marks == {
+        ("begin", "api"): 2,
+        ("returned", "api"): 2,
+        ("durable", "watch"): 2,
+        ("note", "wrap"): 2,
+    }
     assert [meter["meter"] for meter in table_of(done, "meters")] == ["steady"]
     assert [file["file"] for file in table_of(done, "files")] == ["node1.000.jsonl"]
     text = cli("runs", "show", "last").out
@@ -99,7 +125,12 @@ def test_a_folder_that_cannot_be_understood_is_told_and_costs_no_other(cli, plac
 
 
 def test_a_command_of_many_lines_is_one_and_moves_no_cursor(cli, place):
-    recorded(place / "third", run_id="cccc" + "0" * 28, command="python -c \nimport os\x1b[2J", wall_ns=WALL_NS + 7200 * S)
+    recorded(
+        place / "third",
+        run_id="cccc" + "0" * 28,
+        command="python -c \nimport os\x1b[2J",
+        wall_ns=WALL_NS + 7200 * S,
+    )
     assert table_of(cli("runs", "-f", "json"))[0]["command"] == "python -c import os [2J"
     for words in (("runs",), ("runs", "show", "cccc")):
         assert "\x1b" not in cli(*words).out
@@ -118,8 +149,14 @@ def test_many_broken_ones_are_counted(cli, place):
 
 def test_elsewhere(cli, tmp_path, place):
     shutil.move(place / "first", tmp_path / "elsewhere")
-    assert [row["id"] for row in table_of(cli("runs", "--dir", str(tmp_path / "elsewhere"), "-f", "json"))] == ["aaaa0000"]
-    assert table_of(cli("runs", "show", "aa", "--dir", "elsewhere", "-f", "json"))[0]["id"] == "aaaa0000"
+    assert [
+        row["id"]
+        for row in table_of(cli("runs", "--dir", str(tmp_path / "elsewhere"), "-f", "json"))
+    ] == ["aaaa0000"]
+    assert (
+        table_of(cli("runs", "show", "aa", "--dir", "elsewhere", "-f", "json"))[0]["id"]
+        == "aaaa0000"
+    )
     assert table_of(cli("runs", "show", "elsewhere", "-f", "json"))[0]["id"] == "aaaa0000"
 
 
@@ -127,8 +164,15 @@ def test_a_document_does_not_tell_where_its_reader_keeps_things(cli, tmp_path, p
     done = cli("runs", "show", str(place / "first"), "-f", "json", "-o", str(tmp_path / "out.json"))
     assert done.code == 0
     assert json.loads((tmp_path / "out.json").read_text())["tool"]["command"] == [
-        "ckptcost", "runs", "show", "first", "-f", "json", "-o", "out.json",
-    ]  # fmt: skip
+        "ckptcost",
+        "runs",
+        "show",
+        "first",
+        "-f",
+        "json",
+        "-o",
+        "out.json",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +226,9 @@ def test_pack_says_how_to_get_pyarrow(cli, monkeypatch, tmp_path):
 
 def test_pack(cli, tmp_path):
     pytest.importorskip("pyarrow")
-    told = {row["file"]: row for row in table_of(cli("runs", "pack", "aaaa", "-f", "json"), "packed")}
+    told = {
+        row["file"]: row for row in table_of(cli("runs", "pack", "aaaa", "-f", "json"), "packed")
+    }
     assert set(told) == set(PARQUET)
     for name, row in told.items():
         assert (tmp_path / "first-parquet" / name).stat().st_size == row["size"]
@@ -193,7 +239,9 @@ def test_pack(cli, tmp_path):
     assert cli("runs", "pack", "aaaa", "--force").code == 0
     assert cli("runs", "pack", "aaaa", "-o", str(tmp_path / "other")).code == 0
     for name in PARQUET:
-        assert (tmp_path / "other" / name).read_bytes() == (tmp_path / "first-parquet" / name).read_bytes()
+        assert (tmp_path / "other" / name).read_bytes() == (
+            tmp_path / "first-parquet" / name
+        ).read_bytes()
 
 
 def test_pack_where_nothing_can_be(cli, tmp_path):

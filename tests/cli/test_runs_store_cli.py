@@ -21,8 +21,20 @@ from ckptcost.runs.clocks import S
 def place(tmp_path, monkeypatch):
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "kept"))
     monkeypatch.chdir(tmp_path)
-    packable(tmp_path / "kept" / "first", save("a", 20, 25), seconds=60.0, run_id="aaaa" + "0" * 28, job={"SLURM_JOB_ID": "17"})
-    packable(tmp_path / "kept" / "second", save("a", 20, 25), seconds=60.0, run_id="bbbb" + "0" * 28, wall_ns=NEW_YEAR_NS + 7200 * S)
+    packable(
+        tmp_path / "kept" / "first",
+        save("a", 20, 25),
+        seconds=60.0,
+        run_id="aaaa" + "0" * 28,
+        job={"SLURM_JOB_ID": "17"},
+    )
+    packable(
+        tmp_path / "kept" / "second",
+        save("a", 20, 25),
+        seconds=60.0,
+        run_id="bbbb" + "0" * 28,
+        wall_ns=NEW_YEAR_NS + 7200 * S,
+    )
     return tmp_path / "kept"
 
 
@@ -37,8 +49,13 @@ def rows_of(done, code=0):
 def test_one_run(cli, tmp_path):
     (row,) = rows_of(cli("runs", "pack", "aaaa", "--store", "fleet", "-f", "json"))
     assert (row["run"], row["job"], row["host"], row["day"], row["rows"], row["outcome"]) == (
-        "aaaa0000", "17", "n1", "2026-01-01", 1, "written",
-    )  # fmt: skip
+        "aaaa0000",
+        "17",
+        "n1",
+        "2026-01-01",
+        1,
+        "written",
+    )
     (entry,) = open_store(str(tmp_path / "fleet")).listing()
     assert row["size"] == entry.bytes
     (row,) = rows_of(cli("runs", "pack", "aaaa", "--store", "fleet", "-f", "json"))
@@ -52,27 +69,63 @@ def test_all_of_them_in_every_format(cli):
     assert "2 node days packed" in text
     assert "2 already there; 0 B written." in text
     assert max(map(len, text.splitlines())) <= 80
-    read = list(csv.DictReader(io.StringIO(cli("runs", "pack", "--all", "--store", "fleet", "-f", "csv").out)))
-    assert [(row["run"], row["outcome"]) for row in read] == [(row["run"], "already there") for row in rows]
+    read = list(
+        csv.DictReader(
+            io.StringIO(cli("runs", "pack", "--all", "--store", "fleet", "-f", "csv").out)
+        )
+    )
+    assert [(row["run"], row["outcome"]) for row in read] == [
+        (row["run"], "already there") for row in rows
+    ]
     assert "| aaaa0000 | n1 |" in cli("runs", "pack", "--all", "--store", "fleet", "-f", "md").out
 
 
 def test_job_and_labels(cli, tmp_path):
-    words = ("--job", "mine", "--label", "team=infra", "--label", "note=a=b", "--store", "fleet", "-f", "json")
+    words = (
+        "--job",
+        "mine",
+        "--label",
+        "team=infra",
+        "--label",
+        "note=a=b",
+        "--store",
+        "fleet",
+        "-f",
+        "json",
+    )
     (row,) = rows_of(cli("runs", "pack", "aaaa", *words))
     assert row["job"] == "mine"
     store = open_store(str(tmp_path / "fleet"))
-    assert dict(decode(store.read(store.listing()[0].path)).head.labels) == {"team": "infra", "note": "a=b"}
+    assert dict(decode(store.read(store.listing()[0].path)).head.labels) == {
+        "team": "infra",
+        "note": "a=b",
+    }
 
 
 def test_elsewhere_and_into_a_file(cli, tmp_path, place):
     shutil.move(place, tmp_path / "elsewhere")
-    done = cli("runs", "pack", "--all", "--dir", "elsewhere", "--store", f"file://{tmp_path}/fleet", "-f", "json", "-o", "said.json")
+    done = cli(
+        "runs",
+        "pack",
+        "--all",
+        "--dir",
+        "elsewhere",
+        "--store",
+        f"file://{tmp_path}/fleet",
+        "-f",
+        "json",
+        "-o",
+        "said.json",
+    )
     assert (done.code, done.out) == (0, "")
     document = json.loads((tmp_path / "said.json").read_text())
-    assert str(tmp_path) not in json.dumps(document)  # a document does not tell where its author keeps things
+    assert str(tmp_path) not in json.dumps(
+        document
+    )  # a document does not tell where its author keeps things
     assert len(open_store("fleet").listing()) == 2
-    assert len(rows_of(cli("runs", "pack", "elsewhere/first", "--store", "fleet", "-f", "json"))) == 1
+    assert (
+        len(rows_of(cli("runs", "pack", "elsewhere/first", "--store", "fleet", "-f", "json"))) == 1
+    )
 
 
 def test_what_cannot_be_read_is_named_and_the_others_go_on(cli, place):
@@ -85,7 +138,10 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(cli, place):
     assert len(rows_of(done, 2)) == 2
     assert "silent: holds no readings" in done.err
     assert "foreign" in done.err
-    assert [warning["code"] for warning in json.loads(done.out)["warnings"]] == ["UNREADABLE", "UNREADABLE"]
+    assert [warning["code"] for warning in json.loads(done.out)["warnings"]] == [
+        "UNREADABLE",
+        "UNREADABLE",
+    ]
     shutil.rmtree(place / "foreign")
     assert cli("runs", "pack", "--all", "--store", "fleet").code == 5
     done = cli("runs", "pack", "cccc", "--store", "fleet")

@@ -8,9 +8,22 @@ import json
 
 import pytest
 
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
-COLUMN = {"goodput": "goodput", "wall": "wall_s", "gpu_hours": "run_gpu_hours", "kwh": "run_energy_kwh", "usd": "run_cost_usd",
-          "kgco2e": "run_location_kgco2e"}  # fmt: skip
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
+COLUMN = {
+    "goodput": "goodput",
+    "wall": "wall_s",
+    "gpu_hours": "run_gpu_hours",
+    "kwh": "run_energy_kwh",
+    "usd": "run_cost_usd",
+    "kgco2e": "run_location_kgco2e",
+}
 
 
 def document(ran) -> dict:
@@ -38,32 +51,58 @@ def test_every_form(cli, form, replan):
         assert (found["kind"], found["question"]["replan"]) == ("sensitivity", bool(replan))
 
 
-@pytest.mark.parametrize(("path", "low", "high"), [("failures.rate", "2.3 /1000 node-days", "6.5 /1000 node-days"),
-                                                   ("site.pue", "1.08", "1.56"), ("cluster.gpu_stall", "126 W", "504 W")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "low", "high"),
+    [
+        ("failures.rate", "2.3 /1000 node-days", "6.5 /1000 node-days"),
+        ("site.pue", "1.08", "1.56"),
+        ("cluster.gpu_stall", "126 W", "504 W"),
+    ],
+)
 @pytest.mark.parametrize("of", COLUMN)
 def test_the_ends_of_a_bar_are_the_models(cli, path, low, high, of):
     """At a fixed interval, what the tornado says of an end is what `model --set` says."""
     fixed = ("-s", "llama31-405b-16k", "--interval", "20 min")
-    rows = document(cli("sensitivity", *fixed, "--of", of, "-f", "json"))["tables"]["tornado"]["rows"]
+    rows = document(cli("sensitivity", *fixed, "--of", of, "-f", "json"))["tables"]["tornado"][
+        "rows"
+    ]
     row = next(each for each in rows if each["input"] == path)
     for end, value in (("at_low", low), ("at_high", high)):
-        model = document(cli("model", *fixed, "--set", f"{path}={value}", "-f", "json"))["cases"][0]["values"]
+        model = document(cli("model", *fixed, "--set", f"{path}={value}", "-f", "json"))["cases"][
+            0
+        ]["values"]
         assert row[end] == pytest.approx(model[COLUMN[of]], rel=1e-9)
 
 
 def test_all_inputs_are_for_programs_and_a_few_for_people(cli):
     few = cli("sensitivity", "-s", "llama31-405b-16k", "--top", "2")
     assert "more in -f csv and -f json" in " ".join(few.out.split())
-    found = document(cli("sensitivity", "-s", "llama31-405b-16k", "--top", "2", "-f", "json"))["tables"]
-    assert len(found["tornado_top"]["rows"]) == len(found["measure_next_top"]["rows"]) == len(found["elasticities_top"]["rows"]) == 2
+    found = document(cli("sensitivity", "-s", "llama31-405b-16k", "--top", "2", "-f", "json"))[
+        "tables"
+    ]
+    assert (
+        len(found["tornado_top"]["rows"])
+        == len(found["measure_next_top"]["rows"])
+        == len(found["elasticities_top"]["rows"])
+        == 2
+    )
     inputs = {row["input"] for row in found["elasticities"]["rows"]}
-    factors = {f["id"] for f in document(cli("model", "-s", "llama31-405b-16k", "-f", "json"))["factors"]}
-    copies = {copy for row in found["elasticities"]["rows"] for copy in (row["copies"] or "").split("; ") if copy}
+    factors = {
+        f["id"] for f in document(cli("model", "-s", "llama31-405b-16k", "-f", "json"))["factors"]
+    }
+    copies = {
+        copy
+        for row in found["elasticities"]["rows"]
+        for copy in (row["copies"] or "").split("; ")
+        if copy
+    }
     assert inputs | copies == factors | {"policy.interval"}
 
 
 def test_tables_as_csv(cli):
-    rows = list(csv.DictReader(io.StringIO(cli("sensitivity", "-f", "csv", "--table", "elasticities").out)))
+    rows = list(
+        csv.DictReader(io.StringIO(cli("sensitivity", "-f", "csv", "--table", "elasticities").out))
+    )
     assert {"input", "elasticity", "note"} <= set(rows[0])
     assert next(row for row in rows if row["input"] == "site.pue")["elasticity"] == "1.0"
     swings = list(csv.DictReader(io.StringIO(cli("sensitivity", "-f", "csv").out)))
@@ -74,13 +113,18 @@ def test_tables_as_csv(cli):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--of", "joules"], "no result named 'joules'"), (["--top", "0"], "--top"), (["--top", "few"], "--top"),
+        (["--of", "joules"], "no result named 'joules'"),
+        (["--top", "0"], "--top"),
+        (["--top", "few"], "--top"),
         (["--top", "1.5"], "--top"),
-        (["--replan"], "there is no optimum to choose again"), (["-s", "no-such"], "no-such"),
-        (["--set", "tier.write=1 kB/s"], "never finish"), (["--table", "x"], "--table"), (["-f", "csv", "--table", "x"], "no table named"),
+        (["--replan"], "there is no optimum to choose again"),
+        (["-s", "no-such"], "no-such"),
+        (["--set", "tier.write=1 kB/s"], "never finish"),
+        (["--table", "x"], "--table"),
+        (["-f", "csv", "--table", "x"], "no table named"),
         (["--set", "nonsense"], "not path=value"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_one_line_and_2(cli, words, says):
     done = cli("sensitivity", *words)
     assert (done.code, done.out) == (2, "")

@@ -30,12 +30,16 @@ def served(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and where it says that it listens."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ckptcost", "serve-metrics", *words, "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.fullmatch(r"ckptcost: metrics of (\S+) are at (http://\S+/metrics); Ctrl-C ends it\n", line)
+        found = re.fullmatch(
+            r"ckptcost: metrics of (\S+) are at (http://\S+/metrics); Ctrl-C ends it\n", line
+        )
         assert found, line
         yield process, found[2]
     finally:
@@ -49,15 +53,24 @@ def test_once_is_the_report(cli, place):
     done = cli("serve-metrics", "last", "--once")
     assert done.code == 0, done
     report = json.loads(cli("report", "last", "-f", "json").out)
-    joules = {row["domain"]: row["joules"] for row in report["tables"]["domains"]["rows"] if row["role"] != "detail"}
+    joules = {
+        row["domain"]: row["joules"]
+        for row in report["tables"]["domains"]["rows"]
+        if row["role"] != "detail"
+    }
     found = samples(done.out)
     theirs = {
         dict(labels)["domain"]: values[0][1]
-        for (name, labels), values in found.items() if name == "ckptcost_live_metered_energy_joules_total"
-    }  # fmt: skip
+        for (name, labels), values in found.items()
+        if name == "ckptcost_live_metered_energy_joules_total"
+    }
     assert theirs == pytest.approx(joules, rel=1e-9)
     stalls = [row["stall"] for row in report["tables"]["windows"]["rows"]]
-    (stalled,) = (values[0][1] for (name, _), values in found.items() if name == "ckptcost_live_stall_seconds_total")
+    (stalled,) = (
+        values[0][1]
+        for (name, _), values in found.items()
+        if name == "ckptcost_live_stall_seconds_total"
+    )
     assert stalled == pytest.approx(sum(stalls), rel=1e-9)
     assert str(place) not in done.out
 
@@ -68,7 +81,9 @@ def test_once_into_a_file(cli, place, tmp_path):
     assert (done.code, done.out) == (0, "")
     written = (tmp_path / "ckptcost.prom").read_text()
     steady = re.compile(r"^ckptcost_live_last_reading_age.*$", re.M)
-    assert steady.sub("", written) == steady.sub("", cli("serve-metrics", "aaa", "--dir", "kept/real", "--once").out)
+    assert steady.sub("", written) == steady.sub(
+        "", cli("serve-metrics", "aaa", "--dir", "kept/real", "--once").out
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +91,10 @@ def test_once_into_a_file(cli, place, tmp_path):
     [
         (("nothing",), "no runs"),
         (("nowhere/run",), "no such file or folder"),
-        (("last", "--once", "--port", "0"), "--once: nothing is listened on. leave out --port and --address"),
+        (
+            ("last", "--once", "--port", "0"),
+            "--once: nothing is listened on. leave out --port and --address",
+        ),
         (("last", "-o", "x"), "-o: belongs to --once"),
         (("last", "--dir", "nowhere"), "no such folder"),
         (("kept/real", "--port", "99999"), "--port 99999: no port has this number"),
@@ -132,7 +150,10 @@ def test_whoever_opens_it_to_others_is_told(place):
         port = url.removesuffix("/metrics").rpartition(":")[2]
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=30)
-        assert err == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run, under any name\n"
+        assert (
+            err
+            == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run, under any name\n"
+        )
 
 
 def test_help_fits_a_terminal(cli):

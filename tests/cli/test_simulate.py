@@ -20,7 +20,9 @@ import pytest
 from ckptcost.catalog.interruptions import SaidKind, read_kinds, read_trace
 from ckptcost.errors import InputError
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8")
+)
 SHORT = ("-s", "llama31-405b-16k", "--set", "run.work=2 days", "--runs", "20")
 THREE = (
     "--set",
@@ -66,7 +68,14 @@ QUESTIONS = {
     "limit": ("--limit", "2.2 days", "--timeline", "0"),
     "inputs": ("--inputs", "pert"),
     "three tiers": THREE,
-    "no failures": ("--set", "failures.rate=0 /1000 node-days", "--set", "failures.shared_rate=0 /day", "--interval", "1 h"),
+    "no failures": (
+        "--set",
+        "failures.rate=0 /1000 node-days",
+        "--set",
+        "failures.shared_rate=0 /day",
+        "--interval",
+        "1 h",
+    ),
 }
 questions = pytest.mark.parametrize("words", QUESTIONS.values(), ids=list(QUESTIONS))
 
@@ -105,9 +114,23 @@ def test_every_run_as_csv(cli):
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [int(float(row["run"])) for row in rows] == list(range(20))
     for row in rows:
-        states = ("kept", "redone", "slowed", "stall_time", "detect", "reschedule", "init", "load", "warmup")
-        assert sum(float(row[f"{name}_s"]) for name in states) == pytest.approx(float(row["wall_s"]), rel=1e-6)
-        assert float(row["goodput"]) == pytest.approx(float(row["kept_s"]) / float(row["wall_s"]), rel=1e-6)
+        states = (
+            "kept",
+            "redone",
+            "slowed",
+            "stall_time",
+            "detect",
+            "reschedule",
+            "init",
+            "load",
+            "warmup",
+        )
+        assert sum(float(row[f"{name}_s"]) for name in states) == pytest.approx(
+            float(row["wall_s"]), rel=1e-6
+        )
+        assert float(row["goodput"]) == pytest.approx(
+            float(row["kept_s"]) / float(row["wall_s"]), rel=1e-6
+        )
 
 
 def outcome(cli, *words):
@@ -143,7 +166,9 @@ def test_nothing_fails_without_failures(cli):
 def test_a_warning_in_time_loses_no_work(cli, files):
     redone = {}
     for notice in ("2 min", "1 s"):
-        (files / "kinds.toml").write_text(f'[[kind]]\nname = "preempted"\nshare = 1\nnotice = "{notice}"\n')
+        (files / "kinds.toml").write_text(
+            f'[[kind]]\nname = "preempted"\nshare = 1\nnotice = "{notice}"\n'
+        )
         redone[notice] = outcome(cli, "--kinds", "kinds.toml")["work redone"]
     assert redone["2 min"]["high"] == pytest.approx(0.0, abs=1e-3)
     assert redone["1 s"]["mean"] == outcome(cli)["work redone"]["mean"] > 3600
@@ -153,7 +178,9 @@ def test_kinds_have_their_shares_and_rates(cli, files):
     (files / "kinds.toml").write_text(KINDS)
     done = cli("simulate", *SHORT[:-1], "300", "--kinds", "kinds.toml", "-f", "json")
     counts = {row["kind"]: row["mean"] for row in json.loads(done.out)["tables"]["kinds"]["rows"]}
-    assert counts["preempted"] / (counts["preempted"] + counts["failure"]) == pytest.approx(0.3, abs=0.03)
+    assert counts["preempted"] / (counts["preempted"] + counts["failure"]) == pytest.approx(
+        0.3, abs=0.03
+    )
     days = outcome(cli, "--kinds", "kinds.toml")["duration of the run"]["mean"] / 86_400
     assert counts["power"] == pytest.approx(days, rel=0.2)
 
@@ -166,9 +193,16 @@ def test_the_first_run_of_a_record_is_the_record(cli, files):
 
 
 def test_timestamps_with_zones_are_one_time(cli, files):
-    (files / "utc.csv").write_text("timestamp\n2026-01-01T00:00:00+00:00\n2026-01-01T05:00:00+00:00\n2026-01-02T00:00:00+00:00\n")
-    (files / "zones.csv").write_text("timestamp\n2026-01-01T19:00:00-05:00\n2026-01-01T01:00:00+01:00\n2026-01-01T05:00:00Z\n")
-    one, two = (cli("simulate", *SHORT, "--trace", name, "-f", "csv").out for name in ("utc.csv", "zones.csv"))
+    (files / "utc.csv").write_text(
+        "timestamp\n2026-01-01T00:00:00+00:00\n2026-01-01T05:00:00+00:00\n2026-01-02T00:00:00+00:00\n"
+    )
+    (files / "zones.csv").write_text(
+        "timestamp\n2026-01-01T19:00:00-05:00\n2026-01-01T01:00:00+01:00\n2026-01-01T05:00:00Z\n"
+    )
+    one, two = (
+        cli("simulate", *SHORT, "--trace", name, "-f", "csv").out
+        for name in ("utc.csv", "zones.csv")
+    )
     assert one == two != ""
 
 
@@ -331,8 +365,11 @@ def test_progress_is_shown_on_a_terminal_only(shell):
 def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
     """1.5 h, 3 h and 30 h: whatever the column is called; one mean gap follows the last where no span is said."""
     said = {
-        "time_s": "10800\n5400\n108000", "time_min": "180\n90\n1800", "time_h": "3\n1.5\n30", "time_days": "0.125\n0.0625\n1.25",
-    }  # fmt: skip
+        "time_s": "10800\n5400\n108000",
+        "time_min": "180\n90\n1800",
+        "time_h": "3\n1.5\n30",
+        "time_days": "0.125\n0.0625\n1.25",
+    }
     for column, rows in said.items():
         (tmp_path / "trace.csv").write_text(f"{column}\n{rows}\n")
         trace = read_trace(str(tmp_path / "trace.csv"), None)
@@ -341,14 +378,18 @@ def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
     # a timestamp counts from the first in time, which need not be the first row; without a zone a day has 24 hours, even in March
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     time.tzset()
-    (tmp_path / "trace.csv").write_text("timestamp,kind\n2026-03-30T00:00:00,b\n2026-03-28T12:00:00,a\n2026-03-29T12:00:00,\n")
+    (tmp_path / "trace.csv").write_text(
+        "timestamp,kind\n2026-03-30T00:00:00,b\n2026-03-28T12:00:00,a\n2026-03-29T12:00:00,\n"
+    )
     trace = read_trace(str(tmp_path / "trace.csv"), "2 days")
     monkeypatch.delenv("TZ")
     time.tzset()
     assert trace.times_s == (0.0, 86_400.0, 129_600.0)
     assert (trace.kinds, trace.span_s) == (("a", "", "b"), 172_800.0)
     with pytest.raises(InputError, match="--trace-span"):
-        read_trace(str(tmp_path / "trace.csv"), "36 h")  # as long as its last time: the record would repeat upon itself
+        read_trace(
+            str(tmp_path / "trace.csv"), "36 h"
+        )  # as long as its last time: the record would repeat upon itself
 
 
 def test_every_word_of_a_kind_is_read(tmp_path):
@@ -374,11 +415,17 @@ def test_beside_the_closed_form(cli):
         rows = {row["quantity"]: row for row in document["tables"]["outcome"]["rows"]}
         model = json.loads(cli("model", *words, "-f", "json").out)["cases"][0]
         values = model["values"]
-        for name, column in (("goodput", "goodput"), ("energy added", "run_energy_kwh"), ("GPU-hours lost", "run_gpu_hours")):
+        for name, column in (
+            ("goodput", "goodput"),
+            ("energy added", "run_energy_kwh"),
+            ("GPU-hours lost", "run_gpu_hours"),
+        ):
             assert rows[name]["closed_form"] == pytest.approx(values[column], rel=1e-9), name
         for row in rows.values():
             if row.get("closed_form") is not None:
-                assert row["errors_off"] * row["error"] == pytest.approx(row["mean"] - row["closed_form"], rel=1e-6, abs=1e-9)
+                assert row["errors_off"] * row["error"] == pytest.approx(
+                    row["mean"] - row["closed_form"], rel=1e-6, abs=1e-9
+                )
         # nothing but redone work can be this near to it: work redone is what failures lose of it
         redone = rows["work redone"]
         assert abs(redone["errors_off"]) < 5

@@ -44,7 +44,9 @@ class Followed:
         self.recorder = SimpleNamespace(latest=lambda: SimpleNamespace(lost=lost))
 
 
-@pytest.mark.parametrize(("stream", "quiet"), [(Terminal(), True), (Terminal(False), False), (None, False)])
+@pytest.mark.parametrize(
+    ("stream", "quiet"), [(Terminal(), True), (Terminal(False), False), (None, False)]
+)
 def test_silent_where_nobody_looks(stream, quiet, clock):
     status = Status(stream, quiet)
     clock.at += 10.0

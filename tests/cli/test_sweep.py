@@ -14,7 +14,9 @@ TIERS = "tier=nas-hdd,generic-pfs,ddn-exascaler-20,ddn-exascaler-40"
 
 def rows(ran, form: str = "csv") -> list[dict]:
     assert (ran.code, ran.err) == (0, "")
-    return list(csv.DictReader(io.StringIO(ran.out))) if form == "csv" else json.loads(ran.out)["rows"]
+    return (
+        list(csv.DictReader(io.StringIO(ran.out))) if form == "csv" else json.loads(ran.out)["rows"]
+    )
 
 
 def test_tiers_by_counts(cli):
@@ -36,7 +38,10 @@ def test_csv_json_and_frame_hold_the_same(cli):
 
     overs = [TIERS, "saves=1,10,1000", "cluster.gpus=64:4096:*8"]
     words = [word for over in overs for word in ("--over", over)]
-    table, records = rows(cli("sweep", *words, "-f", "csv")), rows(cli("sweep", *words, "-f", "json"), "json")
+    table, records = (
+        rows(cli("sweep", *words, "-f", "csv")),
+        rows(cli("sweep", *words, "-f", "json"), "json"),
+    )
     frame = ckptcost.sweep(overs)
     assert len(table) == len(records) == len(frame) == 4 * 3 * 3
     assert list(table[0]) == list(records[0]) == list(frame.columns)
@@ -57,17 +62,36 @@ def test_a_sweep_and_a_model_agree(cli, scenario):
     """Two outputs never disagree: the arrays of a sweep give what one scenario at a time gives."""
     tiers, counts = ["generic-pfs", "object-store", "local-nvme-4xgen5"], ["3", "50", "700"]
     swept = rows(
-        cli("sweep", "-s", scenario, "--over", "tier=" + ",".join(tiers), "--over", "saves=" + ",".join(counts), "-f", "json"), "json"
+        cli(
+            "sweep",
+            "-s",
+            scenario,
+            "--over",
+            "tier=" + ",".join(tiers),
+            "--over",
+            "saves=" + ",".join(counts),
+            "-f",
+            "json",
+        ),
+        "json",
     )
     one = cli(
-        "model", "-s", scenario, *(w for t in tiers for w in ("--tier", t)), *(w for n in counts for w in ("--saves", n)), "-f", "json"
+        "model",
+        "-s",
+        scenario,
+        *(w for t in tiers for w in ("--tier", t)),
+        *(w for n in counts for w in ("--saves", n)),
+        "-f",
+        "json",
     )
     cases = json.loads(one.out)["cases"]
     assert len(swept) == len(cases) == 9
     for row, case in zip(swept, cases, strict=True):
         assert row["tier"] == case["tier"]
         for name, value in case["values"].items():
-            assert row[name] == (None if value is None else pytest.approx(value, rel=1e-11, abs=0)), (case["id"], name)
+            assert row[name] == (
+                None if value is None else pytest.approx(value, rel=1e-11, abs=0)
+            ), (case["id"], name)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +132,9 @@ def test_a_sweep_and_a_model_agree(cli, scenario):
 def test_every_axis_does_what_its_setting_does(cli, axis, setting):
     """An axis of one value is `--set` of that value, to the last digit."""
     base = ["--set", "policy.step=30 s"] if "steps" in axis else []
-    swept = rows(cli("sweep", "--over", "tier=nas-hdd", "--over", axis, *base, "-f", "json"), "json")
+    swept = rows(
+        cli("sweep", "--over", "tier=nas-hdd", "--over", axis, *base, "-f", "json"), "json"
+    )
     one = json.loads(
         cli(
             "model",
@@ -124,7 +150,9 @@ def test_every_axis_does_what_its_setting_does(cli, axis, setting):
     )["cases"]
     assert len(swept) == len(one) == 1
     for name, value in one[0]["values"].items():
-        assert swept[0][name] == (None if value is None else pytest.approx(value, rel=1e-11, abs=0)), name
+        assert swept[0][name] == (
+            None if value is None else pytest.approx(value, rel=1e-11, abs=0)
+        ), name
 
 
 def test_axes_may_come_in_any_order(cli):
@@ -133,17 +161,24 @@ def test_axes_may_come_in_any_order(cli):
 
     axes = ["tier=nas-hdd,generic-pfs", "saves=10,20", "cluster.gpus=64,128"]
     found = [
-        sorted(rows(cli("sweep", *(w for over in order for w in ("--over", over)), "-f", "csv")), key=key)
+        sorted(
+            rows(cli("sweep", *(w for over in order for w in ("--over", over)), "-f", "csv")),
+            key=key,
+        )
         for order in itertools.permutations(axes)
     ]
     reference = found[0]
     for other in found[1:]:
-        assert [dict(sorted(row.items())) for row in other] == [dict(sorted(row.items())) for row in reference]
+        assert [dict(sorted(row.items())) for row in other] == [
+            dict(sorted(row.items())) for row in reference
+        ]
 
 
 def test_rows_run_in_the_order_of_the_axes(cli):
     """The last axis runs fastest, whatever its kind: a reader counts on it."""
-    found = rows(cli("sweep", "--over", "saves=10,20", "--over", "tier=nas-hdd,generic-pfs", "-f", "csv"))
+    found = rows(
+        cli("sweep", "--over", "saves=10,20", "--over", "tier=nas-hdd,generic-pfs", "-f", "csv")
+    )
     assert [(float(row["saves"]), row["tier"]) for row in found] == [
         (10, "nas-hdd"),
         (10, "generic-pfs"),
@@ -154,7 +189,12 @@ def test_rows_run_in_the_order_of_the_axes(cli):
 
 def test_ends_of_a_range_belong_to_it(cli):
     def values(text: str) -> list[float]:
-        return [float(row["saves"]) for row in rows(cli("sweep", "--over", "tier=nas-hdd", "--over", f"saves={text}", "-f", "csv"))]
+        return [
+            float(row["saves"])
+            for row in rows(
+                cli("sweep", "--over", "tier=nas-hdd", "--over", f"saves={text}", "-f", "csv")
+            )
+        ]
 
     assert values("10:200:10") == list(range(10, 201, 10))
     assert values("1:1024:*2") == [2.0**n for n in range(11)]
@@ -166,11 +206,20 @@ def test_ends_of_a_range_belong_to_it(cli):
 
 def test_an_axis_with_units_says_them(cli):
     """A column without a unit in its name holds what? Base units: so the name must say so, or the head of the file."""
-    done = json.loads(cli("sweep", "--over", "tier=nas-hdd", "--over", "interval=30 min,1 h", "-f", "json").out)
+    done = json.loads(
+        cli("sweep", "--over", "tier=nas-hdd", "--over", "interval=30 min,1 h", "-f", "json").out
+    )
     assert [row["interval_s"] for row in done["rows"]] == [1800.0, 3600.0]
     axes = {axis["name"]: axis for axis in done["axes"]}
-    assert set(done["rows"][0]) <= {*axes, *done["columns"]}, "an axis column that the document does not explain"
-    assert axes["interval"] == {"name": "interval", "input": "policy.interval", "unit": "s", "meaning": "training time between saves"}
+    assert set(done["rows"][0]) <= {*axes, *done["columns"]}, (
+        "an axis column that the document does not explain"
+    )
+    assert axes["interval"] == {
+        "name": "interval",
+        "input": "policy.interval",
+        "unit": "s",
+        "meaning": "training time between saves",
+    }
 
 
 def test_the_default_sweep_needs_no_tier(cli):
@@ -193,7 +242,10 @@ def test_a_table_of_thousands_is_refused_for_people_not_for_programs(cli, over):
     done = cli("sweep", "--over", "tier=nas-hdd", "--over", over)
     assert done.code == 2
     assert "-f csv" in done.err
-    assert len(rows(cli("sweep", "--over", "tier=nas-hdd", "--over", over, "-f", "csv"))) in (2001, 3000)
+    assert len(rows(cli("sweep", "--over", "tier=nas-hdd", "--over", over, "-f", "csv"))) in (
+        2001,
+        3000,
+    )
 
 
 def test_chunks_do_not_show(cli):
@@ -207,7 +259,10 @@ def test_chunks_do_not_show(cli):
 def test_text_is_80_columns_wide(cli):
     for overs in (
         [TIERS, "saves=10:200:10"],
-        ["tier=mlperf-everpure-exa-30-405b,aws-fsx-intelligent-tiering", "cluster.gpus=1024:131072:*2"],
+        [
+            "tier=mlperf-everpure-exa-30-405b,aws-fsx-intelligent-tiering",
+            "cluster.gpus=1024:131072:*2",
+        ],
         [TIERS, "policy.mode=sync,async", "saves=1:1000000:*10"],
     ):
         done = cli("sweep", *(w for over in overs for w in ("--over", over)))
@@ -243,7 +298,9 @@ def test_text_says_the_axes_with_their_units(cli, axis):
     }[axis.split("=")[0]]
     head, *body = [line.split("  ") for line in done.out.splitlines()]
     plain = " ".join(" ".join(cells) for cells in [head, *body])
-    assert any(word in plain.replace("10,000 s", "").replace("h lost", "") for word in unit), done.out
+    assert any(word in plain.replace("10,000 s", "").replace("h lost", "") for word in unit), (
+        done.out
+    )
 
 
 def test_markdown(cli):
@@ -255,7 +312,20 @@ def test_markdown(cli):
 
 def test_json_is_json_without_rows_too(cli, tmp_path):
     target = tmp_path / "sweep.json"
-    assert cli("sweep", "--over", "tier=nas-hdd", "--over", "saves=1:3:1", "-f", "json", "-o", str(target)).code == 0
+    assert (
+        cli(
+            "sweep",
+            "--over",
+            "tier=nas-hdd",
+            "--over",
+            "saves=1:3:1",
+            "-f",
+            "json",
+            "-o",
+            str(target),
+        ).code
+        == 0
+    )
     document = json.loads(target.read_text())
     assert document["schema_name"] == "ckptcost.sweep"
     assert [axis["name"] for axis in document["axes"]] == ["tier", "saves"]
@@ -263,19 +333,51 @@ def test_json_is_json_without_rows_too(cli, tmp_path):
 
 
 def test_infinite_results_are_empty_not_numbers(cli):
-    done = cli("sweep", "--over", "tier=nas-hdd", "--over", "saves=1", "--over", "cluster.gpus=1e6,1e9", "-f", "csv")
+    done = cli(
+        "sweep",
+        "--over",
+        "tier=nas-hdd",
+        "--over",
+        "saves=1",
+        "--over",
+        "cluster.gpus=1e6,1e9",
+        "-f",
+        "csv",
+    )
     assert (done.code, done.err) == (0, "")
     assert "inf" not in done.out
     assert "nan" not in done.out
-    assert json.loads(cli("sweep", "--over", "tier=nas-hdd", "--over", "saves=1", "--over", "cluster.gpus=1e6,1e9", "-f", "json").out)[
-        "rows"
-    ]
+    assert json.loads(
+        cli(
+            "sweep",
+            "--over",
+            "tier=nas-hdd",
+            "--over",
+            "saves=1",
+            "--over",
+            "cluster.gpus=1e6,1e9",
+            "-f",
+            "json",
+        ).out
+    )["rows"]
 
 
 def test_a_sweep_over_the_objective(cli):
-    found = rows(cli("sweep", "--over", "tier=nas-hdd", "--over", "policy.optimal=time,energy,usd,carbon", "-f", "csv"))
+    found = rows(
+        cli(
+            "sweep",
+            "--over",
+            "tier=nas-hdd",
+            "--over",
+            "policy.optimal=time,energy,usd,carbon",
+            "-f",
+            "csv",
+        )
+    )
     assert len({row["interval_s"] for row in found}) > 1
-    best = json.loads(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)["schedule"]["best_interval_s"]
+    best = json.loads(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)[
+        "schedule"
+    ]["best_interval_s"]
     assert [float(row["interval_s"]) for row in found] == pytest.approx(
         [best[name] for name in ("time", "energy", "usd", "carbon")], rel=1e-11
     )
@@ -283,6 +385,16 @@ def test_a_sweep_over_the_objective(cli):
 
 def test_an_optimum_that_does_not_exist_is_refused_in_a_sweep_as_in_a_model(cli):
     flags = ["--set", "policy.optimal=time"]
-    assert cli("model", "--tier", "nas-hdd", *flags, "--set", "failures.rate=0 /1000 node-days").code == 2
-    done = cli("sweep", "--over", "tier=nas-hdd", *flags, "--over", "failures.rate=0 /1000 node-days,1 /1000 node-days")
+    assert (
+        cli("model", "--tier", "nas-hdd", *flags, "--set", "failures.rate=0 /1000 node-days").code
+        == 2
+    )
+    done = cli(
+        "sweep",
+        "--over",
+        "tier=nas-hdd",
+        *flags,
+        "--over",
+        "failures.rate=0 /1000 node-days,1 /1000 node-days",
+    )
     assert (done.code, done.out) == (2, ""), done

@@ -28,28 +28,55 @@ def test_without_a_word():
 def test_every_word_in_its_place(tmp_path):
     (tmp_path / "a").mkdir()
     look = parsed(
-        "--watch", str(tmp_path / "a"), "--watch", str(tmp_path / "later"), "--least", "3 GB", "--gap", "2 min", "--settle", "7 s"
+        "--watch",
+        str(tmp_path / "a"),
+        "--watch",
+        str(tmp_path / "later"),
+        "--least",
+        "3 GB",
+        "--gap",
+        "2 min",
+        "--settle",
+        "7 s",
     )
     assert look == Look((tmp_path / "a", tmp_path / "later"), True, 3e9, 120.0, 7.0)
 
 
 def test_a_folder_is_named_from_the_root_and_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert parsed("--watch", "a", "--watch", str(tmp_path / "a"), "--watch", "b").watch == (tmp_path / "a", tmp_path / "b")
+    assert parsed("--watch", "a", "--watch", str(tmp_path / "a"), "--watch", "b").watch == (
+        tmp_path / "a",
+        tmp_path / "b",
+    )
 
 
-@pytest.mark.parametrize("words", [
-    ["--least", "0 B"], ["--gap", "3600 s"], ["--settle", "0 s"], ["--settle", "1 d"], ["--gap", "0.001 s"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--least", "0 B"],
+        ["--gap", "3600 s"],
+        ["--settle", "0 s"],
+        ["--settle", "1 d"],
+        ["--gap", "0.001 s"],
+    ],
+)
 def test_the_ends_of_what_is_allowed(words):
     parsed(*words)
 
 
-@pytest.mark.parametrize("words", [
-    ["--gap", "0 s"], ["--gap", "3601 s"], ["--settle", "86401 s"], ["--least", "-1 B"], ["--settle", "-1 s"], ["--least", "5"],
-    ["--watch", ""],
-    ["--settle", ""],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--gap", "0 s"],
+        ["--gap", "3601 s"],
+        ["--settle", "86401 s"],
+        ["--least", "-1 B"],
+        ["--settle", "-1 s"],
+        ["--least", "5"],
+        ["--watch", ""],
+        ["--settle", ""],
+    ],
+)
 def test_what_is_not(words):
     with pytest.raises(InputError):
         parsed(*words)
@@ -65,19 +92,28 @@ def test_lines_on_stderr(capsys):
     watch_flags.say_save(Save("step_1", 2e9, 1.0, 2.0, ""))
     watch_flags.say_waiting(1)
     watch_flags.say_waiting(2)
-    assert capsys.readouterr() == ("", (
-        "ckptcost: step_1: 2 GB, written in 1 s, safe after 2 s (1 GB/s)\n"
-        "ckptcost: the last checkpoint is not on the storage yet; waiting (Ctrl-C ends that)\n"
-        "ckptcost: 2 checkpoints are not on the storage yet; waiting (Ctrl-C ends that)\n"
-    ))  # fmt: skip
+    assert capsys.readouterr() == (
+        "",
+        (
+            "ckptcost: step_1: 2 GB, written in 1 s, safe after 2 s (1 GB/s)\n"
+            "ckptcost: the last checkpoint is not on the storage yet; waiting (Ctrl-C ends that)\n"
+            "ckptcost: 2 checkpoints are not on the storage yet; waiting (Ctrl-C ends that)\n"
+        ),
+    )
 
 
-@pytest.mark.parametrize(("text", "token"), [("begin=saving (.+)", ("begin", "saving (.+)")), ("durable=a=b", ("durable", "a=b"))])
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [("begin=saving (.+)", ("begin", "saving (.+)")), ("durable=a=b", ("durable", "a=b"))],
+)
 def test_a_token_is_a_mark_and_what_to_look_for(text, token):
     assert run_._token(text) == token
 
 
-@pytest.mark.parametrize(("text", "error"), [("begin", InputError), ("begin=", InputError), ("=x", UnknownName), ("note=x", UnknownName)])
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("begin", InputError), ("begin=", InputError), ("=x", UnknownName), ("note=x", UnknownName)],
+)
 def test_what_is_no_token(text, error):
     with pytest.raises(error):
         run_._token(text)
@@ -89,12 +125,18 @@ class TestRun:
     @pytest.fixture
     def ran(self, monkeypatch):
         seen = SimpleNamespace(
-            reports=[], troubles=("one", "one", "two"), fails=None, terminal=True, ended=SimpleNamespace(status=7, signal=0)
+            reports=[],
+            troubles=("one", "one", "two"),
+            fails=None,
+            terminal=True,
+            ended=SimpleNamespace(status=7, signal=0),
         )
 
         def wrap(words, meters, wanted, look, folder, **more):
             seen.words, seen.folder, seen.more = words, folder, more
-            return SimpleNamespace(troubles=seen.troubles, ended=seen.ended, folder=Path("r"), run_id="0123456789")
+            return SimpleNamespace(
+                troubles=seen.troubles, ended=seen.ended, folder=Path("r"), run_id="0123456789"
+            )
 
         def report(taken, options, talks):
             seen.reports.append(talks)
@@ -126,11 +168,19 @@ class TestRun:
         assert seen.err == "ckptcost: one\nckptcost: two\n"
         assert seen.reports == [True]
 
-    @pytest.mark.parametrize(("terminal", "words", "reports"), [(False, [], [False]), (True, ["-q"], []), (False, ["-q"], [])])
+    @pytest.mark.parametrize(
+        ("terminal", "words", "reports"),
+        [(False, [], [False]), (True, ["-q"], []), (False, ["-q"], [])],
+    )
     def test_elsewhere_or_quiet_nothing_while_it_runs(self, ran, terminal, words, reports):
         ran.seen.terminal = terminal
         seen = ran(*words, "--", "a")
-        assert (seen.more["said"], seen.more["waiting"], seen.more["tokens"], seen.folder) == (None, None, None, None)
+        assert (seen.more["said"], seen.more["waiting"], seen.more["tokens"], seen.folder) == (
+            None,
+            None,
+            None,
+            None,
+        )
         assert seen.reports == reports
         assert (seen.err == "") == ("-q" in words)
 

@@ -16,7 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-STATES = ("work_s", "stall_s", "detect_s", "reschedule_s", "init_s", "load_s", "warmup_s", "failures")
+STATES = (
+    "work_s",
+    "stall_s",
+    "detect_s",
+    "reschedule_s",
+    "init_s",
+    "load_s",
+    "warmup_s",
+    "failures",
+)
 WORK, STALL, DETECT, RESCHEDULE, INIT, LOAD, WARMUP, FAILURES, SAFE = range(9)
 
 
@@ -39,9 +48,14 @@ def estimate(rows: Sequence[Sequence[float]]) -> Estimate:
     """Ratio estimate over independent rows: sum(state)/sum(safe), error from the residuals."""
     table = np.asarray(rows, dtype=float)
     safe = table[:, SAFE]
-    columns = {name: table[:, i] for i, name in enumerate(STATES)} | {"total_s": table[:, :FAILURES].sum(axis=1)}
+    columns = {name: table[:, i] for i, name in enumerate(STATES)} | {
+        "total_s": table[:, :FAILURES].sum(axis=1)
+    }
     mean = {name: float(column.sum() / safe.sum()) for name, column in columns.items()}
-    error = {name: float(np.sqrt(((column - mean[name] * safe) ** 2).sum()) / safe.sum()) for name, column in columns.items()}
+    error = {
+        name: float(np.sqrt(((column - mean[name] * safe) ** 2).sum()) / safe.sum())
+        for name, column in columns.items()
+    }
     return Estimate(mean, error)
 
 
@@ -63,7 +77,14 @@ def _recover(clock: random.Random, row: list[float], phases: Phases, rate: float
 
 
 def one_level(
-    work: float, stall: float, lag: float, phases: Phases, rate: float, interruptions: int, seed: int, one_in_flight: bool = False
+    work: float,
+    stall: float,
+    lag: float,
+    phases: Phases,
+    rate: float,
+    interruptions: int,
+    seed: int,
+    one_in_flight: bool = False,
 ) -> Estimate:
     """One long run up to its n-th interruption of training; a row of the estimate is what lies between two of them.
 
@@ -81,7 +102,9 @@ def one_level(
                 break
             now += work
             row[WORK] += work
-            ends_at = max(now + stall, draining[-1][0]) if one_in_flight and draining else now + stall
+            ends_at = (
+                max(now + stall, draining[-1][0]) if one_in_flight and draining else now + stall
+            )
             if ends_at > fails_at:
                 row[STALL] += fails_at - now
                 break
@@ -100,9 +123,17 @@ def one_level(
 
 
 def two_levels(
-    work: float, stall: float, first: Phases, spared: float, every: int, second_stall: float, second: Phases, lost: float,
-    periods: int, seed: int,
-) -> Estimate:  # fmt: skip
+    work: float,
+    stall: float,
+    first: Phases,
+    spared: float,
+    every: int,
+    second_stall: float,
+    second: Phases,
+    lost: float,
+    periods: int,
+    seed: int,
+) -> Estimate:
     """Synchronous saves on both levels; a row is one finished period of `every` segments."""
     clock = random.Random(seed)
     rate = spared + lost
@@ -157,7 +188,9 @@ def two_levels(
     return estimate(rows)
 
 
-def drained(work: float, stall: float, lag: float, rate: float, interruptions: int, seed: int) -> tuple[float, float]:
+def drained(
+    work: float, stall: float, lag: float, rate: float, interruptions: int, seed: int
+) -> tuple[float, float]:
     """Drains' worth of bytes moved per save that becomes usable, those cut short counted by their part, and its standard error."""
     clock = random.Random(seed)
     moved, usable = [], []
@@ -175,7 +208,9 @@ def drained(work: float, stall: float, lag: float, rate: float, interruptions: i
     return float(mean), float(np.sqrt(((a - mean * b) ** 2).sum()) / b.sum())
 
 
-def segment_times(work: float, rate: float, segments: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def segment_times(
+    work: float, rate: float, segments: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(durations, failures) of single segments that start over at each failure, without stall or recovery."""
     clock = random.Random(seed)
     times, hits = [], []

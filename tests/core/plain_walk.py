@@ -100,7 +100,11 @@ def plain_walk(job: Plain, gaps: Sequence[float], said: Sequence[int]) -> Ledger
         quiet = min(gap, job.limit - clock)
         up = True
         if last >= 0:
-            for name, length in (("init", job.kinds[last].init), ("load", job.loads[level]), ("warmup", job.kinds[last].warmup)):
+            for name, length in (
+                ("init", job.kinds[last].init),
+                ("load", job.loads[level]),
+                ("warmup", job.kinds[last].warmup),
+            ):
                 spent = min(quiet, length)
                 setattr(book, name, getattr(book, name) + spent)
                 clock += spent
@@ -112,7 +116,9 @@ def plain_walk(job: Plain, gaps: Sequence[float], said: Sequence[int]) -> Ledger
             begins = job.lags[tier - 1] if tier else 0.0
             length = job.lags[tier] - begins
             age = spent - begun - begins
-            book.writes[tier] += 1.0 if done else min(1.0, max(0.0, age / length)) if length else float(age >= 0)
+            book.writes[tier] += (
+                1.0 if done else min(1.0, max(0.0, age / length)) if length else float(age >= 0)
+            )
         if done:
             book.finished, book.kept = True, job.work
             return book
@@ -130,9 +136,14 @@ def plain_walk(job: Plain, gaps: Sequence[float], said: Sequence[int]) -> Ledger
             if fits == job.emergency[level]:
                 copies[level] = max(copies[level], point)
         point = max(copies[level:])
-        copies = [min(copy, point) if tier >= level else (0, 0.0) for tier, copy in enumerate(copies)]
+        copies = [
+            min(copy, point) if tier >= level else (0, 0.0) for tier, copy in enumerate(copies)
+        ]
         last = kind
-        for name, length in (("detect", job.kinds[kind].detect), ("reschedule", job.kinds[kind].reschedule)):
+        for name, length in (
+            ("detect", job.kinds[kind].detect),
+            ("reschedule", job.kinds[kind].reschedule),
+        ):
             spent = min(length, job.limit - clock)
             setattr(book, name, getattr(book, name) + spent)
             clock += spent

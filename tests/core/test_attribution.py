@@ -50,7 +50,11 @@ class Meter:
 def windows(*spans: tuple[float, float, float]):
     """Windows of (begin, returned, durable)."""
     names = ("begin", "returned", "durable")
-    return windows_of(Mark(at, name, f"step {n}") for n, span in enumerate(spans) for name, at in zip(names, span, strict=True))
+    return windows_of(
+        Mark(at, name, f"step {n}")
+        for n, span in enumerate(spans)
+        for name, at in zip(names, span, strict=True)
+    )
 
 
 ASYNC = [500.0] * 100 + [120.0] * 10 + [530.0] * 40 + [500.0] * 50
@@ -59,7 +63,9 @@ IDLE = Baseline(80.0, 78.0, 82.0, taken_s=0.0, host="a", driver="590.48.01")
 
 
 def test_an_asynchronous_save():
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC), 0.0, {"gpu:0": IDLE})
+    (cost,) = attributed(
+        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC), 0.0, {"gpu:0": IDLE}
+    )
     assert (cost.window, cost.domain) == ("step 0", "gpu:0")
     assert cost.absolute.value == 10 * 120 + 40 * 530
     assert cost.share == cost.absolute
@@ -72,7 +78,9 @@ def test_an_asynchronous_save():
 
 
 def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=300.0), 0.0, {"gpu:0": IDLE})
+    (cost,) = attributed(
+        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=300.0), 0.0, {"gpu:0": IDLE}
+    )
     assert cost.excess[:3] == (18_400, 18_300 - 300, 18_500 + 300)
     # the reference is of 60 s: 5 W either way, 200 J over the drain
     assert cost.training_w[:3] == pytest.approx((500.0, 485.0, 515.0))
@@ -92,24 +100,83 @@ def test_a_drain_that_slows_training_has_negative_extra():
 
 def test_a_synchronous_save_drains_nothing():
     (cost,) = attributed(windows((100.0, 110.0, 109.0)), ["gpu:0"], Meter(ASYNC), 0.0)
-    assert (cost.absolute.value, cost.stall.value, cost.drain, cost.extra, cost.overlap_s) == (1200, 1200, NONE_SPENT, NONE_SPENT, 0.0)
+    assert (cost.absolute.value, cost.stall.value, cost.drain, cost.extra, cost.overlap_s) == (
+        1200,
+        1200,
+        NONE_SPENT,
+        NONE_SPENT,
+        0.0,
+    )
 
 
 def test_unknown_has_its_reason():
-    begin, returned, durable = (Mark(at, name, "w") for at, name in ((100.0, "begin"), (110.0, "returned"), (150.0, "durable")))
+    begin, returned, durable = (
+        Mark(at, name, "w")
+        for at, name in ((100.0, "begin"), (110.0, "returned"), (150.0, "durable"))
+    )
 
     def why(*marks: Mark, domain: str = "gpu:0", since_s: float = 0.0) -> tuple[str, ...]:
         (cost,) = attributed(windows_of(marks), [domain], Meter(ASYNC), since_s)
-        return tuple(e.why for e in (cost.absolute, cost.share, cost.excess, cost.stall, cost.drain, cost.training_w, cost.extra))
+        return tuple(
+            e.why
+            for e in (
+                cost.absolute,
+                cost.share,
+                cost.excess,
+                cost.stall,
+                cost.drain,
+                cost.training_w,
+                cost.extra,
+            )
+        )
 
     assert why(begin, returned, durable) == ("", "", "NO_BASELINE", "", "", "", "")
-    assert why(begin, returned) == ("NOT_MARKED", "NOT_MARKED", "NOT_MARKED", "", "NOT_MARKED", "", "NOT_MARKED")
-    assert why(begin, durable) == ("", "", "NO_BASELINE", "NOT_MARKED", "NOT_MARKED", "", "NOT_MARKED")
-    assert why(begin) == ("UNFINISHED", "UNFINISHED", "UNFINISHED", "UNFINISHED", "UNFINISHED", "", "UNFINISHED")
-    assert why(returned, durable) == ("NO_BEGIN", "NO_BEGIN", "NO_BEGIN", "NO_BEGIN", "NO_BEGIN", "NO_TRAINING_REFERENCE", "NO_BEGIN")
+    assert why(begin, returned) == (
+        "NOT_MARKED",
+        "NOT_MARKED",
+        "NOT_MARKED",
+        "",
+        "NOT_MARKED",
+        "",
+        "NOT_MARKED",
+    )
+    assert why(begin, durable) == (
+        "",
+        "",
+        "NO_BASELINE",
+        "NOT_MARKED",
+        "NOT_MARKED",
+        "",
+        "NOT_MARKED",
+    )
+    assert why(begin) == (
+        "UNFINISHED",
+        "UNFINISHED",
+        "UNFINISHED",
+        "UNFINISHED",
+        "UNFINISHED",
+        "",
+        "UNFINISHED",
+    )
+    assert why(returned, durable) == (
+        "NO_BEGIN",
+        "NO_BEGIN",
+        "NO_BEGIN",
+        "NO_BEGIN",
+        "NO_BEGIN",
+        "NO_TRAINING_REFERENCE",
+        "NO_BEGIN",
+    )
     assert why(begin, returned, durable, since_s=99.5)[-2:] == ("NO_TRAINING_REFERENCE",) * 2
     assert why(begin, returned, durable, domain="absent") == (
-        "NO_READING", "NO_READING", "NO_READING", "NO_READING", "NO_READING", "NO_READING", "NO_READING")  # fmt: skip
+        "NO_READING",
+        "NO_READING",
+        "NO_READING",
+        "NO_READING",
+        "NO_READING",
+        "NO_READING",
+        "NO_READING",
+    )
     assert all(isnan(unknown("X")[n]) for n in range(3))
 
 
@@ -118,23 +185,33 @@ def test_the_training_reference_is_of_the_minute_before_and_of_no_window():
     (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(drifting), 0.0)
     assert cost.training_w.value == pytest.approx(500.0)
     # the second save begins while the first drains: its reference lies before both
-    first, second = attributed(windows((100.0, 110.0, 150.0), (120.0, 121.0, 140.0)), ["gpu:0"], Meter(drifting), 0.0)
+    first, second = attributed(
+        windows((100.0, 110.0, 150.0), (120.0, 121.0, 140.0)), ["gpu:0"], Meter(drifting), 0.0
+    )
     assert second.training_w == first.training_w
 
 
 def test_another_windows_stall_is_not_training():
     watts = [500.0] * 110 + [530.0] * 10 + [100.0] * 5 + [530.0] * 25
-    first, second = attributed(windows((100.0, 110.0, 150.0), (120.0, 125.0, 124.0)), ["gpu:0"], Meter(watts), 0.0)
+    first, second = attributed(
+        windows((100.0, 110.0, 150.0), (120.0, 125.0, 124.0)), ["gpu:0"], Meter(watts), 0.0
+    )
     assert (first.overlap_s, second.overlap_s) == (35.0, 0.0)
     assert first.extra.value == pytest.approx(35 * 30)
-    (first, _) = attributed(windows((100.0, 110.0, 115.0), (110.0, 120.0, 120.0)), ["gpu:0"], Meter(watts), 0.0)
+    (first, _) = attributed(
+        windows((100.0, 110.0, 115.0), (110.0, 120.0, 120.0)), ["gpu:0"], Meter(watts), 0.0
+    )
     assert first.extra.why == "OTHERS_STALL"
 
 
 def test_windows_that_drain_together_divide_what_they_add():
     watts = [500.0] * 100 + [540.0] * 100
-    first, second = attributed(windows((100.0, 100.0, 120.0), (110.0, 110.0, 130.0)), ["gpu:0"], Meter(watts), 0.0)
-    assert (first.extra.value, second.extra.value) == pytest.approx((10 * 40 + 10 * 20, 10 * 20 + 10 * 40))
+    first, second = attributed(
+        windows((100.0, 100.0, 120.0), (110.0, 110.0, 130.0)), ["gpu:0"], Meter(watts), 0.0
+    )
+    assert (first.extra.value, second.extra.value) == pytest.approx(
+        (10 * 40 + 10 * 20, 10 * 20 + 10 * 40)
+    )
     assert first.share.value == pytest.approx(10 * 540 + 10 * 270)
     assert first.share.flags == ("SHARED",)
     assert first.absolute.flags == ()
@@ -150,7 +227,9 @@ def test_a_thousand_saves_ask_the_meter_a_few_times_each():
     saves = windows(*((100.0 * n, 100.0 * n + 2.0, 100.0 * n + 130.0) for n in range(1, 1001)))
     costs = attributed(saves, ["gpu:0"], steady, 0.0)
     assert len(asked) <= 11 * len(saves)
-    assert {round(cost.overlap_s) for cost in costs[:-1]} == {126}  # the stall of the next one is not training
+    assert {round(cost.overlap_s) for cost in costs[:-1]} == {
+        126
+    }  # the stall of the next one is not training
     assert costs[500].share.value == pytest.approx(500.0 * 100.0)
 
 
@@ -184,7 +263,9 @@ def second_by_second(spans, watts, n) -> Plain:
     share = extra = overlap = 0.0
     for second in range(45):
         open_here = [k for k, (b, r, d) in enumerate(spans) if b <= second < max(r, d)]
-        drain_here = [k for k, (_, r, d) in enumerate(spans) if r <= second < d and second not in stalled]
+        drain_here = [
+            k for k, (_, r, d) in enumerate(spans) if r <= second < d and second not in stalled
+        ]
         if n in open_here:
             share += watts[second] / len(open_here)
         if n in drain_here:
@@ -212,15 +293,23 @@ def test_share_and_extra_second_by_second(spans, watts):
 
 def test_a_gap_is_in_neither_side_of_a_difference():
     watts = ASYNC[:120] + [nan] * 10 + ASYNC[130:]
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(watts), 0.0, {"gpu:0": IDLE})
-    assert (cost.absolute.value, cost.absolute.coverage, cost.absolute.flags) == (1200 + 30 * 530, 0.8, ("GAPS",))
+    (cost,) = attributed(
+        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(watts), 0.0, {"gpu:0": IDLE}
+    )
+    assert (cost.absolute.value, cost.absolute.coverage, cost.absolute.flags) == (
+        1200 + 30 * 530,
+        0.8,
+        ("GAPS",),
+    )
     assert cost.excess.value == pytest.approx(1200 + 30 * 530 - 40 * 80)
     assert cost.extra.value == pytest.approx(30 * 30)
     assert cost.extra.coverage == pytest.approx(0.75)
 
 
 def test_a_window_that_lies_in_a_gap_has_no_joules_rather_than_none():
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC[:100] + [nan] * 100), 0.0)
+    (cost,) = attributed(
+        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC[:100] + [nan] * 100), 0.0
+    )
     assert isnan(cost.absolute.value)
     assert cost.absolute.why == "NO_READING"
 
@@ -229,7 +318,10 @@ def test_power_is_of_the_covered_time():
     assert mean_w(Energy(600.0, 500.0, 700.0, 0.5), 4.0)[:3] == (300.0, 250.0, 350.0)
     assert mean_w(unknown("RESET"), 4.0).why == "RESET"
     assert mean_w(NONE_SPENT, 0.0).why == "NO_TIME"
-    assert in_turn([(Energy(1.0, 1.0, 1.0, 1.0), 3.0), (Energy(1.0, 1.0, 1.0, 0.5), 1.0)]).coverage == 0.875
+    assert (
+        in_turn([(Energy(1.0, 1.0, 1.0, 1.0), 3.0), (Energy(1.0, 1.0, 1.0, 0.5), 1.0)]).coverage
+        == 0.875
+    )
     assert in_turn([]) == NONE_SPENT
 
 
@@ -244,7 +336,10 @@ def test_power_is_of_the_covered_time():
         (Place("b", "590.48.01", 0.0), ("BASELINE_OF_OTHER_HOST",)),
         (Place("a", "570.1", 0.0), ("BASELINE_OF_OTHER_DRIVER",)),
         (Place("a", "590.48.01", 31 * 86400.0), ("BASELINE_OLD",)),
-        (Place("b", "570.1", -31 * 86400.0), ("BASELINE_OF_OTHER_HOST", "BASELINE_OF_OTHER_DRIVER", "BASELINE_OLD")),
+        (
+            Place("b", "570.1", -31 * 86400.0),
+            ("BASELINE_OF_OTHER_HOST", "BASELINE_OF_OTHER_DRIVER", "BASELINE_OLD"),
+        ),
         (Place(), ()),
     ],
 )
@@ -256,9 +351,15 @@ def test_whose_baseline_it_is(place, flags):
 
 def test_a_baseline_without_date_range_or_value():
     absolute = Energy(1000.0, 1000.0, 1000.0)
-    assert excess(absolute, 10.0, Baseline(80.0, 78.0, 82.0), Place("a")).flags == ("BASELINE_UNDATED",)
+    assert excess(absolute, 10.0, Baseline(80.0, 78.0, 82.0), Place("a")).flags == (
+        "BASELINE_UNDATED",
+    )
     assert excess(absolute, 10.0, Baseline(80.0, nan, nan))[:3] == (200.0, -inf, inf)
-    assert excess(absolute, 10.0, Baseline(nan, nan, nan)).why == excess(absolute, 10.0, None).why == "NO_BASELINE"
+    assert (
+        excess(absolute, 10.0, Baseline(nan, nan, nan)).why
+        == excess(absolute, 10.0, None).why
+        == "NO_BASELINE"
+    )
     assert excess(Energy(790.0, 780.0, 800.0), 10.0, IDLE).flags == ("NOT_DISTINGUISHABLE",)
     assert excess(unknown("RESET"), 10.0, IDLE).why == "RESET"
 
@@ -268,7 +369,11 @@ def test_a_baseline_without_date_range_or_value():
 
 def test_gpu_seconds_of_a_stall_and_of_waiting_for_the_straggler():
     spans = [(0.0, 4.0), (1.0, 5.0), (0.0, 11.0)]
-    marks = [Mark(at, name, "w", rank) for rank, span in enumerate(spans) for name, at in zip(("begin", "returned"), span, strict=True)]
+    marks = [
+        Mark(at, name, "w", rank)
+        for rank, span in enumerate(spans)
+        for name, at in zip(("begin", "returned"), span, strict=True)
+    ]
     (save,) = windows_of(marks)
     assert opportunity(save, 24.0) == (24 * 11, 8 * 7 + 8 * 6, "")
     assert opportunity(save, 24.0, {0: 4.0, 1: 4.0, 2: 16.0})[:2] == (24 * 11, 4 * 7 + 4 * 6)
@@ -283,8 +388,15 @@ def test_gpu_seconds_of_a_stall_and_of_waiting_for_the_straggler():
 def test_mean_and_peak_of_a_phase():
     watts = [100.0, 300.0, 700.0, 300.0, 100.0, 200.0]
     seen = power(Meter(watts), "gpu:0", Phase("stall", 0.0, 6.0))
-    assert (seen.mean_w.value, seen.peak_w, seen.peak_over_s) == (pytest.approx(1700 / 6), 700.0, 1.0)
-    assert power(Meter(watts), "gpu:0", Phase("stall", 0.0, 6.0), bin_s=3.0)[1:] == (pytest.approx(1100 / 3), 3.0)
+    assert (seen.mean_w.value, seen.peak_w, seen.peak_over_s) == (
+        pytest.approx(1700 / 6),
+        700.0,
+        1.0,
+    )
+    assert power(Meter(watts), "gpu:0", Phase("stall", 0.0, 6.0), bin_s=3.0)[1:] == (
+        pytest.approx(1100 / 3),
+        3.0,
+    )
     assert power(Meter(watts), "gpu:0", Phase("stall", 2.0, 2.25))[1:] == (700.0, 0.25)
     # the last bin ends with the phase: [3.5, 4.5], [4.5, 5.5], [4.7, 5.7]
     assert power(Meter(watts), "gpu:0", Phase("drain", 3.5, 5.7))[1:] == (pytest.approx(200.0), 1.0)
@@ -334,18 +446,55 @@ def test_everything_that_is_known_of_a_sensor_stands_beside_its_joules():
         resolved_s: float = 0.1
 
     channel = Channel(
-        "gpu:0", "energy_j", "NVML field 83", "gpu", device="GPU-a", tick_s=0.1, averaging_s=0.025, looks=0.25, accuracy=0.05, note="n"
+        "gpu:0",
+        "energy_j",
+        "NVML field 83",
+        "gpu",
+        device="GPU-a",
+        tick_s=0.1,
+        averaging_s=0.025,
+        looks=0.25,
+        accuracy=0.05,
+        note="n",
     )
     assert provenance(channel, Amount(), "590.48.01", tick_s=0.02) == (
-        "gpu:0", "energy_j", "NVML field 83", "gpu", "node", "measured", "GPU-a", "590.48.01",
-        0.02, 0.025, 0.25, 0.05, 0.9, 12, 1, 0.1, "n",
-    )  # fmt: skip
+        "gpu:0",
+        "energy_j",
+        "NVML field 83",
+        "gpu",
+        "node",
+        "measured",
+        "GPU-a",
+        "590.48.01",
+        0.02,
+        0.025,
+        0.25,
+        0.05,
+        0.9,
+        12,
+        1,
+        0.1,
+        "n",
+    )
     bare = provenance(channel, Energy(5.0, 4.0, 6.0))
-    assert (bare.tick_s, bare.coverage, bare.ticks, bare.gaps, bare.resolved_s) == (0.1, 1.0, None, None, None)
+    assert (bare.tick_s, bare.coverage, bare.ticks, bare.gaps, bare.resolved_s) == (
+        0.1,
+        1.0,
+        None,
+        None,
+        None,
+    )
 
 
 def test_own_joules_are_between_an_even_share_and_the_busy_cores():
-    assert own_cost(2.0, 200.0, 64, busy_cores=10.0, idle_w=80.0) == (24.0, 6.25, 40.0, 1.0, "", ("MODELLED",))
+    assert own_cost(2.0, 200.0, 64, busy_cores=10.0, idle_w=80.0) == (
+        24.0,
+        6.25,
+        40.0,
+        1.0,
+        "",
+        ("MODELLED",),
+    )
     assert own_cost(2.0, 200.0, 64, busy_cores=10.0)[:3] == (40.0, 6.25, 40.0)
     # nothing else known: an even share, and at most the whole package
     assert own_cost(2.0, 200.0, 64)[:3] == (6.25, 6.25, 400.0)
@@ -361,7 +510,11 @@ def test_own_joules_that_nobody_can_tell():
 
 
 @given(
-    st.floats(0.0, 1e4), st.floats(0.0, 1e3), st.integers(1, 256), st.floats(0.0, 256.0) | st.just(nan), st.floats(0.0, 1e3) | st.just(nan)
+    st.floats(0.0, 1e4),
+    st.floats(0.0, 1e3),
+    st.integers(1, 256),
+    st.floats(0.0, 256.0) | st.just(nan),
+    st.floats(0.0, 1e3) | st.just(nan),
 )
 def test_own_joules_are_never_more_than_the_package(cpu_s, package_w, cores, busy, idle):
     seen = own_cost(cpu_s, package_w, cores, busy, idle)
@@ -383,9 +536,15 @@ def test_training_is_the_mean_and_its_range_holds_what_a_drain_may_meet():
     assert short.value == pytest.approx(500.0)
     assert (short.low, short.high) == pytest.approx((300.0 - 1 / 18, 600.0 + 1 / 18), abs=5.0)
     steps = training_power(joules, curve, "gpu:0", (0.0, 18.0), 3.0)
-    assert (steps.low, steps.high) == pytest.approx((500.0, 500.0), abs=0.2), "whole steps are all alike"
-    assert training_power(joules, None, "gpu:0", (0.0, 18.0), 1.0)[:3] == pytest.approx((500.0, 500 - 1 / 18, 500 + 1 / 18))
-    unknown_curve = training_power(joules, lambda d, t: np.full(len(t), np.nan), "gpu:0", (0.0, 18.0), 1.0)
+    assert (steps.low, steps.high) == pytest.approx((500.0, 500.0), abs=0.2), (
+        "whole steps are all alike"
+    )
+    assert training_power(joules, None, "gpu:0", (0.0, 18.0), 1.0)[:3] == pytest.approx(
+        (500.0, 500 - 1 / 18, 500 + 1 / 18)
+    )
+    unknown_curve = training_power(
+        joules, lambda d, t: np.full(len(t), np.nan), "gpu:0", (0.0, 18.0), 1.0
+    )
     assert unknown_curve[:3] == pytest.approx((500.0, 500 - 1 / 18, 500 + 1 / 18))
 
 

@@ -35,7 +35,11 @@ def test_lines_sum_to_totals(shape, quantity):
     for bill in (outcome.run, outcome.one_save):
         for ledger in LEDGERS:
             lines = [getattr(line, quantity) for line in bill.lines if line.ledger == ledger]
-            causes = sum(bill.total(quantity, ledger, cause) for cause in ("save", "failure", "keep") if list(bill.of(ledger, cause)))
+            causes = sum(
+                bill.total(quantity, ledger, cause)
+                for cause in ("save", "failure", "keep")
+                if list(bill.of(ledger, cause))
+            )
             known = [value for value in lines if value == value]
             if known:
                 assert bill.total(quantity, ledger) == pytest.approx(math.fsum(known), rel=1e-12)
@@ -50,9 +54,14 @@ def test_ledgers_do_not_mix(shape):
     bill = evaluate(SHAPES[shape]).run
     allocated = [line.id for line in bill.of("allocated")]
     assert allocated == (["standing", "second_standing"] if "two" in shape else ["standing"])
-    assert {line.id for line in bill.of("marginal")} | set(allocated) == {line.id for line in bill.lines}
+    assert {line.id for line in bill.of("marginal")} | set(allocated) == {
+        line.id for line in bill.lines
+    }
     assert not {line.id for line in bill.of("marginal")} & set(allocated)
-    idle = replace(SHAPES[shape], tier=replace(SHAPES[shape].tier, idle_w=7e6, capacity_bytes=3e15, usd_per_s=40.0))
+    idle = replace(
+        SHAPES[shape],
+        tier=replace(SHAPES[shape].tier, idle_w=7e6, capacity_bytes=3e15, usd_per_s=40.0),
+    )
     for quantity in ("energy_j", "gpu_s", "location_kgco2e"):
         assert evaluate(idle).run.total(quantity) == pytest.approx(bill.total(quantity), rel=1e-12)
 
@@ -62,9 +71,20 @@ def test_state_times_sum_to_wall_time(shape):
     s = SHAPES[shape]
     outcome = evaluate(s)
     t = outcome.spent
-    away = t.stall_s + t.slowed_s + t.redone_s + t.detect_s + t.reschedule_s + t.init_s + t.load_s + t.warmup_s
+    away = (
+        t.stall_s
+        + t.slowed_s
+        + t.redone_s
+        + t.detect_s
+        + t.reschedule_s
+        + t.init_s
+        + t.load_s
+        + t.warmup_s
+    )
     assert away + s.work_s == pytest.approx(outcome.wall_s, rel=1e-12)
-    assert outcome.run.total("gpu_s") == pytest.approx(s.cluster.gpus * (outcome.wall_s - s.work_s), rel=1e-11)
+    assert outcome.run.total("gpu_s") == pytest.approx(
+        s.cluster.gpus * (outcome.wall_s - s.work_s), rel=1e-11
+    )
     assert outcome.goodput == pytest.approx(s.work_s / outcome.wall_s, rel=1e-14)
     assert outcome.saves * outcome.interval_s == pytest.approx(s.work_s, rel=1e-12)
     # a failure that is paid for is a failure that happened
@@ -77,19 +97,37 @@ def test_joules_by_hand():
     bill, saves = evaluate(s).run, 30 * DAY / 1800
     size = 70e9 * 14 + 1e6
     stall = 2.0 + 64 / 5000 + size / 40e9
-    assert bill.line("gpu_wait").energy_j == pytest.approx(1.25 * saves * stall * 8192 * 320, rel=1e-12)
-    assert bill.line("host_wait").energy_j == pytest.approx(1.25 * saves * stall * 1024 * 2200, rel=1e-12)
-    assert bill.line("storage_write").energy_j == pytest.approx(1.25 * saves * size * 120e-9, rel=1e-12)
+    assert bill.line("gpu_wait").energy_j == pytest.approx(
+        1.25 * saves * stall * 8192 * 320, rel=1e-12
+    )
+    assert bill.line("host_wait").energy_j == pytest.approx(
+        1.25 * saves * stall * 1024 * 2200, rel=1e-12
+    )
+    assert bill.line("storage_write").energy_j == pytest.approx(
+        1.25 * saves * size * 120e-9, rel=1e-12
+    )
     assert bill.line("network").energy_j == pytest.approx(1.25 * saves * size * 8e-9, rel=1e-12)
-    assert bill.line("gpu_wait").cost_usd == pytest.approx(saves * stall * 8192 * 2.5 / 3600, rel=1e-12)
+    assert bill.line("gpu_wait").cost_usd == pytest.approx(
+        saves * stall * 8192 * 2.5 / 3600, rel=1e-12
+    )
     assert bill.line("requests").cost_usd == pytest.approx(saves * size / 64e6 * 5e-6, rel=1e-12)
     held = 5 - 5 * 4 / (2 * saves)
     wall = 30 * DAY + saves * stall
-    assert bill.line("retention").cost_usd == pytest.approx(held * size / 1e9 * 0.02 * wall / (730 * 3600), rel=1e-12)
-    assert bill.line("standing").energy_j == pytest.approx(1.25 * 40e3 * held * size / 2e15 * wall, rel=1e-12)
-    assert bill.line("gpu_wait").location_kgco2e == pytest.approx(1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.384, rel=1e-12)
-    assert bill.line("gpu_wait").market_kgco2e == pytest.approx(1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.2, rel=1e-12)
-    assert bill.line("gpu_wait").embodied_kgco2e == pytest.approx(saves * stall * 8192 * 0.033 / 3600, rel=1e-12)
+    assert bill.line("retention").cost_usd == pytest.approx(
+        held * size / 1e9 * 0.02 * wall / (730 * 3600), rel=1e-12
+    )
+    assert bill.line("standing").energy_j == pytest.approx(
+        1.25 * 40e3 * held * size / 2e15 * wall, rel=1e-12
+    )
+    assert bill.line("gpu_wait").location_kgco2e == pytest.approx(
+        1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.384, rel=1e-12
+    )
+    assert bill.line("gpu_wait").market_kgco2e == pytest.approx(
+        1.25 * saves * stall * 8192 * 320 / 3.6e6 * 0.2, rel=1e-12
+    )
+    assert bill.line("gpu_wait").embodied_kgco2e == pytest.approx(
+        saves * stall * 8192 * 0.033 / 3600, rel=1e-12
+    )
     for name in ("redone_work", "restart", "loading"):
         assert bill.line(name).energy_j == 0.0
 
@@ -99,9 +137,13 @@ def test_storage_joules_by_power():
     powered = changed(tier__write_j_per_byte=UNKNOWN, tier__active_w=300e3, tier__idle_w=40e3)
     outcome = evaluate(powered)
     writing = outcome.spent.saves * outcome.plan.saved.write_s
-    assert outcome.run.line("storage_write").energy_j == pytest.approx(1.25 * writing * 260e3, rel=1e-12)
+    assert outcome.run.line("storage_write").energy_j == pytest.approx(
+        1.25 * writing * 260e3, rel=1e-12
+    )
     restless = evaluate(changed(powered, tier__idle_w=UNKNOWN)).run
-    assert restless.line("storage_write").energy_j == pytest.approx(1.25 * writing * 300e3, rel=1e-12)
+    assert restless.line("storage_write").energy_j == pytest.approx(
+        1.25 * writing * 300e3, rel=1e-12
+    )
     assert math.isnan(restless.line("standing").energy_j)
     assert job_w(1024.0, 500.0, 128.0, 2000.0) == 1024 * 500 + 128 * 2000
 
@@ -110,11 +152,17 @@ def test_failure_joules_by_state():
     """Detection and init hold the GPUs, rescheduling leaves them idle, warm-up and redone work run at training power."""
     outcome = evaluate(BASE)
     t, bill = outcome.spent, outcome.run
-    held_w, idle_w, train_w = 8192 * 320 + 1024 * 2200, 8192 * 90 + 1024 * 1800, 8192 * 650 + 1024 * 2600
+    held_w, idle_w, train_w = (
+        8192 * 320 + 1024 * 2200,
+        8192 * 90 + 1024 * 1800,
+        8192 * 650 + 1024 * 2600,
+    )
     restart = (t.detect_s + t.init_s) * held_w + t.reschedule_s * idle_w + t.warmup_s * train_w
     assert bill.line("restart").energy_j == pytest.approx(1.25 * restart, rel=1e-12)
     assert bill.line("loading").energy_j == pytest.approx(1.25 * t.load_s * held_w, rel=1e-12)
-    assert bill.line("redone_work").energy_j == pytest.approx(1.25 * t.redone_s * train_w, rel=1e-12)
+    assert bill.line("redone_work").energy_j == pytest.approx(
+        1.25 * t.redone_s * train_w, rel=1e-12
+    )
 
 
 def test_energy_is_one_save_times_saves_without_failures():
@@ -122,7 +170,9 @@ def test_energy_is_one_save_times_saves_without_failures():
     for shape in (s, replace(s, policy=ASYNC.policy)):
         outcome = evaluate(shape)
         for quantity in ("energy_j", "gpu_s", "location_kgco2e", "embodied_kgco2e", "cost_usd"):
-            assert outcome.one_save.total(quantity) * outcome.saves == pytest.approx(outcome.run.total(quantity), rel=1e-9)
+            assert outcome.one_save.total(quantity) * outcome.saves == pytest.approx(
+                outcome.run.total(quantity), rel=1e-9
+            )
 
 
 @shapes
@@ -130,8 +180,12 @@ def test_pue_is_applied_once(shape):
     s = SHAPES[shape]
     once, twice = evaluate(s).run, evaluate(changed(s, site__pue=2 * s.site.pue)).run
     for ledger in LEDGERS:
-        assert twice.total("energy_j", ledger) == pytest.approx(2 * once.total("energy_j", ledger), rel=1e-13, nan_ok=True)
-        assert twice.total("location_kgco2e", ledger) == pytest.approx(2 * once.total("location_kgco2e", ledger), rel=1e-13, nan_ok=True)
+        assert twice.total("energy_j", ledger) == pytest.approx(
+            2 * once.total("energy_j", ledger), rel=1e-13, nan_ok=True
+        )
+        assert twice.total("location_kgco2e", ledger) == pytest.approx(
+            2 * once.total("location_kgco2e", ledger), rel=1e-13, nan_ok=True
+        )
     for old, new in zip(once.lines, twice.lines, strict=True):
         assert new.energy_j == pytest.approx(2 * old.energy_j, rel=1e-15, nan_ok=True), old.id
     assert twice.total("gpu_s") == once.total("gpu_s")
@@ -165,15 +219,25 @@ def test_a_priced_tier_sells_its_electricity_with_it():
     priced = evaluate(BASE).run
     assert priced.line("storage_write").cost_usd == 0.0
     assert priced.line("network").cost_usd == 0.0
-    own = evaluate(changed(tier__usd_per_byte_s=UNKNOWN, cluster__price_includes_electricity=False)).run
-    assert own.line("storage_write").cost_usd == pytest.approx(own.line("storage_write").energy_j * BASE.site.usd_per_j, rel=1e-12)
+    own = evaluate(
+        changed(tier__usd_per_byte_s=UNKNOWN, cluster__price_includes_electricity=False)
+    ).run
+    assert own.line("storage_write").cost_usd == pytest.approx(
+        own.line("storage_write").energy_j * BASE.site.usd_per_j, rel=1e-12
+    )
 
 
 def test_nothing_unknown_becomes_zero():
     unpriced = evaluate(changed(ASYNC, cluster__usd_per_gpu_s=UNKNOWN)).run
     for name in ("gpu_wait", "slowdown", "redone_work", "restart", "loading"):
         assert math.isnan(unpriced.line(name).cost_usd)
-    assert unpriced.unknown("cost_usd") == ("gpu_wait", "slowdown", "redone_work", "restart", "loading")
+    assert unpriced.unknown("cost_usd") == (
+        "gpu_wait",
+        "slowdown",
+        "redone_work",
+        "restart",
+        "loading",
+    )
     # what is left would rank the unpriced cluster as the cheapest
     assert math.isnan(unpriced.total("cost_usd"))
 
@@ -190,9 +254,15 @@ def test_nothing_unknown_becomes_zero():
 def test_a_run_that_never_finishes_costs_infinitely_much(pue, price_includes_electricity):
     """Infinite is an answer: it is neither unknown nor left out of a total."""
     s = changed(
-        policy__every=30 * DAY, failures__failures_per_s=1e-3, failures__init_s=0.0, tier__usd_per_byte_s=UNKNOWN, tier__usd_per_s=1.0
+        policy__every=30 * DAY,
+        failures__failures_per_s=1e-3,
+        failures__init_s=0.0,
+        tier__usd_per_byte_s=UNKNOWN,
+        tier__usd_per_s=1.0,
     )
-    bill = evaluate(changed(s, site__pue=pue, cluster__price_includes_electricity=price_includes_electricity)).run
+    bill = evaluate(
+        changed(s, site__pue=pue, cluster__price_includes_electricity=price_includes_electricity)
+    ).run
     for name in ("redone_work", "restart", "loading"):
         assert np.all(np.isposinf(bill.line(name).cost_usd)), name
     assert bill.unknown("cost_usd") == ()
@@ -220,24 +290,48 @@ def test_an_array_total_is_unknown_where_its_rows_are():
 
 @quick
 @given(
-    rate=st.floats(1e9, 1e12), faster=st.floats(1.0, 50.0), interval=st.floats(60.0, 20_000.0), per_day=st.floats(0.0, 12.0),
-    mode=st.sampled_from(["sync", "async"]), two=st.booleans(), slowdown=st.floats(0.0, 0.2), in_flight=st.integers(1, 4),
-)  # fmt: skip
-def test_a_faster_tier_never_costs_more_gpu_seconds(rate, faster, interval, per_day, mode, two, slowdown, in_flight):
+    rate=st.floats(1e9, 1e12),
+    faster=st.floats(1.0, 50.0),
+    interval=st.floats(60.0, 20_000.0),
+    per_day=st.floats(0.0, 12.0),
+    mode=st.sampled_from(["sync", "async"]),
+    two=st.booleans(),
+    slowdown=st.floats(0.0, 0.2),
+    in_flight=st.integers(1, 4),
+)
+def test_a_faster_tier_never_costs_more_gpu_seconds(
+    rate, faster, interval, per_day, mode, two, slowdown, in_flight
+):
     s = changed(
-        TWO_TIERS if two else BASE, policy__every=interval, policy__mode=mode, policy__slowdown_fraction=slowdown,
-        policy__in_flight=float(in_flight), failures__failures_per_s=per_day / DAY,
-    )  # fmt: skip
+        TWO_TIERS if two else BASE,
+        policy__every=interval,
+        policy__mode=mode,
+        policy__slowdown_fraction=slowdown,
+        policy__in_flight=float(in_flight),
+        failures__failures_per_s=per_day / DAY,
+    )
 
     def gpu_s(factor):
-        tier = Tier(write_bytes_per_s=rate * factor, read_bytes_per_s=rate * factor, setup_s=1.0, write_j_per_byte=1e-9, survives="process")
-        return evaluate(replace(s, second_tier=tier) if two else replace(s, tier=tier)).run.total("gpu_s")
+        tier = Tier(
+            write_bytes_per_s=rate * factor,
+            read_bytes_per_s=rate * factor,
+            setup_s=1.0,
+            write_j_per_byte=1e-9,
+            survives="process",
+        )
+        return evaluate(replace(s, second_tier=tier) if two else replace(s, tier=tier)).run.total(
+            "gpu_s"
+        )
 
     assert gpu_s(faster) <= gpu_s(1.0) * (1 + 1e-12)
 
 
 @quick
-@given(interval=st.floats(60.0, 20_000.0), mode=st.sampled_from(["sync", "async"]), pipelined=st.booleans())
+@given(
+    interval=st.floats(60.0, 20_000.0),
+    mode=st.sampled_from(["sync", "async"]),
+    pipelined=st.booleans(),
+)
 def test_twice_the_saves_stall_twice_as_long(interval, mode, pipelined):
     s = changed(
         policy__mode=mode,
@@ -246,28 +340,47 @@ def test_twice_the_saves_stall_twice_as_long(interval, mode, pipelined):
         failures__failures_per_node_s=0.0,
         failures__failures_per_s=0.0,
     )
-    seldom, often = evaluate(changed(s, policy__every=interval)), evaluate(changed(s, policy__every=interval / 2))
+    seldom, often = (
+        evaluate(changed(s, policy__every=interval)),
+        evaluate(changed(s, policy__every=interval / 2)),
+    )
     assert often.saves == pytest.approx(2 * seldom.saves, rel=1e-12)
     assert often.spent.stall_s == pytest.approx(2 * seldom.spent.stall_s, rel=1e-12)
-    assert often.run.line("gpu_wait").energy_j == pytest.approx(2 * seldom.run.line("gpu_wait").energy_j, rel=1e-12)
-    assert often.run.line("storage_write").energy_j == pytest.approx(2 * seldom.run.line("storage_write").energy_j, rel=1e-12)
+    assert often.run.line("gpu_wait").energy_j == pytest.approx(
+        2 * seldom.run.line("gpu_wait").energy_j, rel=1e-12
+    )
+    assert often.run.line("storage_write").energy_j == pytest.approx(
+        2 * seldom.run.line("storage_write").energy_j, rel=1e-12
+    )
 
 
 SPREAD = {
-    "tier.write_bytes_per_s": [40e9, 5e9, 400e9], "cluster.gpus": [8192.0, 1000.0, 40_001.0], "failures.failures_per_s": [0.0, 1e-6, 5e-5],
-    "failures.detect_s": [0.0, 60.0, 900.0], "site.pue": [1.0, 1.1, 1.6], "checkpoint.params": [7e9, 70e9, 1e12],
-    "policy.every": [300.0, 1800.0, 7200.0], "policy.keep_last": [1.0, 5.0, UNLIMITED], "tier.usd_per_byte_s": [1e-14, UNKNOWN, 3e-14],
-    "tier.write_j_per_byte": [1e-7, UNKNOWN, 2e-7], "cluster.usd_per_gpu_s": [1e-3, 5e-4, 2e-3],
-    "checkpoint.size_bytes": [UNKNOWN, 2e12, UNKNOWN], "work_s": [DAY, 30 * DAY, 90 * DAY], "checkpoint.compression_ratio": [1.0, 1.3, 2.0],
-    "policy.slowdown_fraction": [0.0, 0.05, 0.2], "tier.active_w": [2e5, 3e5, 4e5],
-}  # fmt: skip
+    "tier.write_bytes_per_s": [40e9, 5e9, 400e9],
+    "cluster.gpus": [8192.0, 1000.0, 40_001.0],
+    "failures.failures_per_s": [0.0, 1e-6, 5e-5],
+    "failures.detect_s": [0.0, 60.0, 900.0],
+    "site.pue": [1.0, 1.1, 1.6],
+    "checkpoint.params": [7e9, 70e9, 1e12],
+    "policy.every": [300.0, 1800.0, 7200.0],
+    "policy.keep_last": [1.0, 5.0, UNLIMITED],
+    "tier.usd_per_byte_s": [1e-14, UNKNOWN, 3e-14],
+    "tier.write_j_per_byte": [1e-7, UNKNOWN, 2e-7],
+    "cluster.usd_per_gpu_s": [1e-3, 5e-4, 2e-3],
+    "checkpoint.size_bytes": [UNKNOWN, 2e12, UNKNOWN],
+    "work_s": [DAY, 30 * DAY, 90 * DAY],
+    "checkpoint.compression_ratio": [1.0, 1.3, 2.0],
+    "policy.slowdown_fraction": [0.0, 0.05, 0.2],
+    "tier.active_w": [2e5, 3e5, 4e5],
+}
 
 
 @shapes
 @pytest.mark.parametrize("cadence", ["interval", "optimal"])
 @pytest.mark.parametrize("busy", ["block", "skip"])
 def test_arrays_equal_scalars(shape, cadence, busy):
-    s = changed(SHAPES[shape], policy__cadence=cadence, policy__objective="energy", policy__when_busy=busy)
+    s = changed(
+        SHAPES[shape], policy__cadence=cadence, policy__objective="energy", policy__when_busy=busy
+    )
     spread = {path.replace(".", "__"): values for path, values in SPREAD.items()}
     together = evaluate(changed(s, **{path: np.array(values) for path, values in spread.items()}))
     # a golden section finds the place of a minimum to the root of the rounding error only
@@ -275,24 +388,34 @@ def test_arrays_equal_scalars(shape, cadence, busy):
     for i in range(3):
         alone = evaluate(changed(s, **{path: values[i] for path, values in spread.items()}))
         for name in ("interval_s", "saves", "wall_s", "goodput", "failures"):
-            assert np.broadcast_to(getattr(together, name), 3)[i] == pytest.approx(getattr(alone, name), rel=close), name
+            assert np.broadcast_to(getattr(together, name), 3)[i] == pytest.approx(
+                getattr(alone, name), rel=close
+            ), name
         for whole, single in ((together.run, alone.run), (together.one_save, alone.one_save)):
             for a, b in zip(whole.lines, single.lines, strict=True):
                 for quantity in QUANTITIES:
                     found = np.broadcast_to(getattr(a, quantity), 3)[i]
-                    assert found == pytest.approx(flat(getattr(b, quantity)), rel=close, nan_ok=True), f"{a.id} {quantity}"
+                    assert found == pytest.approx(
+                        flat(getattr(b, quantity)), rel=close, nan_ok=True
+                    ), f"{a.id} {quantity}"
 
 
 @shapes
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_array_totals_equal_scalar_totals(shape, ledger):
     spread = {path.replace(".", "__"): values for path, values in SPREAD.items()}
-    together = evaluate(changed(SHAPES[shape], **{path: np.array(values) for path, values in spread.items()})).run
+    together = evaluate(
+        changed(SHAPES[shape], **{path: np.array(values) for path, values in spread.items()})
+    ).run
     for i in range(3):
-        alone = evaluate(changed(SHAPES[shape], **{path: values[i] for path, values in spread.items()})).run
+        alone = evaluate(
+            changed(SHAPES[shape], **{path: values[i] for path, values in spread.items()})
+        ).run
         for quantity in QUANTITIES:
             found = np.broadcast_to(together.total(quantity, ledger), 3)[i]
-            assert found == pytest.approx(flat(alone.total(quantity, ledger)), rel=1e-12, nan_ok=True), quantity
+            assert found == pytest.approx(
+                flat(alone.total(quantity, ledger)), rel=1e-12, nan_ok=True
+            ), quantity
 
 
 def test_avoidable_is_one_bill_minus_another():
@@ -315,7 +438,9 @@ def least_of_the_bill(s, objective, around):
     from scipy.optimize import minimize_scalar
 
     def cost(x):
-        return OBJECTIVES[objective](evaluate(changed(s, policy__cadence="interval", policy__every=math.exp(x))))
+        return OBJECTIVES[objective](
+            evaluate(changed(s, policy__cadence="interval", policy__every=math.exp(x)))
+        )
 
     bracket = (math.log(around) - 0.7, math.log(around), math.log(around) + 0.7)
     return math.exp(minimize_scalar(cost, bracket=bracket, method="golden", tol=1e-6).x)
@@ -325,11 +450,15 @@ def expect_best(s, objective):
     best = evaluate(changed(s, policy__cadence="optimal", policy__objective=objective)).interval_s
 
     def cost(tau):
-        return OBJECTIVES[objective](evaluate(changed(s, policy__cadence="interval", policy__every=tau)))
+        return OBJECTIVES[objective](
+            evaluate(changed(s, policy__cadence="interval", policy__every=tau))
+        )
 
     here = cost(best)
     for factor in (0.5, 0.9, 0.98, 1.02, 1.1, 2.0):
-        assert here <= cost(best * factor), f"{factor} x {best:.2f} s is better by {1 - cost(best * factor) / here:.2e}"
+        assert here <= cost(best * factor), (
+            f"{factor} x {best:.2f} s is better by {1 - cost(best * factor) / here:.2e}"
+        )
     assert best == pytest.approx(least_of_the_bill(s, objective, best), rel=0.01)
 
 
@@ -373,7 +502,9 @@ def test_the_best_interval_when_every_save_is_kept():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_best_interval_on_premises(objective):
-    expect_best(changed(cluster__price_includes_electricity=False, tier__usd_per_byte_s=UNKNOWN), objective)
+    expect_best(
+        changed(cluster__price_includes_electricity=False, tier__usd_per_byte_s=UNKNOWN), objective
+    )
 
 
 def test_the_best_interval_of_two_tiers_that_can_hardly_finish():
@@ -389,7 +520,12 @@ def test_the_best_interval_of_two_tiers_that_can_hardly_finish():
 @pytest.mark.parametrize("calm", [0.0, np.array([0.0, 0.0])], ids=["number", "array"])
 def test_without_failures_the_best_is_no_save_at_all(shape, calm):
     """The run takes as long as its work and nothing is lost."""
-    s = changed(SHAPES[shape], policy__cadence="optimal", failures__failures_per_node_s=0.0, failures__failures_per_s=calm)
+    s = changed(
+        SHAPES[shape],
+        policy__cadence="optimal",
+        failures__failures_per_node_s=0.0,
+        failures__failures_per_s=calm,
+    )
     outcome = evaluate(s)
     assert np.all(np.isposinf(outcome.interval_s))
     assert np.all(np.asarray(outcome.saves) == 0.0)
@@ -399,15 +535,28 @@ def test_without_failures_the_best_is_no_save_at_all(shape, calm):
 
 
 def test_the_best_interval_never_outruns_the_drain():
-    s = changed(ASYNC, tier__write_bytes_per_s=0.5e9, policy__cadence="optimal", policy__in_flight=1.0, policy__slowdown_fraction=0.0)
+    s = changed(
+        ASYNC,
+        tier__write_bytes_per_s=0.5e9,
+        policy__cadence="optimal",
+        policy__in_flight=1.0,
+        policy__slowdown_fraction=0.0,
+    )
     outcome = evaluate(s)
-    assert outcome.interval_s == pytest.approx(outcome.plan.saved.lag_s - outcome.plan.saved.stall_s, rel=1e-12)
+    assert outcome.interval_s == pytest.approx(
+        outcome.plan.saved.lag_s - outcome.plan.saved.stall_s, rel=1e-12
+    )
     assert outcome.cycle.blocked_s == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
     ("cadence", "every", "interval"),
-    [("interval", 900.0, 900.0), ("steps", 100.0, 1200.0), ("per_day", 48.0, 1800.0), ("saves", 720.0, 3600.0)],
+    [
+        ("interval", 900.0, 900.0),
+        ("steps", 100.0, 1200.0),
+        ("per_day", 48.0, 1800.0),
+        ("saves", 720.0, 3600.0),
+    ],
 )
 def test_cadences(cadence, every, interval):
     outcome = evaluate(changed(policy__cadence=cadence, policy__every=every, policy__step_s=12.0))
@@ -420,12 +569,21 @@ def test_keep_last():
     for saves in (1, 2, 5, 9, 30):
         for keep in (1, 2, 5, 100, math.inf):
             counted = sum(min(i, keep) for i in range(1, saves + 1)) / saves
-            assert kept_saves(float(saves), float(keep)) == pytest.approx(counted, rel=1e-12), (saves, keep)
+            assert kept_saves(float(saves), float(keep)) == pytest.approx(counted, rel=1e-12), (
+                saves,
+                keep,
+            )
     few = evaluate(changed(policy__keep_last=1.0)).run.line("retention").cost_usd
-    assert evaluate(changed(policy__keep_last=4.0)).run.line("retention").cost_usd == pytest.approx(4 * few, rel=0.01)
+    assert evaluate(changed(policy__keep_last=4.0)).run.line("retention").cost_usd == pytest.approx(
+        4 * few, rel=0.01
+    )
     size = 70e9 * 14 + 1e6
-    assert evaluate(changed(policy__keep_last=1.0)).spent.held_bytes == pytest.approx(size, rel=1e-12)
-    assert evaluate(changed(policy__keep_last=UNLIMITED)).spent.held_bytes == pytest.approx(size * (1440 + 1) / 2, rel=1e-12)
+    assert evaluate(changed(policy__keep_last=1.0)).spent.held_bytes == pytest.approx(
+        size, rel=1e-12
+    )
+    assert evaluate(changed(policy__keep_last=UNLIMITED)).spent.held_bytes == pytest.approx(
+        size * (1440 + 1) / 2, rel=1e-12
+    )
 
 
 def test_second_tier_holds_its_own():
@@ -434,9 +592,15 @@ def test_second_tier_holds_its_own():
         outcome.plan.second.stored_bytes * kept_saves(outcome.saves / 6, 5.0), rel=1e-12
     )
     plan, states = outcome.plan, outcome.states
-    assert outcome.spent.second_saves == pytest.approx(outcome.saves * states.second_stall_s / plan.second.stall_s, rel=1e-12)
-    assert outcome.spent.saves == pytest.approx(outcome.saves * (states.stall_s - states.second_stall_s) / outcome.cycle.stall_s, rel=1e-12)
-    assert outcome.spent.saves > 6 * outcome.spent.second_saves, "a lost period repeats the saves on the first tier that were whole"
+    assert outcome.spent.second_saves == pytest.approx(
+        outcome.saves * states.second_stall_s / plan.second.stall_s, rel=1e-12
+    )
+    assert outcome.spent.saves == pytest.approx(
+        outcome.saves * (states.stall_s - states.second_stall_s) / outcome.cycle.stall_s, rel=1e-12
+    )
+    assert outcome.spent.saves > 6 * outcome.spent.second_saves, (
+        "a lost period repeats the saves on the first tier that were whole"
+    )
     assert outcome.run.line("second_retention").cost_usd > 0
     assert outcome.run.line("retention").cost_usd == 0.0
 
@@ -446,7 +610,9 @@ def test_what_an_async_run_really_writes():
     s = changed(ASYNC, policy__in_flight=64.0, policy__slowdown_fraction=0.0, policy__every=600.0)
     outcome = evaluate(changed(s, tier__write_bytes_per_s=0.4e9, failures__failures_per_s=1e-4))
     plan, rate = outcome.plan, outcome.plan.failures_per_s
-    mean, error = drained(600.0, plan.saved.stall_s, plan.saved.lag_s, rate, interruptions=40_000, seed=11)
+    mean, error = drained(
+        600.0, plan.saved.stall_s, plan.saved.lag_s, rate, interruptions=40_000, seed=11
+    )
     exact = math.expm1(rate * plan.saved.lag_s) / (rate * plan.saved.lag_s)
     assert abs(exact - mean) < 3 * error
     assert outcome.spent.saves / outcome.saves == pytest.approx(exact, rel=1e-6)
@@ -473,7 +639,9 @@ def test_replicas_write_more_and_load_no_less():
 def test_breakeven_price():
     """Equal goodput, equal price; a tier that saves a tenth of the GPU time is worth a tenth of the rent and of itself."""
     assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.9, 0.9) == pytest.approx(0.2, rel=1e-14)
-    assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.8, 0.88) == pytest.approx(1.1 * (1.0 + 0.2) - 1.0, rel=1e-12)
+    assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.8, 0.88) == pytest.approx(
+        1.1 * (1.0 + 0.2) - 1.0, rel=1e-12
+    )
 
 
 def test_classic_answers_stand_beside():
@@ -481,7 +649,9 @@ def test_classic_answers_stand_beside():
     outcome = evaluate(s)
     classic = classic_of(s, outcome)
     assert classic.exact_interval_s == pytest.approx(outcome.interval_s, rel=1e-12)
-    assert classic.young_interval_s == pytest.approx(math.sqrt(2 * outcome.cycle.stall_s / outcome.plan.failures_per_s), rel=1e-12)
+    assert classic.young_interval_s == pytest.approx(
+        math.sqrt(2 * outcome.cycle.stall_s / outcome.plan.failures_per_s), rel=1e-12
+    )
     assert classic.daly_interval_s == pytest.approx(classic.exact_interval_s, rel=1e-3)
     assert classic.first_order_goodput == pytest.approx(outcome.goodput, abs=0.01)
     assert classic.validity == 1
@@ -491,7 +661,11 @@ def test_domain_defaults_are_unknown_or_no_limit():
     """A field nobody filled in must not look like a measured zero."""
     for kind in (Tier, Cluster, Site):
         for field in fields(kind):
-            if field.name.endswith(("_w", "_j_per_byte")) or "usd" in field.name or "kgco2e" in field.name:
+            if (
+                field.name.endswith(("_w", "_j_per_byte"))
+                or "usd" in field.name
+                or "kgco2e" in field.name
+            ):
                 assert isinstance(field.default, float)
                 assert math.isnan(field.default), field.name
             elif field.name.endswith("bytes_per_s"):

@@ -15,20 +15,26 @@ from ckptcost.core.outcome import evaluate
 
 CALM = {
     "sync": changed(
-        tier__drive_writes_per_s=10 / DAY, tier__rate_spread_fraction=0.02, cluster__node_ram_bytes=2e12,
+        tier__drive_writes_per_s=10 / DAY,
+        tier__rate_spread_fraction=0.02,
+        cluster__node_ram_bytes=2e12,
         failures__failures_per_node_s=0.1 / 1000 / DAY,
     ),
     "async": changed(ASYNC, tier__drive_writes_per_s=10 / DAY, tier__rate_spread_fraction=0.1),
     "two tiers": TWO_TIERS,
     "two tiers, async": TWO_TIERS_ASYNC,
-}  # fmt: skip
-TWO_TIERS_SLOW = replace(TWO_TIERS, second_tier=replace(TWO_TIERS.second_tier, write_bytes_per_s=0.2e9))
+}
+TWO_TIERS_SLOW = replace(
+    TWO_TIERS, second_tier=replace(TWO_TIERS.second_tier, write_bytes_per_s=0.2e9)
+)
 FIRES = {
     "NEVER_FINISHES": changed(policy__every=30 * DAY, failures__failures_per_s=1e-3),
     "BELOW_4000_GPUS": changed(cluster__gpus=1024.0),
     "STALL_NEAR_MTBF": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_s=1e-4),
     "RECOVERY_NEAR_MTBF": changed(failures__warmup_s=4000.0, failures__failures_per_s=1e-4),
-    "STALL_OVER_INTERVAL": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_node_s=0.0),
+    "STALL_OVER_INTERVAL": changed(
+        tier__write_bytes_per_s=0.5e9, failures__failures_per_node_s=0.0
+    ),
     "CAPACITY": changed(tier__capacity_bytes=2e12),
     "DRIVE_WEAR": changed(tier__capacity_bytes=10e12, tier__drive_writes_per_s=1 / DAY),
     "MEAN_OF_RATES": changed(tier__rate_spread_fraction=0.3),
@@ -75,7 +81,14 @@ def test_no_code_without_a_case():
         ("CAPACITY", {"tier__capacity_bytes": 5 * 980.001e9}),
         ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.1}),
         ("STALL_OVER_INTERVAL", {"policy__every": 27.0}),
-        ("BELOW_4000_GPUS", {"cluster__gpus": 16.0, "failures__failures_per_node_s": 0.0, "failures__failures_per_s": 0.0}),
+        (
+            "BELOW_4000_GPUS",
+            {
+                "cluster__gpus": 16.0,
+                "failures__failures_per_node_s": 0.0,
+                "failures__failures_per_s": 0.0,
+            },
+        ),
     ],
 )
 def test_silent_at_the_limit(code, near):
@@ -97,13 +110,21 @@ def test_fires_beyond_the_limit(code, beyond):
 
 def test_the_two_numbers_decided_it():
     for code, scenario in FIRES.items():
-        found = next(c for c in cautions_of(scenario, evaluate(scenario)) if c.code == code and bool(c.holds))
+        found = next(
+            c for c in cautions_of(scenario, evaluate(scenario)) if c.code == code and bool(c.holds)
+        )
         below = code in ("NEVER_FINISHES", "BELOW_4000_GPUS", "NO_FIXED_TIME")
         assert (found.value < found.limit) if below else (found.value > found.limit), code
 
 
 @pytest.mark.parametrize(
-    "path", ["tier__capacity_bytes", "tier__drive_writes_per_s", "tier__rate_spread_fraction", "cluster__node_ram_bytes"]
+    "path",
+    [
+        "tier__capacity_bytes",
+        "tier__drive_writes_per_s",
+        "tier__rate_spread_fraction",
+        "cluster__node_ram_bytes",
+    ],
 )
 @pytest.mark.parametrize("s", [BASE, ASYNC], ids=["sync", "async"])
 def test_an_unknown_input_raises_nothing(path, s):
@@ -138,7 +159,9 @@ def test_no_more_copies_than_saves():
 
 def test_drive_wear_by_hand():
     """Micron's trace: 39.54 TiB in 28,295 s on a 7.68 TB drive are 17.3 drive writes a day."""
-    assert drive_writes_per_s(Tier(capacity_bytes=7.68e12), 39.54 * 2**40, 28_295.0) * DAY == pytest.approx(17.3, abs=0.05)
+    assert drive_writes_per_s(
+        Tier(capacity_bytes=7.68e12), 39.54 * 2**40, 28_295.0
+    ) * DAY == pytest.approx(17.3, abs=0.05)
 
 
 def test_held_at_once():

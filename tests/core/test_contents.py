@@ -55,11 +55,13 @@ def test_values_that_are_no_amounts_are_not_believed():
 
 def test_two_uses_of_a_label_have_their_own():
     marks = [
-        Mark(0.0, "begin", "last", 0, "api", {"bytes": 1.0}), Mark(1.0, "returned", "last"),
+        Mark(0.0, "begin", "last", 0, "api", {"bytes": 1.0}),
+        Mark(1.0, "returned", "last"),
         Mark(2.0, "durable", "last", 0, "watch", {"how": "fiemap"}),
-        Mark(10.0, "begin", "last", 0, "api", {"bytes": 2.0, "of": "load"}), Mark(11.0, "returned", "last"),
+        Mark(10.0, "begin", "last", 0, "api", {"bytes": 2.0, "of": "load"}),
+        Mark(11.0, "returned", "last"),
         Mark(12.0, "note", "last", 0, "watch", {"durable_why": "IN_MEMORY"}),
-    ]  # fmt: skip
+    ]
     first, second = of(marks)
     assert (first.bytes, first.how, first.of, first.why) == (1.0, "fiemap", "save", "")
     assert (second.bytes, second.how, second.of, second.why) == (2.0, "", "load", "IN_MEMORY")
@@ -77,22 +79,35 @@ def test_the_evidence_is_the_durable_marks_own():
 
 
 def test_what_ended_it_and_where():
-    marks = [Mark(0.0, "begin", "a", 0, "api", {"path": "step_1"}), Mark(1.0, "end", "a", 0, "api", {"error": "OSError"})]
+    marks = [
+        Mark(0.0, "begin", "a", 0, "api", {"path": "step_1"}),
+        Mark(1.0, "end", "a", 0, "api", {"error": "OSError"}),
+    ]
     (found,) = of(marks)
     assert (found.path, found.error) == ("step_1", "OSError")
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3), st.floats(0, 100), st.floats(0, 1e12)), max_size=20), st.randoms()
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b"]), st.integers(0, 3), st.floats(0, 100), st.floats(0, 1e12)
+        ),
+        max_size=20,
+    ),
+    st.randoms(),
 )
 def test_the_order_of_marks_does_not_matter(told, random):
-    marks = [Mark(t_s, "written", label, rank, "api", {"bytes": size}) for label, rank, t_s, size in told]
+    marks = [
+        Mark(t_s, "written", label, rank, "api", {"bytes": size}) for label, rank, t_s, size in told
+    ]
     marks += [Mark(0.0, "begin", "a"), Mark(0.0, "begin", "b")]
     windows = windows_of(marks)
     before = [(c.bytes, c.files) for c in contents_of(marks, windows)]
     shuffled = list(marks)
     random.shuffle(shuffled)
-    assert [(c.bytes, c.files) for c in contents_of(shuffled, windows)] == before or all(b != b for b, _ in before)
+    assert [(c.bytes, c.files) for c in contents_of(shuffled, windows)] == before or all(
+        b != b for b, _ in before
+    )
     for window, (size, _) in zip(windows, before, strict=True):
         most = {}
         for label, rank, _, each in told:
@@ -103,7 +118,14 @@ def test_the_order_of_marks_does_not_matter(told, random):
 
 
 def test_a_checkpoint_that_was_deleted_to_make_room_was_saved():
-    marks = [Mark(0.0, "begin", "a"), Mark(1.0, "written", "a", 0, "watch"), Mark(2.0, "end", "a", 0, "watch", {"error": "gone"})]
+    marks = [
+        Mark(0.0, "begin", "a"),
+        Mark(1.0, "written", "a", 0, "watch"),
+        Mark(2.0, "end", "a", 0, "watch", {"error": "gone"}),
+    ]
     assert of(marks)[0].error == ""
     assert of([marks[0], marks[2]])[0].error == "gone"
-    assert of([*marks[:2], Mark(2.0, "end", "a", 0, "watch", {"error": "unfinished"})])[0].error == "unfinished"
+    assert (
+        of([*marks[:2], Mark(2.0, "end", "a", 0, "watch", {"error": "unfinished"})])[0].error
+        == "unfinished"
+    )

@@ -21,7 +21,11 @@ def square(t_s, high_w=600.0, low_w=120.0, period_s=2.0):
     """Joules from 0 to t: half a period at each power."""
     full, rest = np.divmod(t_s, period_s)
     half = period_s / 2.0
-    return full * half * (high_w + low_w) + np.minimum(rest, half) * high_w + np.maximum(rest - half, 0.0) * low_w
+    return (
+        full * half * (high_w + low_w)
+        + np.minimum(rest, half) * high_w
+        + np.maximum(rest - half, 0.0) * low_w
+    )
 
 
 def constant(t_s):
@@ -49,7 +53,9 @@ def noisy(joules, rng, watts=10.0, each_s=0.03):
     return lambda t_s: joules(t_s) + np.interp(t_s, at, more)
 
 
-def metered(joules, rng, every_s=0.01, tick_s=None, until_s=25.0, since_s=4.0, jitter_s=0.0, **polled):
+def metered(
+    joules, rng, every_s=0.01, tick_s=None, until_s=25.0, since_s=4.0, jitter_s=0.0, **polled
+):
     """A counter in steps of a millijoule every 100 ms or so, as a sampler sees it."""
     at = np.sort(instants(rng, until_s + 2.0, tick_s or 0.1 * rng.uniform(0.97, 1.03), jitter_s))
     t_s, took_s = polls(rng, since_s, until_s, every_s, **polled)
@@ -73,10 +79,24 @@ def score(joules, span_s, begins, count=100, harsh=False, noise_w=10.0, every_s=
         begin_s = begins(rng)
         end_s = begin_s + span_s
         every = every_s(begin_s, end_s) if callable(every_s) else every_s
-        meter = metered(truth, rng, every, until_s=end_s + 3.5, since_s=max(begin_s - 4.0, 0.5), **kind, **metering)
+        meter = metered(
+            truth,
+            rng,
+            every,
+            until_s=end_s + 3.5,
+            since_s=max(begin_s - 4.0, 0.5),
+            **kind,
+            **metering,
+        )
         found = energy(meter, begin_s, end_s, resolution=1e-3)
         exact = float(truth(end_s) - truth(begin_s))
-        rows.append((abs(found.value / exact - 1.0), found.low <= exact <= found.high, (found.high - found.low) / exact))
+        rows.append(
+            (
+                abs(found.value / exact - 1.0),
+                found.low <= exact <= found.high,
+                (found.high - found.low) / exact,
+            )
+        )
     error, inside, width = np.array(rows).T
     return Score(float(error.mean()), float(error.max()), float(inside.mean()), float(width.mean()))
 
@@ -89,10 +109,17 @@ def at_a_step(rng):
     return float(rng.integers(5, 9))
 
 
-@pytest.mark.parametrize(("every_s", "span_s", "error", "width"), [
-    (0.01, 0.3, 0.002, 0.03), (0.01, 1.0, 0.001, 0.01), (0.01, 3.0, 5e-4, 4e-3),
-    (0.02, 0.3, 0.004, 0.06), (0.02, 1.0, 0.002, 0.02), (0.02, 3.0, 1e-3, 5e-3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("every_s", "span_s", "error", "width"),
+    [
+        (0.01, 0.3, 0.002, 0.03),
+        (0.01, 1.0, 0.001, 0.01),
+        (0.01, 3.0, 5e-4, 4e-3),
+        (0.02, 0.3, 0.004, 0.06),
+        (0.02, 1.0, 0.002, 0.02),
+        (0.02, 3.0, 1e-3, 5e-3),
+    ],
+)
 def test_the_budget_on_a_square_wave(every_s, span_s, error, width):
     found = score(square, span_s, anywhere, count=200 if span_s == 1.0 else 60, every_s=every_s)
     assert found.error < error  # the budget is 2 % at 1 s and 0.5 % at 3 s
@@ -105,7 +132,9 @@ def test_windows_that_begin_and_end_with_a_step(span_s):
     found = score(square, span_s, at_a_step, every_s=0.02)
     assert found.error < 0.005 / span_s
     assert found.inside >= 0.97
-    assert found.width < 0.25 / span_s  # the straight line is in it, and misses by up to 20 % at 1 s
+    assert (
+        found.width < 0.25 / span_s
+    )  # the straight line is in it, and misses by up to 20 % at 1 s
 
 
 @pytest.mark.parametrize("begins", [anywhere, at_a_step])
@@ -125,12 +154,22 @@ def test_noise_within_ticks_is_in_the_interval():
 
 @pytest.mark.parametrize("begins", [anywhere, at_a_step])
 def test_polled_slowly_outside_the_window(begins):
-    found = score(square, 1.0, begins, every_s=lambda b, e: lambda t: min(0.2, b - t) if t < b - 1e-6 else 0.01 if t < e + 0.3 else 0.2)
+    found = score(
+        square,
+        1.0,
+        begins,
+        every_s=lambda b, e: (
+            lambda t: min(0.2, b - t) if t < b - 1e-6 else 0.01 if t < e + 0.3 else 0.2
+        ),
+    )
     assert found.error < 0.02
     assert found.inside >= 0.95
 
 
-@pytest.mark.parametrize(("joules", "error", "width"), [(sine, 0.004, 0.03), (ramps, 0.006, 0.04), (constant, 0.001, 0.01)])
+@pytest.mark.parametrize(
+    ("joules", "error", "width"),
+    [(sine, 0.004, 0.03), (ramps, 0.006, 0.04), (constant, 0.001, 0.01)],
+)
 def test_powers_without_steps(joules, error, width):
     found = score(joules, 1.0, anywhere)
     assert found.error < error
@@ -162,7 +201,9 @@ def test_constant_power_is_exact():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         begin_s = anywhere(rng)
-        found = energy(metered(constant, rng, 0.02, jitter_s=0.0, until_s=14.0), begin_s, begin_s + 2.0)
+        found = energy(
+            metered(constant, rng, 0.02, jitter_s=0.0, until_s=14.0), begin_s, begin_s + 2.0
+        )
         assert found.low <= 862.0 <= found.high
         assert found.value == pytest.approx(862.0, rel=2e-3)
         assert (found.coverage, found.gaps, found.reasons, found.short) == (1.0, (), (), False)
@@ -174,7 +215,10 @@ def test_parts_sum_to_the_whole():
     rng = np.random.default_rng(3)
     counter = unwrapped(metered(square, rng, until_s=20.0))
     whole = counter.energy(6.0, 16.0)
-    for cuts in (np.linspace(6.0, 16.0, 41), np.concatenate([[6.0], np.sort(rng.uniform(6.0, 16.0, 30)), [16.0]])):
+    for cuts in (
+        np.linspace(6.0, 16.0, 41),
+        np.concatenate([[6.0], np.sort(rng.uniform(6.0, 16.0, 30)), [16.0]]),
+    ):
         parts = [counter.energy(a, b) for a, b in itertools.pairwise(cuts)]
         assert sum(p.value for p in parts) == pytest.approx(whole.value, rel=1e-3)
         assert sum(p.low for p in parts) <= whole.value <= sum(p.high for p in parts)
@@ -190,7 +234,9 @@ def test_a_wrap_anywhere_changes_nothing(wraps_at):
         wrapped = meter._replace(value=np.mod(meter.value + start, wraps_at))
         found = energy(wrapped, 6.2, 13.1, wraps_at=wraps_at, most_per_s=700.0)
         assert found.gaps == ()
-        assert found[:4] == pytest.approx(plain[:4], abs=0.01)  # ten of the counter's own steps of a millijoule
+        assert found[:4] == pytest.approx(
+            plain[:4], abs=0.01
+        )  # ten of the counter's own steps of a millijoule
 
 
 def plain_total(values, wraps_at=None):
@@ -210,7 +256,13 @@ def plain_total(values, wraps_at=None):
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(st.one_of(st.floats(0.0, 100.0), st.just(math.nan), st.just(-1.0), st.just(math.inf)), max_size=40), st.booleans())
+@given(
+    st.lists(
+        st.one_of(st.floats(0.0, 100.0), st.just(math.nan), st.just(-1.0), st.just(math.inf)),
+        max_size=40,
+    ),
+    st.booleans(),
+)
 def test_the_total_is_that_of_a_loop(values, wraps):
     wraps_at = 60.0 if wraps else None
     counter = unwrapped(series(range(len(values)), values), wraps_at)
@@ -220,9 +272,15 @@ def test_the_total_is_that_of_a_loop(values, wraps):
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(st.tuples(st.floats(1e-3, 0.3), st.floats(0.0, 900.0), st.booleans()), min_size=3, max_size=60),
-    st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.sampled_from([None, 0.0, 0.1]),
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.floats(1e-3, 0.3), st.floats(0.0, 900.0), st.booleans()),
+        min_size=3,
+        max_size=60,
+    ),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1.0),
+    st.sampled_from([None, 0.0, 0.1]),
+)
 def test_the_counter_itself_bounds_every_answer(steps, first, second, tick_s):
     pause, power, moves = (np.array(column) for column in zip(*steps, strict=True))
     t_s = np.cumsum(pause)
@@ -247,9 +305,18 @@ def test_shifting_time_and_scaling_joules(shift_s, factor):
     rng = np.random.default_rng(7)
     meter = metered(square, rng)
     one = energy(meter, 6.3, 8.1)
-    other = energy(Series(meter.t_s + shift_s, meter.value * factor, meter.took_s), 6.3 + shift_s, 8.1 + shift_s)
+    other = energy(
+        Series(meter.t_s + shift_s, meter.value * factor, meter.took_s),
+        6.3 + shift_s,
+        8.1 + shift_s,
+    )
     assert [part / factor for part in other[:3]] == pytest.approx(list(one[:3]), rel=1e-4)
-    assert (other.ticks, other.coverage, other.gaps, other.reasons) == (one.ticks, one.coverage, one.gaps, one.reasons)
+    assert (other.ticks, other.coverage, other.gaps, other.reasons) == (
+        one.ticks,
+        one.coverage,
+        one.gaps,
+        one.reasons,
+    )
 
 
 def test_a_reset_is_a_gap_and_never_a_number():
@@ -267,9 +334,13 @@ def test_a_reset_is_a_gap_and_never_a_number():
         known = square(13.0) - square(6.0) - (square(gap.end_s) - square(gap.begin_s))
         assert found.value == pytest.approx(known, abs=0.12 * 600.0)
         assert energy(fallen, 6.0, 9.0, wraps_at=wraps_at, most_per_s=most_per_s).gaps == ()
-        inside = energy(fallen, gap.begin_s + 0.01, gap.end_s - 0.005, wraps_at=wraps_at, most_per_s=most_per_s)
+        inside = energy(
+            fallen, gap.begin_s + 0.01, gap.end_s - 0.005, wraps_at=wraps_at, most_per_s=most_per_s
+        )
         assert math.isnan(inside.value)  # not 0
-    assert energy(fallen, 6.0, 13.0, wraps_at=262_143.0).value > 250_000.0  # why a most_per_s belongs to every counter that wraps
+    assert (
+        energy(fallen, 6.0, 13.0, wraps_at=262_143.0).value > 250_000.0
+    )  # why a most_per_s belongs to every counter that wraps
 
 
 def test_more_than_one_wrap_and_impossible_jumps():
@@ -279,8 +350,12 @@ def test_more_than_one_wrap_and_impossible_jumps():
     assert found.reasons == ("maybe-more-than-one-wrap",)
     assert found.coverage == pytest.approx(7.0 / 2007.0, rel=0.05)
     assert found.value == pytest.approx(7.0 * 300.0, rel=0.03)
-    assert energy(wrapped, 1.0, 2008.0, wraps_at=262_143.0, most_per_s=131.0, tick_s=1e-3).reasons != ("maybe-more-than-one-wrap",)
-    jumps = series(np.arange(0.0, 10.0, 0.1), 30.0 * np.arange(100) + np.where(np.arange(100) > 50, 1e9, 0.0))
+    assert energy(
+        wrapped, 1.0, 2008.0, wraps_at=262_143.0, most_per_s=131.0, tick_s=1e-3
+    ).reasons != ("maybe-more-than-one-wrap",)
+    jumps = series(
+        np.arange(0.0, 10.0, 0.1), 30.0 * np.arange(100) + np.where(np.arange(100) > 50, 1e9, 0.0)
+    )
     found = energy(jumps, 1.0, 9.0, most_per_s=700.0, tick_s=1e-3)
     assert found.reasons == ("implausible",)
     assert found.value == pytest.approx(8.0 * 300.0, rel=0.03)
@@ -289,7 +364,9 @@ def test_more_than_one_wrap_and_impossible_jumps():
 def test_missing_answers_lose_time_and_no_joules():
     rng = np.random.default_rng(9)
     meter = metered(square, rng, until_s=16.0)
-    holes = meter._replace(value=np.where((meter.t_s > 8.2) & (meter.t_s < 11.2), math.nan, meter.value))
+    holes = meter._replace(
+        value=np.where((meter.t_s > 8.2) & (meter.t_s < 11.2), math.nan, meter.value)
+    )
     whole, with_hole = energy(meter, 6.0, 13.0), energy(holes, 6.0, 13.0)
     assert with_hole.gaps == ()
     assert with_hole.coverage == 1.0
@@ -319,7 +396,11 @@ def test_an_excursion_within_one_tick():
 
 def test_a_swing_both_ways_within_one_tick():
     def swing(t_s):
-        return 200.0 * t_s - 200.0 * np.clip(t_s - 7.0, 0.0, 0.02) + 700.0 * np.clip(t_s - 7.03, 0.0, 0.03)
+        return (
+            200.0 * t_s
+            - 200.0 * np.clip(t_s - 7.0, 0.0, 0.02)
+            + 700.0 * np.clip(t_s - 7.03, 0.0, 0.03)
+        )
 
     at = 0.06 + 0.1 * np.arange(140)
     at[at > 6.9] += 0.02
@@ -334,7 +415,10 @@ def test_a_swing_both_ways_within_one_tick():
 @pytest.mark.parametrize("side", ["low_s", "high_s"])
 def test_all_ticks_as_early_or_as_late_as_they_may_be(powers, side):
     first, middle, last = powers
-    at, total = 5.0 + 0.1 * np.arange(16), np.concatenate([[0.0], 0.1 * np.cumsum([first] * 7 + [middle] + [last] * 7)])
+    at, total = (
+        5.0 + 0.1 * np.arange(16),
+        np.concatenate([[0.0], 0.1 * np.cumsum([first] * 7 + [middle] + [last] * 7)]),
+    )
     points = ticks.Ticks(at, at - 0.008, at + 0.008, total, "lattice", 0.1, 0.004)
     counter = unwrapped(series([5.0, 6.5], [0.0, total[-1]]))
     for t_s in np.linspace(5.71, 5.79, 9):
@@ -355,7 +439,9 @@ def test_before_the_first_and_after_the_last_tick_there_is_no_number():
     assert math.isnan(soon.value)
     assert (soon.reasons, late.reasons) == (("not-yet",), ("after-last-tick",))
     for found, end_s in ((soon, last + 0.02), (late, last + 5.0)):
-        assert found.low <= square(end_s) - square(6.0) <= found.high  # joules never go back, nor faster than they can
+        assert (
+            found.low <= square(end_s) - square(6.0) <= found.high
+        )  # joules never go back, nor faster than they can
     assert math.isnan(unwrapped(meter).energy(6.0, last + 5.0).high)
     answered = energy(meter, 6.0, last - 0.25)
     assert answered.reasons == ()
@@ -371,11 +457,19 @@ def test_a_counter_that_stands_still():
     assert (found.gaps, found.coverage) == ((), 1.0), "it caught up: the joules are there"
     assert found.value == pytest.approx(energy(meter, 6.0, 14.0).value, rel=0.01)
     assert energy(held, 12.0, 14.0).reasons == ()
-    reset = meter._replace(value=np.where(stands, held.value, np.where(meter.t_s > 8.0, meter.value - 3000.0, meter.value)))
-    both = energy(reset, 6.0, 14.0)  # it stood still, then began again: the same time is not lost twice
+    reset = meter._replace(
+        value=np.where(
+            stands, held.value, np.where(meter.t_s > 8.0, meter.value - 3000.0, meter.value)
+        )
+    )
+    both = energy(
+        reset, 6.0, 14.0
+    )  # it stood still, then began again: the same time is not lost twice
     assert set(both.reasons) == {"stuck", "reset"}
     assert both.coverage == pytest.approx(5.0 / 8.0, abs=0.03)
-    for_ever = meter._replace(value=np.where(meter.t_s > 8.0, meter.value[meter.t_s > 8.0][0], meter.value))
+    for_ever = meter._replace(
+        value=np.where(meter.t_s > 8.0, meter.value[meter.t_s > 8.0][0], meter.value)
+    )
     ends = energy(for_ever, 6.0, 14.0)
     assert math.isnan(ends.value)
     assert "stuck" in ends.reasons
@@ -387,17 +481,27 @@ def test_a_counter_that_stands_still():
 def test_bytes_are_known_at_every_poll():
     rng = np.random.default_rng(12)
     t_s = np.cumsum(rng.uniform(0.01, 0.03, 600))
-    written = np.cumsum(np.where(rng.random(600) < 0.1, rng.integers(1, 1 << 30, 600), 0)).astype(float)
+    written = np.cumsum(np.where(rng.random(600) < 0.1, rng.integers(1, 1 << 30, 600), 0)).astype(
+        float
+    )
     disk = unwrapped(series(t_s, written), tick_s=0.0)
     for a, b in ((10, 500), (77, 78), (200, 260)):
         found = disk.energy(t_s[a], t_s[b])
         assert found.value == pytest.approx(written[b] - written[a], abs=1e-3)
         between = disk.energy(t_s[a] - 0.004, t_s[b] - 0.004)
-        assert between.low <= written[b - 1] - written[a] <= between.high <= written[b] - written[a - 1]
+        assert (
+            between.low
+            <= written[b - 1] - written[a]
+            <= between.high
+            <= written[b] - written[a - 1]
+        )
     idle = energy(series(t_s, np.full(600, 7e12)), 1.0, 9.0, tick_s=0.0)
     assert idle[:4] == (0.0, 0.0, 0.0, 1.0)
     assert idle.reasons == ()
-    assert unwrapped(series(t_s, np.where(t_s > 5.0, 0.0, 7.0)), tick_s=0.0).energy(4.0, 6.0).coverage > 0.98
+    assert (
+        unwrapped(series(t_s, np.where(t_s > 5.0, 0.0, 7.0)), tick_s=0.0).energy(4.0, 6.0).coverage
+        > 0.98
+    )
 
 
 def test_a_counter_that_moves_once_in_ten_minutes():
@@ -407,14 +511,19 @@ def test_a_counter_that_moves_once_in_ten_minutes():
     assert found.low <= 60_000.0 <= found.high
     assert found.value == pytest.approx(60_000.0, rel=0.1)
     assert found.resolved_s == pytest.approx(600.0, rel=0.1)
-    assert found[:3] == pytest.approx(unwrapped(drive, resolution=3600.0).energy(10_000.0, 20_000.0)[:3], rel=1e-6)
+    assert found[:3] == pytest.approx(
+        unwrapped(drive, resolution=3600.0).energy(10_000.0, 20_000.0)[:3], rel=1e-6
+    )
 
 
 def test_the_resolution_is_in_the_interval():
     rng = np.random.default_rng(15)
     meter = metered(square, rng)
     fine, coarse = energy(meter, 6.3, 8.1), energy(meter, 6.3, 8.1, resolution=25.0)
-    assert (coarse.low, coarse.high) == (pytest.approx(fine.low - 25.0), pytest.approx(fine.high + 25.0))
+    assert (coarse.low, coarse.high) == (
+        pytest.approx(fine.low - 25.0),
+        pytest.approx(fine.high + 25.0),
+    )
     steps = meter._replace(value=np.floor(meter.value / 25.0) * 25.0)
     found = energy(steps, 6.3, 8.1, resolution=25.0)
     assert found.low <= square(8.1) - square(6.3) <= found.high
@@ -447,7 +556,11 @@ def test_one_window_looks_at_its_own_readings_only(monkeypatch):
     long = Series(t_s, np.floor(constant(np.floor(t_s / 0.1) * 0.1) * 1e3) / 1e3, np.zeros(200_000))
     seen = []
     real = counters.unwrapped
-    monkeypatch.setattr(counters, "unwrapped", lambda near, *args, **more: seen.append(len(near.t_s)) or real(near, *args, **more))
+    monkeypatch.setattr(
+        counters,
+        "unwrapped",
+        lambda near, *args, **more: seen.append(len(near.t_s)) or real(near, *args, **more),
+    )
     found = energy(long, 1000.0, 1001.0)
     assert seen[0] < 1500
     assert found[:3] == pytest.approx(real(long).energy(1000.0, 1001.0)[:3], rel=1e-6)

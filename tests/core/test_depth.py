@@ -21,7 +21,10 @@ MS_WRAP_S = 2.0**32 / 1000.0
 
 def counters(**rates: list[float]) -> dict:
     """Counters that grow by so much in each second."""
-    return {name: series(range(len(steps) + 1), np.concatenate([[0.0], np.cumsum(steps)])) for name, steps in rates.items()}
+    return {
+        name: series(range(len(steps) + 1), np.concatenate([[0.0], np.cumsum(steps)]))
+        for name, steps in rates.items()
+    }
 
 
 # ---- published ------------------------------------------------------------------------------
@@ -48,7 +51,9 @@ def test_the_published_trace_from_counters():
         writes=np.full(seconds, TRACE_WRITES / TRACE_S),
         reads=np.full(seconds, 710.0 / TRACE_S),
     )
-    assert disk["queue_s"].value[-1] > 2 * MS_WRAP_S  # twice round in 8 hours: a depth of hundreds wraps 32 bits of milliseconds
+    assert (
+        disk["queue_s"].value[-1] > 2 * MS_WRAP_S
+    )  # twice round in 8 hours: a depth of hundreds wraps 32 bits of milliseconds
     disk["queue_s"] = series(disk["queue_s"].t_s, disk["queue_s"].value % MS_WRAP_S)
     seen = over(disk, 0.0, TRACE_S, wraps_at={"queue_s": MS_WRAP_S})
     assert round(seen.write_bytes_per_s / GIB, 2) == 1.43
@@ -63,7 +68,11 @@ def test_the_published_trace_from_counters():
     untold = over(disk, 0.0, TRACE_S)
     assert untold.gaps == 2
     assert untold.coverage == pytest.approx(1 - 2 / TRACE_S)
-    assert (round(untold.mean_depth), round(untold.peak_depth), round(untold.write_bytes_per_s / GIB, 2)) == (342, 767, 1.43)
+    assert (
+        round(untold.mean_depth),
+        round(untold.peak_depth),
+        round(untold.write_bytes_per_s / GIB, 2),
+    ) == (342, 767, 1.43)
 
 
 # ---- Little's law, request by request -------------------------------------------------------
@@ -73,7 +82,8 @@ def test_the_published_trace_from_counters():
 def test_a_queue_request_by_request(seed):
     chance = random.Random(seed)
     requests = [
-        (begin, begin + chance.uniform(0.001, 0.8), chance.choice([4096, 131_072])) for begin in (chance.uniform(0, 29) for _ in range(400))
+        (begin, begin + chance.uniform(0.001, 0.8), chance.choice([4096, 131_072]))
+        for begin in (chance.uniform(0, 29) for _ in range(400))
     ]
     ticks = np.arange(0.0, 30.001, 0.05)
 
@@ -83,10 +93,17 @@ def test_a_queue_request_by_request(seed):
         inside = sum(b <= tick < e for b, e, _ in requests)
         return sum(e - b for b, e in started), float(len(done)), float(sum(done)), float(inside)
 
-    queue_s, writes, written, inside = (np.array(column) for column in zip(*map(at, ticks), strict=True))
+    queue_s, writes, written, inside = (
+        np.array(column) for column in zip(*map(at, ticks), strict=True)
+    )
     disk = {
         name: series(ticks, of)
-        for name, of in (("queue_s", queue_s), ("writes", writes), ("written_bytes", written), ("in_flight", inside))
+        for name, of in (
+            ("queue_s", queue_s),
+            ("writes", writes),
+            ("written_bytes", written),
+            ("in_flight", inside),
+        )
     }
     seen = over({**disk, "reads": series(ticks, 0.0 * ticks)}, 0.0, 30.0)
     assert seen.wait_s == pytest.approx(np.mean([e - b for b, e, _ in requests]))
@@ -111,21 +128,31 @@ def test_readings_at_uneven_times_weigh_by_time():
 
 def test_a_stretch_as_wide_as_the_window_is_in_it_whatever_rounding_says():
     begin_s = 0.06039411820756269
-    assert over(counters(queue_s=[3.0, 3.0]), begin_s, begin_s + 1.0, 1.0).peak_depth == pytest.approx(3.0)
+    assert over(
+        counters(queue_s=[3.0, 3.0]), begin_s, begin_s + 1.0, 1.0
+    ).peak_depth == pytest.approx(3.0)
 
 
 STEPS = st.lists(st.integers(0, 50).map(float), min_size=1, max_size=25)
 
 
 @given(STEPS, st.floats(0.0, 10.0), st.floats(0.05, 15.0), st.floats(0.05, 8.0))
-def test_the_peak_is_the_highest_mean_over_any_stretch_of_its_width(steps, begin_s, length_s, bin_s):
+def test_the_peak_is_the_highest_mean_over_any_stretch_of_its_width(
+    steps, begin_s, length_s, bin_s
+):
     disk, end_s = counters(queue_s=steps), begin_s + length_s
     seen = over(disk, begin_s, end_s, bin_s)
     total = disk["queue_s"].value
     if end_s > len(steps):
         return
     begins = np.linspace(begin_s, end_s - seen.peak_over_s, 400)
-    fine = [(np.interp(b + seen.peak_over_s, range(len(total)), total) - np.interp(b, range(len(total)), total)) for b in begins]
+    fine = [
+        (
+            np.interp(b + seen.peak_over_s, range(len(total)), total)
+            - np.interp(b, range(len(total)), total)
+        )
+        for b in begins
+    ]
     assert max(fine) / seen.peak_over_s <= seen.peak_depth * (1 + 1e-6) + 1e-9
     assert seen.mean_depth <= seen.peak_depth * (1 + 1e-6) + 1e-9
     assert seen.peak_depth <= max(steps) * (1 + 1e-6) + 1e-9
@@ -133,7 +160,9 @@ def test_the_peak_is_the_highest_mean_over_any_stretch_of_its_width(steps, begin
 
 def test_a_peak_does_not_depend_on_where_the_window_begins():
     disk = counters(written_bytes=[1.0, 1.0, 9.0, 1.0, 1.0, 1.0])
-    assert [over(disk, begin, 6.0).peak_write_bytes_per_s for begin in (0.0, 0.3, 1.5)] == pytest.approx([9.0] * 3)
+    assert [
+        over(disk, begin, 6.0).peak_write_bytes_per_s for begin in (0.0, 0.3, 1.5)
+    ] == pytest.approx([9.0] * 3)
 
 
 def test_a_peak_is_never_over_less_than_the_readings_tell():
@@ -150,7 +179,12 @@ def test_a_peak_is_never_over_less_than_the_readings_tell():
 def test_a_decrease_is_a_gap():
     disk = {"written_bytes": series(range(6), [0.0, 10.0, 20.0, 3.0, 13.0, 23.0])}
     seen = over(disk, 0.0, 5.0)
-    assert (seen.written_bytes, seen.write_bytes_per_s, seen.coverage, seen.gaps) == (40.0, 10.0, 0.8, 1)
+    assert (seen.written_bytes, seen.write_bytes_per_s, seen.coverage, seen.gaps) == (
+        40.0,
+        10.0,
+        0.8,
+        1,
+    )
     assert over(disk, 3.0, 5.0).gaps == over(disk, 0.0, 2.0).gaps == 0
     assert over(disk, 2.0, 3.0)[2:5] == (0.0, 1.0, pytest.approx(nan, nan_ok=True))
     assert isnan(over(disk, 2.0, 3.0).written_bytes)
@@ -186,21 +220,48 @@ def test_outside_the_readings_nothing_is_known():
 
 
 @pytest.mark.parametrize(
-    "readings", [{}, {"writes": series([], [])}, {"writes": series([1.0], [5.0])}, {"writes": series([0.0, 1.0], [nan, nan])}]
+    "readings",
+    [
+        {},
+        {"writes": series([], [])},
+        {"writes": series([1.0], [5.0])},
+        {"writes": series([0.0, 1.0], [nan, nan])},
+    ],
 )
 @pytest.mark.parametrize("window", [(0.0, 2.0), (1.0, 1.0), (2.0, 1.0)])
 def test_nothing_to_go_by_is_unknown(readings, window):
     seen = over(readings, *window)
     assert seen.coverage == 0.0
-    for name in ("mean_depth", "peak_depth", "busy", "written_bytes", "writes", "mean_write_bytes", "wait_s", "flushes", "most_in_flight"):
+    for name in (
+        "mean_depth",
+        "peak_depth",
+        "busy",
+        "written_bytes",
+        "writes",
+        "mean_write_bytes",
+        "wait_s",
+        "flushes",
+        "most_in_flight",
+    ):
         assert isnan(getattr(seen, name)), name
     assert len(line(readings, *window).begin_s) == (2 if window == (0.0, 2.0) else 0)
 
 
 def test_a_quiet_disk_is_zero_and_has_no_mean_write():
-    disk = counters(written_bytes=[0.0, 0.0], writes=[0.0, 0.0], reads=[0.0, 0.0], queue_s=[0.0, 0.0], flushes=[0.0, 1.0])
+    disk = counters(
+        written_bytes=[0.0, 0.0],
+        writes=[0.0, 0.0],
+        reads=[0.0, 0.0],
+        queue_s=[0.0, 0.0],
+        flushes=[0.0, 1.0],
+    )
     seen = over(disk, 0.0, 2.0)
-    assert (seen.write_bytes_per_s, seen.writes, seen.mean_depth, seen.flushes) == (0.0, 0.0, 0.0, 1.0)
+    assert (seen.write_bytes_per_s, seen.writes, seen.mean_depth, seen.flushes) == (
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+    )
     assert isnan(seen.mean_write_bytes)
     assert isnan(seen.wait_s)
 

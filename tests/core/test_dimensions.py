@@ -42,38 +42,111 @@ from ckptcost.core import (
 from ckptcost.core.bill import QUANTITIES, Bill, Line
 from ckptcost.core.units import UNITS, suffix_of
 
-FORMULAS = (size, timing, failures, optimum, energy, money, carbon, levels, solve, nested, pareto, regret)
+FORMULAS = (
+    size,
+    timing,
+    failures,
+    optimum,
+    energy,
+    money,
+    carbon,
+    levels,
+    solve,
+    nested,
+    pareto,
+    regret,
+)
 OF_SAMPLES = (offsets, stragglers, missing, mtbf, useful)
 """take arrays and whole nanoseconds, which no quantity can be: run in other units instead"""
 
 registry = pint.UnitRegistry(None)
 for definition in (
-    "s = [time]", "j = [energy]", "bytes = [data]", "gpu = [gpu]", "node = [node]", "file = [file]", "request = [request]", "usd = [usd]",
-    "kgco2e = [kgco2e]", "w = j / s", "h = 3600 * s", "kw = 1000 * w", "kwh = 3600000 * j", "kb = 1000 * bytes", "cent = 0.01 * usd",
-    "t = 1000 * kgco2e", "dozen_gpu = 12 * gpu", "rack = 4 * node", "k_files = 1000 * file", "k_requests = 1000 * request",
-):  # fmt: skip
+    "s = [time]",
+    "j = [energy]",
+    "bytes = [data]",
+    "gpu = [gpu]",
+    "node = [node]",
+    "file = [file]",
+    "request = [request]",
+    "usd = [usd]",
+    "kgco2e = [kgco2e]",
+    "w = j / s",
+    "h = 3600 * s",
+    "kw = 1000 * w",
+    "kwh = 3600000 * j",
+    "kb = 1000 * bytes",
+    "cent = 0.01 * usd",
+    "t = 1000 * kgco2e",
+    "dozen_gpu = 12 * gpu",
+    "rack = 4 * node",
+    "k_files = 1000 * file",
+    "k_requests = 1000 * request",
+):
     registry.define(definition)
 # the same dimension in a unit that nobody inside the core uses; GPUs and nodes stay whole, formulas round them up
-ODD = {"s": "h", "j": "kwh", "bytes": "kb", "file": "k_files", "request": "k_requests", "usd": "cent", "kgco2e": "t"}
+ODD = {
+    "s": "h",
+    "j": "kwh",
+    "bytes": "kb",
+    "file": "k_files",
+    "request": "k_requests",
+    "usd": "cent",
+    "kgco2e": "t",
+}
 
 SUFFIX = {
-    unit: " * ".join(f"{name}**{power}" for name, power in dims) or "dimensionless" for unit, (dims, _) in UNITS.items()
-} | {"w": "j / s"}  # fmt: skip
+    unit: " * ".join(f"{name}**{power}" for name, power in dims) or "dimensionless"
+    for unit, (dims, _) in UNITS.items()
+} | {"w": "j / s"}
 # names whose suffix does not say it all: for one of what?
 PER = {
-    "gpus": "gpu", "gpus_per_node": "gpu / node", "nodes": "node", "files": "file", "bytes_": "bytes", "request_bytes": "bytes / request",
-    "gpu_w": "j / s / gpu", "host_w": "j / s / node", "node_ram_bytes": "bytes / node", "made_kgco2e": "kgco2e / gpu",
-}  # fmt: skip
+    "gpus": "gpu",
+    "gpus_per_node": "gpu / node",
+    "nodes": "node",
+    "files": "file",
+    "bytes_": "bytes",
+    "request_bytes": "bytes / request",
+    "gpu_w": "j / s / gpu",
+    "host_w": "j / s / node",
+    "node_ram_bytes": "bytes / node",
+    "made_kgco2e": "kgco2e / gpu",
+}
 MAGNITUDE = {
-    "bytes_per_s": 1e9, "bytes": 2e10, "s": 40.0, "w": 300.0, "j": 1e4, "": 2.0, "per_s": 1e-4, "failures_per_s": 1e-4,
-    "failures_per_node_s": 1e-6, "j_per_byte": 1e-7, "usd_per_byte_s": 1e-14, "gpu_s": 1e5, "files_per_s": 100.0,
-}  # fmt: skip
+    "bytes_per_s": 1e9,
+    "bytes": 2e10,
+    "s": 40.0,
+    "w": 300.0,
+    "j": 1e4,
+    "": 2.0,
+    "per_s": 1e-4,
+    "failures_per_s": 1e-4,
+    "failures_per_node_s": 1e-6,
+    "j_per_byte": 1e-7,
+    "usd_per_byte_s": 1e-14,
+    "gpu_s": 1e5,
+    "files_per_s": 100.0,
+}
 COUNTS = {
-    "params", "replicas_writing", "straggler_factor", "full_every", "delta_fraction", "compression_ratio", "rate_spread_fraction",
-    "readers_per_byte", "every", "slowdown_fraction", "in_flight", "keep_last", "second_keep_last", "second_every",
-    "third_keep_last", "third_every",
-    "node_loss_fraction", "second_loss_fraction", "pue",
-}  # fmt: skip
+    "params",
+    "replicas_writing",
+    "straggler_factor",
+    "full_every",
+    "delta_fraction",
+    "compression_ratio",
+    "rate_spread_fraction",
+    "readers_per_byte",
+    "every",
+    "slowdown_fraction",
+    "in_flight",
+    "keep_last",
+    "second_keep_last",
+    "second_every",
+    "third_keep_last",
+    "third_every",
+    "node_loss_fraction",
+    "second_loss_fraction",
+    "pue",
+}
 """fields of the domain that are plain numbers"""
 COUNTED = {"files", "gpus", "gpus_per_node"}
 """fields that count things which are units of their own"""
@@ -121,10 +194,18 @@ RESULT_FIELDS = {"failures": "dimensionless"}
 CLASSES = {
     kind.__name__: kind
     for kind in (
-        domain.Checkpoint, domain.Tier, domain.Cluster, domain.Policy, domain.Failures, domain.Site, failures.Recovery, failures.States,
-        timing.Save, optimum.Rates,
+        domain.Checkpoint,
+        domain.Tier,
+        domain.Cluster,
+        domain.Policy,
+        domain.Failures,
+        domain.Site,
+        failures.Recovery,
+        failures.States,
+        timing.Save,
+        optimum.Rates,
     )
-}  # fmt: skip
+}
 
 
 def field_unit(kind: type, name: str) -> str:
@@ -151,17 +232,30 @@ def built(kind: type, with_units: bool, **given: object):
 
 POLICIES = [
     {"mode": mode, "when_busy": busy, "pipelined": pipelined}
-    for mode in ("sync", "async") for busy in ("block", "skip") for pipelined in (True, False)
-]  # fmt: skip
+    for mode in ("sync", "async")
+    for busy in ("block", "skip")
+    for pipelined in (True, False)
+]
 # what a result is, where the function's own name does not say it
 RESULTS: dict[str, object] = {
-    "transformer_params": "dimensionless", "nodes_of": "node", "save": timing.Save, "backpressure": timing.Cycle,
+    "transformer_params": "dimensionless",
+    "nodes_of": "node",
+    "save": timing.Save,
+    "backpressure": timing.Cycle,
     "recovered": ("s",) * 5 + ("dimensionless",),
-    "segment": failures.States, "period": failures.States, "goodput": "dimensionless", "first_order_goodput": "dimensionless",
-    "one_plus_w0": "dimensionless", "recovery_cost": "j", "validity": "dimensionless", "gpu_share_of_save": "dimensionless",
-    "kept_saves": "dimensionless", "first_order_window_s": ("s", "s"),
-    "level_waste": "dimensionless", "regret": "dimensionless",
-}  # fmt: skip
+    "segment": failures.States,
+    "period": failures.States,
+    "goodput": "dimensionless",
+    "first_order_goodput": "dimensionless",
+    "one_plus_w0": "dimensionless",
+    "recovery_cost": "j",
+    "validity": "dimensionless",
+    "gpu_share_of_save": "dimensionless",
+    "kept_saves": "dimensionless",
+    "first_order_window_s": ("s", "s"),
+    "level_waste": "dimensionless",
+    "regret": "dimensionless",
+}
 NOT_RUN = {
     "first_order_levels": "takes a list of levels, each by level_interval_s; test_nested proves it",
     "nested": "rounds ratios of a list of intervals; test_nested proves it",
@@ -180,12 +274,19 @@ NOT_RUN = {
 
 def public(module: ModuleType) -> dict[str, object]:
     return {
-        name: function for name, function in vars(module).items()
-        if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
-    }  # fmt: skip
+        name: function
+        for name, function in vars(module).items()
+        if inspect.isfunction(function)
+        and function.__module__ == module.__name__
+        and not name.startswith("_")
+    }
 
 
-ALL = {f"{module.__name__.rsplit('.', 1)[1]}.{name}": function for module in FORMULAS for name, function in public(module).items()}
+ALL = {
+    f"{module.__name__.rsplit('.', 1)[1]}.{name}": function
+    for module in FORMULAS
+    for name, function in public(module).items()
+}
 
 
 def is_united(x: object) -> bool:
@@ -253,21 +354,32 @@ def same(plain, quantity, unit, what: str) -> None:
     """The quantity has the unit, and in it the plain number."""
     if inspect.isclass(unit):
         for name in names_of(unit):
-            same(getattr(plain, name), getattr(quantity, name), field_unit(unit, name), f"{what}.{name}")
+            same(
+                getattr(plain, name),
+                getattr(quantity, name),
+                field_unit(unit, name),
+                f"{what}.{name}",
+            )
     elif isinstance(unit, tuple):
         assert len(plain) == len(quantity) == len(unit)
         for i, (a, b, c) in enumerate(zip(plain, quantity, unit, strict=True)):
             same(a, b, c, f"{what}[{i}]")
     else:
         quantity = registry.Quantity(quantity) if not is_united(quantity) else quantity
-        assert quantity.is_compatible_with(unit), f"{what} is {quantity.units}, its name says {unit}"
+        assert quantity.is_compatible_with(unit), (
+            f"{what} is {quantity.units}, its name says {unit}"
+        )
         assert float(quantity.to(unit).magnitude) == pytest.approx(float(plain), rel=1e-9), what
 
 
 def check(function, variant: dict[str, object] | None = None) -> None:
     """The name of a function tells the truth about what it returns."""
-    unit = RESULTS.get(function.__name__) or (unit_of(function.__name__) if suffix_of(function.__name__) else None)
-    assert unit is not None, f"{function.__name__}: neither its name nor the table says what it returns"
+    unit = RESULTS.get(function.__name__) or (
+        unit_of(function.__name__) if suffix_of(function.__name__) else None
+    )
+    assert unit is not None, (
+        f"{function.__name__}: neither its name nor the table says what it returns"
+    )
     plain = function(**arguments(function, variant or {}, with_units=False))
     with quantities_allowed():
         try:
@@ -278,7 +390,9 @@ def check(function, variant: dict[str, object] | None = None) -> None:
 
 
 def takes_a_policy(function) -> bool:
-    return any(str(p.annotation) == "Policy" for p in inspect.signature(function).parameters.values())
+    return any(
+        str(p.annotation) == "Policy" for p in inspect.signature(function).parameters.values()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(name for name in ALL if name.split(".")[1] not in NOT_RUN))
@@ -296,7 +410,20 @@ def test_no_formula_escapes():
     silent = {name for name in names - set(RESULTS) - set(NOT_RUN) if not suffix_of(name)}
     assert silent == set(), "say in RESULTS what these return"
     core = {module.__name__.rsplit(".", 1)[1] for module in FORMULAS}
-    assert core == {"size", "timing", "failures", "optimum", "energy", "money", "carbon", "levels", "solve", "nested", "pareto", "regret"}
+    assert core == {
+        "size",
+        "timing",
+        "failures",
+        "optimum",
+        "energy",
+        "money",
+        "carbon",
+        "levels",
+        "solve",
+        "nested",
+        "pareto",
+        "regret",
+    }
 
 
 def total_j(power_w, energy_j):
@@ -357,9 +484,21 @@ def hidden_kb_s(time_s, bytes_):
 
 
 PLANTED = [
-    total_j, spent_j, job_w, all_w, drain_s, again_s, bill_usd, least_bytes, chosen_s, known_s, cost_usd, emitted_kgco2e, nameless,
+    total_j,
+    spent_j,
+    job_w,
+    all_w,
+    drain_s,
+    again_s,
+    bill_usd,
+    least_bytes,
+    chosen_s,
+    known_s,
+    cost_usd,
+    emitted_kgco2e,
+    nameless,
     hidden_kb_s,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda f: f.__name__)
@@ -369,25 +508,40 @@ def test_planted_faults_are_caught(fault):
 
 
 def right_j(time_s, gpus, gpu_w, pue):
-    return time_s * gpus * gpu_w * pue / registry.Quantity(1.0, "dimensionless") if is_united(time_s) else time_s * gpus * gpu_w * pue
+    return (
+        time_s * gpus * gpu_w * pue / registry.Quantity(1.0, "dimensionless")
+        if is_united(time_s)
+        else time_s * gpus * gpu_w * pue
+    )
 
 
 def test_the_checker_lets_the_truth_pass():
     check(right_j)
 
 
-@pytest.mark.parametrize("kind", [k for k in vars(domain).values() if inspect.isclass(k) and is_dataclass(k)], ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [k for k in vars(domain).values() if inspect.isclass(k) and is_dataclass(k)],
+    ids=lambda k: k.__name__,
+)
 def test_every_number_of_the_domain_has_a_unit(kind):
     """A known suffix, or a place in the short list of plain counts and fractions."""
     for field in fields(kind):
         if "Number" not in str(field.type):
             assert not isinstance(field.default, float), field.name
             continue
-        assert suffix_of(field.name) or field.name in COUNTS | COUNTED, f"{kind.__name__}.{field.name} says no unit"
+        assert suffix_of(field.name) or field.name in COUNTS | COUNTED, (
+            f"{kind.__name__}.{field.name} says no unit"
+        )
 
 
 def test_the_list_of_counts_is_not_stale():
-    names = {field.name for k in vars(domain).values() if inspect.isclass(k) and is_dataclass(k) for field in fields(k)}
+    names = {
+        field.name
+        for k in vars(domain).values()
+        if inspect.isclass(k) and is_dataclass(k)
+        for field in fields(k)
+    }
     assert names >= COUNTS | COUNTED
     assert not [name for name in COUNTS | COUNTED if suffix_of(name)]
 
@@ -395,13 +549,23 @@ def test_the_list_of_counts_is_not_stale():
 def scenario(with_units: bool, two_tiers: bool, mode: str) -> domain.Scenario:
     tier = built(domain.Tier, with_units)
     work_s = 1e6
-    policy = built(domain.Policy, with_units, mode=mode, every=united(400.0, "s") if with_units else 400.0, slowdown_fraction=0.1)
+    policy = built(
+        domain.Policy,
+        with_units,
+        mode=mode,
+        every=united(400.0, "s") if with_units else 400.0,
+        slowdown_fraction=0.1,
+    )
     return domain.Scenario(
-        built(domain.Checkpoint, with_units), tier, built(domain.Cluster, with_units, price_includes_electricity=False), policy,
-        built(domain.Failures, with_units, node_loss_fraction=0.5), built(domain.Site, with_units),
+        built(domain.Checkpoint, with_units),
+        tier,
+        built(domain.Cluster, with_units, price_includes_electricity=False),
+        policy,
+        built(domain.Failures, with_units, node_loss_fraction=0.5),
+        built(domain.Site, with_units),
         united(work_s, "s") if with_units else work_s,
         replace(tier, survives="site") if two_tiers else None,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -430,30 +594,53 @@ OTHER = {"s": 8, "gpu": 4, "j": 128}
 _DRAWN = np.random.default_rng(11)
 _WHOLE = np.repeat(np.arange(30), 8)
 SAMPLES: dict[object, dict[str, object]] = {
-    offsets.offsets_of: {"window": _WHOLE, "node": np.tile(np.arange(8), 30), "begin_ns": _DRAWN.integers(0, 10**9, 240) * 2},
-    stragglers.stragglers_of: {
-        "window": _WHOLE, "windows": 30, "begin_ns": _DRAWN.integers(0, 10**9, 240), "stall_s": _DRAWN.gamma(9.0, size=240),
-        "gpus": np.full(240, 8.0), "stall_w": _DRAWN.gamma(9.0, size=240),
+    offsets.offsets_of: {
+        "window": _WHOLE,
+        "node": np.tile(np.arange(8), 30),
+        "begin_ns": _DRAWN.integers(0, 10**9, 240) * 2,
     },
-    missing.missing_share: {"per_node_j": _DRAWN.gamma(9.0, size=20), "lacking": np.array([3.0, 50.0])},
+    stragglers.stragglers_of: {
+        "window": _WHOLE,
+        "windows": 30,
+        "begin_ns": _DRAWN.integers(0, 10**9, 240),
+        "stall_s": _DRAWN.gamma(9.0, size=240),
+        "gpus": np.full(240, 8.0),
+        "stall_w": _DRAWN.gamma(9.0, size=240),
+    },
+    missing.missing_share: {
+        "per_node_j": _DRAWN.gamma(9.0, size=20),
+        "lacking": np.array([3.0, 50.0]),
+    },
     mtbf.mtbf_of: {"failures": 7, "exposure_s": 1e6},
     mtbf.shape_of: {"gaps_s": _DRAWN.gamma(2.0, size=20), "open_s": np.array([4.0])},
     useful.useful_of: {
-        "spans": [useful.RunSpan(0.0, 1000.0, True, 700.0, 90.0, 20.0, 30.0), useful.RunSpan(1300.0, 2000.0, True, -math.inf, 10.0, 30.0)]
+        "spans": [
+            useful.RunSpan(0.0, 1000.0, True, 700.0, 90.0, 20.0, 30.0),
+            useful.RunSpan(1300.0, 2000.0, True, -math.inf, 10.0, 30.0),
+        ]
     },
-}  # fmt: skip
+}
 ESTIMATES = {"missing_share": "j", "mtbf_of": "s", "shape_of": ""}
 """the unit of value, low, high and stderr"""
 
 
 def other_unit(name: str) -> float:
-    dims = (("gpu", 1),) if name == "gpus" else (("s", 1),) if name.endswith("_ns") else UNITS[suffix_of(name)][0]
+    dims = (
+        (("gpu", 1),)
+        if name == "gpus"
+        else (("s", 1),)
+        if name.endswith("_ns")
+        else UNITS[suffix_of(name)][0]
+    )
     return math.prod(float(OTHER[thing]) ** power for thing, power in dims)
 
 
 def in_other_units(name: str, value: object) -> object:
     if isinstance(value, list):
-        return [type(one)(**{each: in_other_units(each, getattr(one, each)) for each in one._fields}) for one in value]
+        return [
+            type(one)(**{each: in_other_units(each, getattr(one, each)) for each in one._fields})
+            for one in value
+        ]
     if isinstance(value, bool) or other_unit(name) == 1:
         return value
     return value * (int(other_unit(name)) if name.endswith("_ns") else other_unit(name))
@@ -470,8 +657,12 @@ def test_formulas_of_samples_keep_their_units(function):
         by = other_unit(ESTIMATES[function.__name__] if of_estimate else name)
         if one is not None and not isinstance(one, str):
             # an offset is rounded to whole nanoseconds
-            np.testing.assert_allclose(two, np.asarray(one) * by, rtol=1e-9, atol=2 * by if name == "offset_ns" else 0.0)
+            np.testing.assert_allclose(
+                two, np.asarray(one) * by, rtol=1e-9, atol=2 * by if name == "offset_ns" else 0.0
+            )
 
 
 def test_no_formula_of_samples_escapes():
-    assert set(SAMPLES) == {function for module in OF_SAMPLES for function in public(module).values()}
+    assert set(SAMPLES) == {
+        function for module in OF_SAMPLES for function in public(module).values()
+    }

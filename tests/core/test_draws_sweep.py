@@ -18,13 +18,20 @@ from ckptcost.core.sweep import Axis, chunks, rows_in
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
 RANGES = {
-    "tier.write_bytes_per_s": (20e9, 40e9, 60e9), "cluster.gpu_stall_w": (130.0, 320.0, 520.0), "site.pue": (1.1, 1.25, 1.5),
-    "failures.failures_per_node_s": (2.3e-3 / 86400, 3.8e-3 / 86400, 6.5e-3 / 86400), "work_s": (20e5, 25e5, 26e5),
-}  # fmt: skip
+    "tier.write_bytes_per_s": (20e9, 40e9, 60e9),
+    "cluster.gpu_stall_w": (130.0, 320.0, 520.0),
+    "site.pue": (1.1, 1.25, 1.5),
+    "failures.failures_per_node_s": (2.3e-3 / 86400, 3.8e-3 / 86400, 6.5e-3 / 86400),
+    "work_s": (20e5, 25e5, 26e5),
+}
 
 
 @quick
-@given(low=st.floats(0.0, 1e6), to_mode=st.just(0.0) | st.floats(1e-3, 1e6), to_high=st.just(0.0) | st.floats(1e-3, 1e6))
+@given(
+    low=st.floats(0.0, 1e6),
+    to_mode=st.just(0.0) | st.floats(1e-3, 1e6),
+    to_high=st.just(0.0) | st.floats(1e-3, 1e6),
+)
 def test_triangle_against_scipy(low, to_mode, to_high):
     mode, high = low + to_mode, low + to_mode + to_high
     share = (np.arange(101) + 0.5) / 101
@@ -32,7 +39,9 @@ def test_triangle_against_scipy(low, to_mode, to_high):
         assert np.all(triangle(low, mode, high, share) == mode)
     else:
         expected = triang.ppf(share, (mode - low) / (high - low), loc=low, scale=high - low)
-        np.testing.assert_allclose(triangle(low, mode, high, share), expected, rtol=1e-9, atol=1e-9 * high)
+        np.testing.assert_allclose(
+            triangle(low, mode, high, share), expected, rtol=1e-9, atol=1e-9 * high
+        )
 
 
 @pytest.mark.parametrize("figure", range(12))
@@ -75,7 +84,9 @@ def test_degenerate_ranges_are_the_point_estimate(shape):
     spread = evaluate(drawn(s, {path: (at(path),) * 3 for path in RANGES}, samples=16))
     for quantity in QUANTITIES:
         total = point.run.total(quantity)
-        np.testing.assert_allclose(np.broadcast_to(spread.run.total(quantity), 16), total, rtol=1e-13)
+        np.testing.assert_allclose(
+            np.broadcast_to(spread.run.total(quantity), 16), total, rtol=1e-13
+        )
         assert p5_p95(spread.run.total(quantity), total) == pytest.approx((total, total), rel=1e-13)
     assert np.all(np.asarray(spread.wall_s) == pytest.approx(point.wall_s, rel=1e-13))
 
@@ -116,7 +127,9 @@ def test_percentiles():
     assert p5_p95(7.0, 7.0) == (7.0, 7.0)
     for count in (2, 7, 64, 257):
         uneven = np.sqrt(strata(1, count))
-        assert p5_p95(uneven, float(np.median(uneven))) == pytest.approx(tuple(np.quantile(uneven, (0.05, 0.95))), rel=1e-14)
+        assert p5_p95(uneven, float(np.median(uneven))) == pytest.approx(
+            tuple(np.quantile(uneven, (0.05, 0.95))), rel=1e-14
+        )
 
 
 def test_draws_that_never_finish_count():
@@ -127,7 +140,10 @@ def test_draws_that_never_finish_count():
 
 def test_what_is_tied_moves_together():
     """A copy of a figure is as uncertain as the figure, not once more."""
-    ranges = {"cluster.host_train_w": (1200.0, 2800.0, 4600.0), "cluster.host_stall_w": (1200.0, 2800.0, 4600.0)}
+    ranges = {
+        "cluster.host_train_w": (1200.0, 2800.0, 4600.0),
+        "cluster.host_stall_w": (1200.0, 2800.0, 4600.0),
+    }
     tied = drawn(BASE, ranges, {"cluster.host_stall_w": "cluster.host_train_w"}).cluster
     assert np.array_equal(tied.host_stall_w, tied.host_train_w)
     free = drawn(BASE, ranges).cluster
@@ -153,13 +169,19 @@ def test_any_chunk_size_gives_the_same_rows(rows, shape):
     s = SHAPES[shape]
     pieces = list(chunks(s, AXES, rows))
     assert [piece.start for piece in pieces] == list(range(0, 30, rows))
-    seen = np.concatenate([np.stack([piece.axes[axis.path] for axis in AXES], axis=1) for piece in pieces])
+    seen = np.concatenate(
+        [np.stack([piece.axes[axis.path] for axis in AXES], axis=1) for piece in pieces]
+    )
     assert seen.tolist() == [list(row) for row in product(*(axis.values.tolist() for axis in AXES))]
     wall = np.concatenate([np.atleast_1d(piece.outcome.wall_s) for piece in pieces])
-    joules = np.concatenate([np.atleast_1d(piece.outcome.run.total("energy_j")) for piece in pieces])
+    joules = np.concatenate(
+        [np.atleast_1d(piece.outcome.run.total("energy_j")) for piece in pieces]
+    )
     for i, (write, every, gpus) in enumerate(product(*(axis.values.tolist() for axis in AXES))):
         if i % 4 == 0:
-            alone = evaluate(changed(s, tier__write_bytes_per_s=write, policy__every=every, cluster__gpus=gpus))
+            alone = evaluate(
+                changed(s, tier__write_bytes_per_s=write, policy__every=every, cluster__gpus=gpus)
+            )
             assert wall[i] == pytest.approx(alone.wall_s, rel=1e-12)
             assert joules[i] == pytest.approx(alone.run.total("energy_j"), rel=1e-12)
 

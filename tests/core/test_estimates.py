@@ -14,7 +14,9 @@ from ckptcost.core.estimates import Estimate, mean_of, median_of, straggler_of, 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.975, 0.99])
 def test_student_is_scipys(confidence):
     for freedom in [*range(1, 60), 99, 100, 1001, 5000]:
-        assert student_t(freedom, confidence) == pytest.approx(stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-9)
+        assert student_t(freedom, confidence) == pytest.approx(
+            stats.t.ppf((1 + confidence) / 2, freedom), rel=1e-9
+        )
 
 
 def test_no_freedom_has_no_quantile():
@@ -32,14 +34,22 @@ def test_a_mean_is_scipys():
 
 def test_a_mean_holds_the_truth_as_often_as_it_says():
     rng = np.random.default_rng(1)
-    held = [(one := mean_of(sample)).low <= 7.0 <= one.high for sample in rng.normal(7.0, 2.0, (2000, 4))]
+    held = [
+        (one := mean_of(sample)).low <= 7.0 <= one.high
+        for sample in rng.normal(7.0, 2.0, (2000, 4))
+    ]
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
 
 
 def test_one_round_has_no_interval_and_none_has_no_value():
     assert mean_of([3.0]) == Estimate(3.0, None, None, None, 1, "ONE_ROUND")
     none = mean_of([])
-    assert (math.isnan(none.value), none.low, none.why, none.known) == (True, None, "NO_ROUNDS", False)
+    assert (math.isnan(none.value), none.low, none.why, none.known) == (
+        True,
+        None,
+        "NO_ROUNDS",
+        False,
+    )
     assert not median_of([]).known
 
 
@@ -64,8 +74,13 @@ def test_a_medians_ranks_are_the_binomials(n, confidence):
 
 def test_a_median_holds_the_truth_whatever_the_law():
     rng = np.random.default_rng(2)
-    for draw, truth in ((rng.exponential, math.log(2)), (lambda size: rng.standard_cauchy(size) + 5.0, 5.0)):
-        held = [(one := median_of(sample)).low <= truth <= one.high for sample in draw(size=(2000, 11))]
+    for draw, truth in (
+        (rng.exponential, math.log(2)),
+        (lambda size: rng.standard_cauchy(size) + 5.0, 5.0),
+    ):
+        held = [
+            (one := median_of(sample)).low <= truth <= one.high for sample in draw(size=(2000, 11))
+        ]
         assert 0.94 < np.mean(held) < 0.99
 
 

@@ -30,18 +30,38 @@ rates = st.floats(1e-9, 1e-3)
 
 
 @quick
-@given(work=st.floats(1.0, 20_000.0), stall=spans, lag=spans, d=spans, s=spans, i=spans, load=spans, w=spans, rate=rates)
+@given(
+    work=st.floats(1.0, 20_000.0),
+    stall=spans,
+    lag=spans,
+    d=spans,
+    s=spans,
+    i=spans,
+    load=spans,
+    w=spans,
+    rate=rates,
+)
 def test_states_sum_to_the_closed_form(work, stall, lag, d, s, i, load, w, rate):
     states = segment(work, stall, lag, Recovery(d, s, i, load, w), rate)
     again, exposed = math.exp(rate * lag), i + load + w
-    expected = again * (1 / rate + d + s) * math.exp(rate * exposed) * math.expm1(rate * (work + stall))
+    expected = (
+        again * (1 / rate + d + s) * math.exp(rate * exposed) * math.expm1(rate * (work + stall))
+    )
     assert states.total_s == pytest.approx(expected, rel=1e-11)
     hits = again * math.expm1(rate * (work + stall))
     assert states.failures == pytest.approx(hits * math.exp(rate * exposed), rel=1e-11)
-    assert states.work_s == pytest.approx(again * math.exp(rate * stall) * math.expm1(rate * work) / rate, rel=1e-11)
-    assert states.stall_s == pytest.approx(again * math.expm1(rate * stall) / rate, rel=1e-11, abs=1e-12)
-    assert states.init_s + states.load_s + states.warmup_s == pytest.approx(hits * math.expm1(rate * exposed) / rate, rel=1e-11, abs=1e-12)
-    assert states.detect_s + states.reschedule_s == pytest.approx(hits * math.exp(rate * exposed) * (d + s), rel=1e-11, abs=1e-12)
+    assert states.work_s == pytest.approx(
+        again * math.exp(rate * stall) * math.expm1(rate * work) / rate, rel=1e-11
+    )
+    assert states.stall_s == pytest.approx(
+        again * math.expm1(rate * stall) / rate, rel=1e-11, abs=1e-12
+    )
+    assert states.init_s + states.load_s + states.warmup_s == pytest.approx(
+        hits * math.expm1(rate * exposed) / rate, rel=1e-11, abs=1e-12
+    )
+    assert states.detect_s + states.reschedule_s == pytest.approx(
+        hits * math.exp(rate * exposed) * (d + s), rel=1e-11, abs=1e-12
+    )
     assert states.work_s >= work * (1 - 1e-12)
     assert goodput(work, states) == pytest.approx(work / expected, rel=1e-11)
 
@@ -50,7 +70,11 @@ def test_states_sum_to_the_closed_form(work, stall, lag, d, s, i, load, w, rate)
 @given(i=spans, load=spans, w=spans, rate=rates)
 def test_phases_of_a_recovery_sum_to_the_whole(i, load, w, rate):
     whole = i + load + w
-    parts = phase_s(0.0, i, whole, rate) + phase_s(i, load, whole, rate) + phase_s(i + load, w, whole, rate)
+    parts = (
+        phase_s(0.0, i, whole, rate)
+        + phase_s(i, load, whole, rate)
+        + phase_s(i + load, w, whole, rate)
+    )
     assert parts == pytest.approx(math.expm1(rate * whole) / rate, rel=1e-11, abs=1e-12)
     # an early phase is repeated more often than a late one of the same length
     assert phase_s(0.0, i, whole, rate) >= phase_s(whole - i, i, whole, rate) * (1 - 1e-12)
@@ -66,7 +90,9 @@ def test_rare_failures_limit():
     recovery = Recovery(60.0, 120.0, 30.0, 200.0, 90.0)
     still = segment(1800.0, 20.0, 55.0, recovery, 0.0)
     assert (still.work_s, still.stall_s, still.failures) == (1800.0, 20.0, 0.0)
-    assert (still.detect_s, still.reschedule_s, still.init_s, still.load_s, still.warmup_s) == (0.0,) * 5
+    assert (still.detect_s, still.reschedule_s, still.init_s, still.load_s, still.warmup_s) == (
+        0.0,
+    ) * 5
     assert goodput(1800.0, still) == pytest.approx(1800 / 1820, rel=1e-15)
     for rate in (1e-30, 1e-18, 1e-12):
         near = segment(1800.0, 20.0, 55.0, recovery, rate)
@@ -98,7 +124,9 @@ def test_first_order_agrees_where_failures_are_rare():
     assert exact == pytest.approx(first_order_goodput(3600.0, 1.0, 300.0, rate), abs=2e-7)
 
 
-@pytest.mark.parametrize("recovery", [Recovery(1.0, 1.0, 1.0, 1.0, 1.0), Recovery(60.0, 0.0, 0.0, 30.0, 0.0), NOTHING])
+@pytest.mark.parametrize(
+    "recovery", [Recovery(1.0, 1.0, 1.0, 1.0, 1.0), Recovery(60.0, 0.0, 0.0, 30.0, 0.0), NOTHING]
+)
 def test_hopeless_runs_are_infinite_not_an_exception(recovery):
     """Infinitely many recoveries of no length take no time; the redone work is still infinite."""
     states = segment(1e6, 1.0, 0.0, recovery, 1e-2)
@@ -111,26 +139,55 @@ def test_hopeless_runs_are_infinite_not_an_exception(recovery):
 
 @quick
 @given(
-    work=st.lists(st.floats(1.0, 20_000.0), min_size=4, max_size=4), stall=spans, lag=spans, load=spans,
+    work=st.lists(st.floats(1.0, 20_000.0), min_size=4, max_size=4),
+    stall=spans,
+    lag=spans,
+    load=spans,
     rate=st.lists(st.floats(0.0, 1e-3), min_size=4, max_size=4),
-)  # fmt: skip
+)
 def test_arrays_equal_scalars(work, stall, lag, load, rate):
     recovery = Recovery(10.0, 20.0, 30.0, load, 40.0)
     together = segment(np.array(work), stall, lag, recovery, np.array(rate))
     for i in range(4):
         alone = segment(work[i], stall, lag, recovery, rate[i])
         for name in STATES:
-            assert float(getattr(together, name)[i]) == pytest.approx(getattr(alone, name), rel=1e-13, abs=1e-300), name
+            assert float(getattr(together, name)[i]) == pytest.approx(
+                getattr(alone, name), rel=1e-13, abs=1e-300
+            ), name
 
 
 CASES = {
     "sync": (400.0, 30.0, 0.0, Phases(20.0, 15.0, 10.0, 25.0, 12.0), 1 / 1500),
-    "sync, a failure every other segment": (900.0, 100.0, 0.0, Phases(60.0, 30.0, 40.0, 80.0, 20.0), 1 / 1400),
+    "sync, a failure every other segment": (
+        900.0,
+        100.0,
+        0.0,
+        Phases(60.0, 30.0, 40.0, 80.0, 20.0),
+        1 / 1400,
+    ),
     "stall longer than the work": (60.0, 200.0, 0.0, Phases(5.0, 5.0, 5.0, 5.0, 5.0), 1 / 700),
-    "recovery hit by failures": (200.0, 10.0, 0.0, Phases(30.0, 50.0, 120.0, 300.0, 150.0), 1 / 500),
-    "async, drain shorter than the interval": (300.0, 5.0, 120.0, Phases(10.0, 10.0, 20.0, 30.0, 10.0), 1 / 900),
+    "recovery hit by failures": (
+        200.0,
+        10.0,
+        0.0,
+        Phases(30.0, 50.0, 120.0, 300.0, 150.0),
+        1 / 500,
+    ),
+    "async, drain shorter than the interval": (
+        300.0,
+        5.0,
+        120.0,
+        Phases(10.0, 10.0, 20.0, 30.0, 10.0),
+        1 / 900,
+    ),
     "async, overlapping drains": (100.0, 4.0, 260.0, Phases(10.0, 10.0, 20.0, 30.0, 10.0), 1 / 700),
-    "async, lag much larger than the segment": (20.0, 2.0, 900.0, Phases(10.0, 10.0, 20.0, 30.0, 10.0), 1 / 600),
+    "async, lag much larger than the segment": (
+        20.0,
+        2.0,
+        900.0,
+        Phases(10.0, 10.0, 20.0, 30.0, 10.0),
+        1 / 600,
+    ),
 }
 
 
@@ -140,7 +197,9 @@ def test_every_state_agrees_with_the_walk(case):
     seen = one_level(work, stall, lag, phases, rate, interruptions=120_000, seed=20_260_822)
     told = segment(work, stall, lag, Recovery(*phases), rate)
     for name in (*STATES, "total_s"):
-        assert seen.error[name] < 0.015 * seen.mean[name], f"{name}: the walk is too short to prove anything"
+        assert seen.error[name] < 0.015 * seen.mean[name], (
+            f"{name}: the walk is too short to prove anything"
+        )
         assert abs(getattr(told, name) - seen.mean[name]) < 3 * seen.error[name], name
     assert goodput(work, told) == pytest.approx(work / seen.mean["total_s"], rel=0.01)
 
@@ -167,18 +226,25 @@ def test_the_walk_itself_meets_its_oracles():
 def test_rate_is_linear_in_nodes_and_adds_what_is_shared():
     failures = Failures(failures_per_node_s=2e-8, failures_per_s=3e-6)
     assert job_failures_per_s(failures, 100.0) == pytest.approx(5e-6, rel=1e-15)
-    assert job_failures_per_s(failures, 200.0) - job_failures_per_s(failures, 100.0) == pytest.approx(2e-6, rel=1e-12)
+    assert job_failures_per_s(failures, 200.0) - job_failures_per_s(
+        failures, 100.0
+    ) == pytest.approx(2e-6, rel=1e-12)
     assert mtbf_s(5e-6) == pytest.approx(200_000.0)
     assert mtbf_s(0.0) == math.inf
 
 
-@pytest.mark.parametrize(("nodes", "group", "lost"), [(4, 2, 2), (6, 2, 2), (6, 3, 3), (8, 2, 3), (9, 3, 4)])
+@pytest.mark.parametrize(
+    ("nodes", "group", "lost"), [(4, 2, 2), (6, 2, 2), (6, 3, 3), (8, 2, 3), (9, 3, 4)]
+)
 def test_replica_loss_against_counting(nodes, group, lost):
     """Every way to lose `lost` nodes, counted; the formula is exact while two groups cannot die at once, else an upper bound."""
     from itertools import combinations
 
     ways = list(combinations(range(nodes), lost))
-    dead = sum(any(all(g * group + k in way for k in range(group)) for g in range(nodes // group)) for way in ways)
+    dead = sum(
+        any(all(g * group + k in way for k in range(group)) for g in range(nodes // group))
+        for way in ways
+    )
     told = replicas_lost_probability(nodes, group, lost)
     if lost < 2 * group:
         assert told == pytest.approx(dead / len(ways), rel=1e-12)
@@ -188,18 +254,30 @@ def test_replica_loss_against_counting(nodes, group, lost):
 
 
 @pytest.mark.parametrize(
-    ("work", "stall", "lag", "mtbf"), [(300.0, 5.0, 900.0, 3600.0), (600.0, 2.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)]
+    ("work", "stall", "lag", "mtbf"),
+    [(300.0, 5.0, 900.0, 3600.0), (600.0, 2.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)],
 )
 def test_a_save_that_waits_for_the_one_before_it(work, stall, lag, mtbf):
     """Against a plain walk with one save in flight; the first save after a start waits for none."""
     recovery = Recovery(60.0, 120.0, 90.0, 30.0, 45.0)
     blocked = lag - work - stall
     exact = segment(work, stall + blocked, lag, recovery, 1 / mtbf, blocked)
-    walked = one_level(work, stall, lag, Phases(60.0, 120.0, 90.0, 30.0, 45.0), 1 / mtbf, 20_000, 5, one_in_flight=True)
+    walked = one_level(
+        work,
+        stall,
+        lag,
+        Phases(60.0, 120.0, 90.0, 30.0, 45.0),
+        1 / mtbf,
+        20_000,
+        5,
+        one_in_flight=True,
+    )
     for name in (*STATES, "total_s"):
         assert abs(getattr(exact, name) - walked.mean[name]) <= 3 * walked.error[name] + 1e-9, name
     steady = segment(work, stall + blocked, lag, recovery, 1 / mtbf)
-    assert steady.total_s > exact.total_s + 3 * walked.error["total_s"]  # the difference is worth the words
+    assert (
+        steady.total_s > exact.total_s + 3 * walked.error["total_s"]
+    )  # the difference is worth the words
 
 
 def test_a_wait_that_vanishes_changes_nothing():
@@ -208,7 +286,16 @@ def test_a_wait_that_vanishes_changes_nothing():
     assert all(a == pytest.approx(b, rel=1e-9) for a, b in zip(one, other, strict=True))
     nobody_fails = segment(300.0, 609.0, 900.0, recovery, 0.0, 600.0)
     assert (nobody_fails.work_s, nobody_fails.stall_s, nobody_fails.failures) == (300.0, 609.0, 0.0)
-    arrays = segment(np.array([300.0, 300.0]), np.array([9.0, 609.0]), 900.0, recovery, 1e-4, np.array([0.0, 600.0]))
+    arrays = segment(
+        np.array([300.0, 300.0]),
+        np.array([9.0, 609.0]),
+        900.0,
+        recovery,
+        1e-4,
+        np.array([0.0, 600.0]),
+    )
     alone = segment(300.0, 609.0, 900.0, recovery, 1e-4, 600.0)
     assert arrays.total_s[1] == pytest.approx(alone.total_s, rel=1e-12)
-    assert arrays.total_s[0] == pytest.approx(segment(300.0, 9.0, 900.0, recovery, 1e-4).total_s, rel=1e-9)
+    assert arrays.total_s[0] == pytest.approx(
+        segment(300.0, 9.0, 900.0, recovery, 1e-4).total_s, rel=1e-9
+    )

@@ -40,9 +40,13 @@ def test_value_and_error_are_linregress_s():
     found, oracle = fit_times(SIZES, seconds), stats.linregress(SIZES, seconds)
     assert found.rate_bytes_per_s.value == pytest.approx(1 / oracle.slope, rel=1e-9)
     assert found.rate_bytes_per_s.stderr == pytest.approx(oracle.stderr / oracle.slope**2, rel=1e-9)
-    assert found.fixed_s[::3] == pytest.approx((oracle.intercept, oracle.intercept_stderr), rel=1e-9)
+    assert found.fixed_s[::3] == pytest.approx(
+        (oracle.intercept, oracle.intercept_stderr), rel=1e-9
+    )
     assert found.residuals_s == pytest.approx(seconds - oracle.intercept - oracle.slope * SIZES)
-    alone = stats.t.ppf(0.975, 3) * oracle.stderr  # the interval never is narrower than that of scatter that is alike
+    alone = (
+        stats.t.ppf(0.975, 3) * oracle.stderr
+    )  # the interval never is narrower than that of scatter that is alike
     assert found.rate_bytes_per_s.low <= 1 / (oracle.slope + alone)
     assert found.rate_bytes_per_s.high >= 1 / (oracle.slope - alone)
 
@@ -50,7 +54,9 @@ def test_value_and_error_are_linregress_s():
 def test_errors_with_files_are_those_of_ordinary_least_squares():
     seconds = 2.0 + 0.02 * FILES + EVEN / 5e9 + np.random.default_rng(6).normal(0.0, 0.1, 10)
     found = fit_times(EVEN, seconds, FILES)
-    model = optimize.curve_fit(lambda x, a, b, c: a + b * x[0] / 1e9 + c * x[1], (EVEN, FILES), seconds)
+    model = optimize.curve_fit(
+        lambda x, a, b, c: a + b * x[0] / 1e9 + c * x[1], (EVEN, FILES), seconds
+    )
     errors = np.sqrt(np.diag(model[1]))
     assert found.fixed_s[::3] == pytest.approx((model[0][0], errors[0]), rel=1e-5)
     assert found.per_file_s[::3] == pytest.approx((model[0][2], errors[2]), rel=1e-5)
@@ -62,9 +68,17 @@ def held(rate, fixed_s, sizes, noise, in_proportion=False, files=None, per_file_
     exact = fixed_s + sizes / rate + (0.0 if files is None else per_file_s * files)
     counts, asked = np.zeros(3), np.zeros(3)
     for _ in range(draws):
-        seconds = exact + noise * (exact if in_proportion else exact.mean()) * rng.normal(size=len(sizes))
+        seconds = exact + noise * (exact if in_proportion else exact.mean()) * rng.normal(
+            size=len(sizes)
+        )
         found = fit_times(sizes, np.maximum(seconds, 1e-6), files)
-        for k, (estimate, truth) in enumerate(((found.rate_bytes_per_s, rate), (found.fixed_s, fixed_s), (found.per_file_s, per_file_s))):
+        for k, (estimate, truth) in enumerate(
+            (
+                (found.rate_bytes_per_s, rate),
+                (found.fixed_s, fixed_s),
+                (found.per_file_s, per_file_s),
+            )
+        ):
             if estimate.low is not None:
                 asked[k] += 1
                 counts[k] += estimate.low <= truth <= estimate.high
@@ -74,10 +88,14 @@ def held(rate, fixed_s, sizes, noise, in_proportion=False, files=None, per_file_
 @pytest.mark.parametrize(
     ("fixed_s", "sizes", "noise", "in_proportion"),
     [
-        (0.5, SIZES, 0.05, False), (0.5, SIZES, 0.05, True), (0.0, SIZES, 0.05, False), (2.0, EVEN, 0.2, False), (2.0, EVEN, 0.1, True),
+        (0.5, SIZES, 0.05, False),
+        (0.5, SIZES, 0.05, True),
+        (0.0, SIZES, 0.05, False),
+        (2.0, EVEN, 0.2, False),
+        (2.0, EVEN, 0.1, True),
         (1.0, np.array([1e9, 1e9, 1e9, 4e9, 4e9, 4e9]), 0.05, False),
     ],
-)  # fmt: skip
+)
 def test_intervals_hold_the_truth_as_often_as_they_say(fixed_s, sizes, noise, in_proportion):
     for share in held(1e9, fixed_s, sizes, noise, in_proportion):
         assert 0.935 < share < 0.997
@@ -100,7 +118,9 @@ def test_plain_least_squares_alone_would_say_too_little():
 def test_a_mean_of_rates_reads_high_and_durations_do_not():
     rng = np.random.default_rng(4)
     sizes = np.repeat([50e9, 100e9, 200e9], 1000)
-    seconds = sizes / 10e9 * (1 + 0.3 * rng.uniform(-np.sqrt(3), np.sqrt(3), 3000))  # 30 %, as the rounds of one published benchmark
+    seconds = (
+        sizes / 10e9 * (1 + 0.3 * rng.uniform(-np.sqrt(3), np.sqrt(3), 3000))
+    )  # 30 %, as the rounds of one published benchmark
     of_rates = float((sizes / seconds).mean())
     found = fit_times(sizes, seconds).rate_bytes_per_s
     assert of_rates > 1.08 * 10e9
@@ -112,9 +132,15 @@ class TestOneSize:
     def test_is_bytes_over_time_and_no_fixed_time_is_made_up(self):
         found = fit_times([4e9] * 3, [2.0, 2.2, 2.4])
         assert found.rate_bytes_per_s.value == pytest.approx(4e9 / 2.2)
-        assert (found.why, found.fixed_s.why, math.isnan(found.fixed_s.value)) == ("ONE_SIZE", "ONE_SIZE", True)
+        assert (found.why, found.fixed_s.why, math.isnan(found.fixed_s.value)) == (
+            "ONE_SIZE",
+            "ONE_SIZE",
+            True,
+        )
         reach = stats.t.ppf(0.975, 2) * 0.2 / math.sqrt(3)
-        assert found.rate_bytes_per_s[1:3] == pytest.approx((4e9 / (2.2 + reach), 4e9 / (2.2 - reach)))
+        assert found.rate_bytes_per_s[1:3] == pytest.approx(
+            (4e9 / (2.2 + reach), 4e9 / (2.2 - reach))
+        )
         assert found.predict_s(8e9) == pytest.approx(4.4)
 
     def test_sizes_within_a_tenth_are_one(self):
@@ -123,12 +149,24 @@ class TestOneSize:
 
     def test_one_round_has_no_interval(self):
         found = fit_times([4e9], [2.0])
-        assert (found.rate_bytes_per_s.value, found.rate_bytes_per_s.low, found.why) == (pytest.approx(2e9), None, "ONE_ROUND")
-        assert (found.rate_bytes_per_s.why, math.isnan(found.spread_fraction)) == ("ONE_ROUND", True)
+        assert (found.rate_bytes_per_s.value, found.rate_bytes_per_s.low, found.why) == (
+            pytest.approx(2e9),
+            None,
+            "ONE_ROUND",
+        )
+        assert (found.rate_bytes_per_s.why, math.isnan(found.spread_fraction)) == (
+            "ONE_ROUND",
+            True,
+        )
 
     def test_no_round_has_nothing(self):
         found = fit_times([], [])
-        assert (found.n, found.why, found.rate_bytes_per_s.known, found.residuals_s) == (0, "NO_ROUNDS", False, ())
+        assert (found.n, found.why, found.rate_bytes_per_s.known, found.residuals_s) == (
+            0,
+            "NO_ROUNDS",
+            False,
+            (),
+        )
 
     def test_scatter_that_hides_both_leaves_bytes_over_time(self):
         found = fit_times([1e9, 1.1e9, 1.2e9, 1.3e9], [2.0, 1.0, 1.9, 1.2])
@@ -139,7 +177,12 @@ class TestOneSize:
 def test_two_sizes_once_each_have_values_and_no_interval():
     found = fit_times([1e9, 3e9], [2.0, 4.0])
     assert (found.rate_bytes_per_s.value, found.fixed_s.value) == pytest.approx((1e9, 1.0))
-    assert (found.rate_bytes_per_s.low, found.fixed_s.high, found.why, found.fixed_s.why) == (None, None, "FEW_ROUNDS", "FEW_ROUNDS")
+    assert (found.rate_bytes_per_s.low, found.fixed_s.high, found.why, found.fixed_s.why) == (
+        None,
+        None,
+        "FEW_ROUNDS",
+        "FEW_ROUNDS",
+    )
     assert math.isnan(found.spread_fraction)
 
 
@@ -149,7 +192,11 @@ class TestBounds:
         assert (found.fixed_s.value, found.bound) == (0.0, ("fixed_s",))
         through = float((SIZES @ (SIZES / 1e9 * [0.5, 0.8, 1.0, 1.0, 1.0])) / (SIZES @ SIZES))
         assert found.rate_bytes_per_s.value == pytest.approx(1 / through)
-        assert found.rate_bytes_per_s.low <= found.rate_bytes_per_s.value <= found.rate_bytes_per_s.high
+        assert (
+            found.rate_bytes_per_s.low
+            <= found.rate_bytes_per_s.value
+            <= found.rate_bytes_per_s.high
+        )
         assert found.fixed_s.low == 0.0
 
     @pytest.mark.parametrize("seed", range(20))
@@ -158,12 +205,26 @@ class TestBounds:
         seconds = np.maximum(-0.5 + EVEN / 1e9 - 0.01 * FILES + rng.normal(0.0, 0.4, 10), 0.05)
         found = fit_times(EVEN, seconds, FILES)
         oracle, _ = optimize.nnls(np.column_stack([EVEN / 1e9, np.ones(10), FILES]), seconds)
-        assert [1e9 / found.rate_bytes_per_s.value, found.fixed_s.value, found.per_file_s.value] == pytest.approx(oracle, abs=1e-9)
-        assert found.bound == tuple(name for name, value in zip(("fixed_s", "per_file_s"), oracle[1:], strict=True) if value == 0)
+        assert [
+            1e9 / found.rate_bytes_per_s.value,
+            found.fixed_s.value,
+            found.per_file_s.value,
+        ] == pytest.approx(oracle, abs=1e-9)
+        assert found.bound == tuple(
+            name
+            for name, value in zip(("fixed_s", "per_file_s"), oracle[1:], strict=True)
+            if value == 0
+        )
 
     def test_time_that_does_not_grow_has_no_rate_but_a_least_one(self):
-        found = fit_times(np.repeat(SIZES, 3), np.tile([5.0, 5.1, 4.9], 5) - np.repeat(SIZES, 3) * 1e-13)
-        assert (found.why, found.rate_bytes_per_s.why, found.rate_bytes_per_s.known) == ("NO_GROWTH", "NO_GROWTH", False)
+        found = fit_times(
+            np.repeat(SIZES, 3), np.tile([5.0, 5.1, 4.9], 5) - np.repeat(SIZES, 3) * 1e-13
+        )
+        assert (found.why, found.rate_bytes_per_s.why, found.rate_bytes_per_s.known) == (
+            "NO_GROWTH",
+            "NO_GROWTH",
+            False,
+        )
         assert found.rate_bytes_per_s.low > 16e9
         assert found.rate_bytes_per_s.high == math.inf
         assert found.fixed_s.value == pytest.approx(5.0, rel=0.01)
@@ -184,7 +245,14 @@ def test_files_that_say_nothing_of_their_own_are_not_told_apart(files):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "seconds"), [([1e9], [1.0, 2.0]), ([1e9, math.nan], [1.0, 2.0]), ([1e9], [0.0]), ([0.0], [1.0]), ([[1e9]], [[1.0]])]
+    ("sizes", "seconds"),
+    [
+        ([1e9], [1.0, 2.0]),
+        ([1e9, math.nan], [1.0, 2.0]),
+        ([1e9], [0.0]),
+        ([0.0], [1.0]),
+        ([[1e9]], [[1.0]]),
+    ],
 )
 def test_what_is_no_round_is_refused(sizes, seconds):
     with pytest.raises(ValueError, match="round"):
@@ -198,18 +266,27 @@ class TestPower:
         found = fit_power(load, watts)
         (slope, base), covariance = np.polyfit(load, watts, 1, cov=True)
         assert (found.base_w.value, found.per_load.value) == pytest.approx((base, slope))
-        assert (found.base_w.stderr, found.per_load.stderr) == pytest.approx(tuple(np.sqrt(np.diag(covariance))[::-1]))
+        assert (found.base_w.stderr, found.per_load.stderr) == pytest.approx(
+            tuple(np.sqrt(np.diag(covariance))[::-1])
+        )
         assert found.per_load.low < 2e-9 < found.per_load.high
 
     def test_one_load_gives_the_mean_and_no_more(self):
         found = fit_power([5.0, 5.0, 5.0], [10.0, 11.0, 12.0])
-        assert (found.mean_w.value, found.base_w.known, found.per_load.known, found.why) == (11.0, False, False, "ONE_LOAD")
+        assert (found.mean_w.value, found.base_w.known, found.per_load.known, found.why) == (
+            11.0,
+            False,
+            False,
+            "ONE_LOAD",
+        )
 
     def test_few(self):
         assert fit_power([], []).why == "NO_ROUNDS"
         assert fit_power([1.0], [2.0]).why == "ONE_ROUND"
         two = fit_power([0.0, 1.0], [2.0, 3.0])
-        assert (two.base_w.value, two.per_load.value, two.base_w.low, two.why) == pytest.approx((2.0, 1.0, None, "FEW_ROUNDS"))
+        assert (two.base_w.value, two.per_load.value, two.base_w.low, two.why) == pytest.approx(
+            (2.0, 1.0, None, "FEW_ROUNDS")
+        )
 
 
 class TestJoulesPerByte:
@@ -221,7 +298,10 @@ class TestJoulesPerByte:
         rng = np.random.default_rng(8)
         sizes = rng.uniform(1e9, 4e9, (2000, 12))
         joules = 3e-9 * sizes * (1 + 0.1 * rng.normal(size=sizes.shape))
-        inside = [(one := joules_per_byte(j, b)).low <= 3e-9 <= one.high for j, b in zip(joules, sizes, strict=True)]
+        inside = [
+            (one := joules_per_byte(j, b)).low <= 3e-9 <= one.high
+            for j, b in zip(joules, sizes, strict=True)
+        ]
         assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
 
     def test_few(self):

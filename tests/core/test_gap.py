@@ -25,7 +25,14 @@ from ckptcost.core.gap import (
 
 amounts = st.floats(min_value=0.0, max_value=1e6)
 positive = st.floats(min_value=1e-3, max_value=1e6)
-courses = st.builds(Course, positive.map(lambda x: x * 1e9), amounts, positive.map(lambda x: x * 1e6), st.floats(1.0, 5.0), amounts)
+courses = st.builds(
+    Course,
+    positive.map(lambda x: x * 1e9),
+    amounts,
+    positive.map(lambda x: x * 1e6),
+    st.floats(1.0, 5.0),
+    amounts,
+)
 
 
 def save_of(s) -> Course:
@@ -35,7 +42,15 @@ def save_of(s) -> Course:
 @given(courses, courses, courses)
 def test_parts_add_up_to_the_whole_gap(modelled, sized, measured):
     parts = parts_of(modelled, sized, measured)
-    most = max(course.time_s for course in (modelled, sized, measured, Course(measured.moved_bytes, 0, sized.rate_bytes_per_s, 5.0, 0)))
+    most = max(
+        course.time_s
+        for course in (
+            modelled,
+            sized,
+            measured,
+            Course(measured.moved_bytes, 0, sized.rate_bytes_per_s, 5.0, 0),
+        )
+    )
     assert parts.whole_s == pytest.approx(measured.time_s - modelled.time_s, abs=1e-9 * most)
 
 
@@ -46,7 +61,9 @@ def test_without_a_difference_in_size_no_part_is_the_size(modelled, measured):
 
 
 @given(courses, positive, amounts, amounts, st.floats(1.0, 5.0))
-def test_a_measured_course_takes_the_time_that_was_measured(course, moving_s, fixed_s, beside_s, straggler):
+def test_a_measured_course_takes_the_time_that_was_measured(
+    course, moving_s, fixed_s, beside_s, straggler
+):
     time_s = fixed_s + beside_s + moving_s
     found = measured_course(time_s, course.moved_bytes, fixed_s, beside_s, straggler)
     assert found.time_s == pytest.approx(time_s, rel=1e-9)
@@ -55,7 +72,12 @@ def test_a_measured_course_takes_the_time_that_was_measured(course, moving_s, fi
 @pytest.mark.parametrize("s", SHAPES.values(), ids=list(SHAPES))
 @pytest.mark.parametrize("pipelined", [True, False])
 def test_a_modelled_course_is_the_models_own_time(s, pipelined):
-    s = changed(s, policy__pipelined=pipelined, checkpoint__straggler_factor=1.3, checkpoint__compress_bytes_per_s=9e10)
+    s = changed(
+        s,
+        policy__pipelined=pipelined,
+        checkpoint__straggler_factor=1.3,
+        checkpoint__compress_bytes_per_s=9e10,
+    )
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
     course = save_of(s)
     assert course.time_s == pytest.approx(saved.stall_s + saved.lag_s, rel=1e-12)
@@ -75,7 +97,13 @@ def test_writing_that_hides_the_copy_leaves_nothing_beside_it():
 
 
 def test_a_resized_checkpoint_writes_what_was_asked():
-    checkpoint = replace(BASE.checkpoint, compression_ratio=1.5, replicas_writing=2.0, full_every=4.0, delta_fraction=0.2)
+    checkpoint = replace(
+        BASE.checkpoint,
+        compression_ratio=1.5,
+        replicas_writing=2.0,
+        full_every=4.0,
+        delta_fraction=0.2,
+    )
     s = replace(BASE, checkpoint=checkpoint)
     bigger = replace(s, checkpoint=resized(checkpoint, 3.0))
     assert save_of(bigger).moved_bytes == pytest.approx(3.0 * save_of(s).moved_bytes)
@@ -96,7 +124,11 @@ PLANTED = {
 def test_a_planted_cause_is_the_only_part(cause):
     modelled = save_of(BASE)
     measured = PLANTED[cause](modelled)
-    sized = save_of(changed(checkpoint__params=2 * 70e9, checkpoint__extra_bytes=2e6)) if cause == "size_s" else modelled
+    sized = (
+        save_of(changed(checkpoint__params=2 * 70e9, checkpoint__extra_bytes=2e6))
+        if cause == "size_s"
+        else modelled
+    )
     parts = parts_of(modelled, sized, measured)
     gap = measured.time_s - modelled.time_s
     assert gap > 1.0
@@ -117,7 +149,8 @@ def test_arrays_are_divided_element_by_element():
 def test_a_product_is_divided_wholly(amount, each, other_amount, other_each):
     first, second = product_parts(amount, each, other_amount, other_each)
     assert first + second == pytest.approx(
-        other_amount * other_each - amount * each, abs=1e-9 * max(1.0, other_amount * max(each, other_each), amount * each)
+        other_amount * other_each - amount * each,
+        abs=1e-9 * max(1.0, other_amount * max(each, other_each), amount * each),
     )
     if amount == other_amount:
         assert first == 0.0

@@ -16,7 +16,9 @@ from ckptcost.core.channels import Series, series
 from ckptcost.core.gauges import energy, spread
 
 
-def sampled(joules, rng, every_s=0.02, until_s=25.0, since_s=3.0, renewed_s=None, over_s=0.0, seen_s=None):
+def sampled(
+    joules, rng, every_s=0.02, until_s=25.0, since_s=3.0, renewed_s=None, over_s=0.0, seen_s=None
+):
     """A sensor that is renewed so often with the mean over the last `over_s`, of which it looks at `seen_s`."""
     t_s, took_s = polls(rng, since_s, until_s, every_s)
     at = t_s + took_s * rng.uniform(0.0, 1.0, len(t_s))
@@ -33,7 +35,9 @@ def windows(joules, span_s, count=60, exactly=None, ask=None, **sensor):
         rng = np.random.default_rng(seed)
         begin_s = float(rng.integers(6, 9)) if exactly else rng.uniform(6.0, 9.0)
         end_s = begin_s + span_s
-        found = energy(sampled(joules, rng, until_s=end_s + 3.0, **sensor), begin_s, end_s, **(ask or {}))
+        found = energy(
+            sampled(joules, rng, until_s=end_s + 3.0, **sensor), begin_s, end_s, **(ask or {})
+        )
         exact = float(joules(end_s) - joules(begin_s))
         assert found.coverage == pytest.approx(1.0)
         rows.append(
@@ -59,14 +63,27 @@ def test_constant_power_is_exact_and_never_nothing(every_s, over_s):
         assert (found.coverage, found.gaps, found.reasons) == (pytest.approx(1.0), (), ())
 
 
-@pytest.mark.parametrize(("sensor", "ask", "error", "width"), [
-    ({"every_s": 0.02}, {}, 0.02, 0.06),
-    ({"every_s": 0.1}, {}, 0.08, 0.3),
-    ({"every_s": 0.02, "renewed_s": 0.1, "over_s": 0.1}, {"averaging_s": 0.1}, 0.03, 0.4),
-    ({"every_s": 0.1, "renewed_s": 0.1, "over_s": 0.1}, {"averaging_s": 0.1, "tick_s": 0.1}, 0.08, 0.6),
-    ({"every_s": 0.02, "renewed_s": 0.1, "seen_s": 0.025}, {"averaging_s": 0.025, "looks": 0.25}, 0.06, 0.9),
-    ({"every_s": 0.02, "renewed_s": 0.1, "over_s": 1.0}, {"averaging_s": 1.0}, 0.25, 1.5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sensor", "ask", "error", "width"),
+    [
+        ({"every_s": 0.02}, {}, 0.02, 0.06),
+        ({"every_s": 0.1}, {}, 0.08, 0.3),
+        ({"every_s": 0.02, "renewed_s": 0.1, "over_s": 0.1}, {"averaging_s": 0.1}, 0.03, 0.4),
+        (
+            {"every_s": 0.1, "renewed_s": 0.1, "over_s": 0.1},
+            {"averaging_s": 0.1, "tick_s": 0.1},
+            0.08,
+            0.6,
+        ),
+        (
+            {"every_s": 0.02, "renewed_s": 0.1, "seen_s": 0.025},
+            {"averaging_s": 0.025, "looks": 0.25},
+            0.06,
+            0.9,
+        ),
+        ({"every_s": 0.02, "renewed_s": 0.1, "over_s": 1.0}, {"averaging_s": 1.0}, 0.25, 1.5),
+    ],
+)
 def test_a_square_wave_through_every_kind_of_sensor(sensor, ask, error, width):
     off, inside, wide = windows(square, 1.0, ask=ask, **sensor)
     assert off < error
@@ -79,13 +96,23 @@ def test_a_square_wave_through_every_kind_of_sensor(sensor, ask, error, width):
 
 @pytest.mark.parametrize("span_s", [1.0, 3.0])
 def test_what_a_mean_carries_across_a_step_at_the_edge(span_s):
-    _, inside, width = windows(square, span_s, exactly=True, ask={"averaging_s": 0.5}, every_s=0.02, renewed_s=0.1, over_s=0.5)
+    _, inside, width = windows(
+        square,
+        span_s,
+        exactly=True,
+        ask={"averaging_s": 0.5},
+        every_s=0.02,
+        renewed_s=0.1,
+        over_s=0.5,
+    )
     assert inside >= 0.98
     assert width < 0.8 / span_s
 
 
 def test_an_average_is_moved_back_by_half_of_its_time():
-    off, inside, _ = windows(sine, 1.0, ask={"averaging_s": 0.5}, every_s=0.02, renewed_s=0.02, over_s=0.5)
+    off, inside, _ = windows(
+        sine, 1.0, ask={"averaging_s": 0.5}, every_s=0.02, renewed_s=0.02, over_s=0.5
+    )
     late, missed, _ = windows(sine, 1.0, every_s=0.02, renewed_s=0.02, over_s=0.5)
     assert off < 0.12
     assert late > 2.5 * off
@@ -115,9 +142,16 @@ def test_the_area_is_that_of_a_loop():
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.lists(st.tuples(st.floats(1e-3, 1.0), st.one_of(st.floats(0.0, 1000.0), st.just(math.nan))), min_size=1, max_size=50),
-    st.floats(-0.2, 1.2), st.floats(-0.2, 1.2), st.sampled_from([None, 0.1, 1.0]), st.sampled_from([None, 0.25]),
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.floats(1e-3, 1.0), st.one_of(st.floats(0.0, 1000.0), st.just(math.nan))),
+        min_size=1,
+        max_size=50,
+    ),
+    st.floats(-0.2, 1.2),
+    st.floats(-0.2, 1.2),
+    st.sampled_from([None, 0.1, 1.0]),
+    st.sampled_from([None, 0.25]),
+)
 def test_the_value_is_in_its_interval_and_covers_what_it_says(steps, first, second, over_s, looks):
     pause, power = (np.array(column) for column in zip(*steps, strict=True))
     t_s = np.cumsum(pause)
@@ -146,7 +180,12 @@ def test_parts_sum_to_the_whole():
 def test_shifting_time_and_scaling_watts(shift_s, factor):
     meter = sampled(square, np.random.default_rng(4), renewed_s=0.1, over_s=0.1)
     one = energy(meter, 6.3, 8.1, averaging_s=0.1)
-    other = energy(Series(meter.t_s + shift_s, meter.value * factor, meter.took_s), 6.3 + shift_s, 8.1 + shift_s, averaging_s=0.1)
+    other = energy(
+        Series(meter.t_s + shift_s, meter.value * factor, meter.took_s),
+        6.3 + shift_s,
+        8.1 + shift_s,
+        averaging_s=0.1,
+    )
     assert [part / factor for part in other[:3]] == pytest.approx(list(one[:3]), rel=1e-6)
 
 
@@ -168,9 +207,21 @@ def test_missing_samples_are_not_covered():
 
 def test_nothing_is_made_up_outside_the_samples():
     meter = series(np.arange(5.0, 10.0, 0.1), np.full(50, 100.0))
-    early, late, never = energy(meter, 4.0, 6.0), energy(meter, 9.0, 11.0), energy(meter, 20.0, 21.0)
-    assert (early.reasons, early.value, early.coverage) == (("before-first-sample",), pytest.approx(100.0), pytest.approx(0.5))
-    assert (late.reasons, late.value, late.coverage) == (("after-last-sample",), pytest.approx(90.0), pytest.approx(0.45))
+    early, late, never = (
+        energy(meter, 4.0, 6.0),
+        energy(meter, 9.0, 11.0),
+        energy(meter, 20.0, 21.0),
+    )
+    assert (early.reasons, early.value, early.coverage) == (
+        ("before-first-sample",),
+        pytest.approx(100.0),
+        pytest.approx(0.5),
+    )
+    assert (late.reasons, late.value, late.coverage) == (
+        ("after-last-sample",),
+        pytest.approx(90.0),
+        pytest.approx(0.45),
+    )
     assert math.isnan(never.value)
     for empty in (series([], []), series([1.0], [math.nan])):
         assert energy(empty, 0.0, 1.0).reasons == ("no-samples",)
@@ -190,7 +241,9 @@ def test_asking_twice_is_no_second_sample():
 
 def test_a_sensor_that_looks_away_is_less_sure():
     meter = sampled(square, np.random.default_rng(5), 0.02, renewed_s=0.1, seen_s=0.025)
-    always, seldom = (energy(meter, 6.2, 8.2, averaging_s=0.025, looks=looks) for looks in (None, 0.25))
+    always, seldom = (
+        energy(meter, 6.2, 8.2, averaging_s=0.025, looks=looks) for looks in (None, 0.25)
+    )
     assert always.value == seldom.value
     assert seldom.high - seldom.low > 1.2 * (always.high - always.low)
     coarse = energy(meter, 6.2, 8.2, averaging_s=0.025, resolution=1.0)
@@ -209,7 +262,9 @@ def test_noise_is_in_the_interval():
     few = []
     for seed in range(150):
         rng = np.random.default_rng(seed)
-        found = energy(series(np.arange(0.0, 14.0, 0.1), 300.0 + rng.normal(0.0, 10.0, 140)), 6.05, 6.35)
+        found = energy(
+            series(np.arange(0.0, 14.0, 0.1), 300.0 + rng.normal(0.0, 10.0, 140)), 6.05, 6.35
+        )
         few.append(found.low <= 90.0 <= found.high)
     assert np.mean(few) >= 0.88  # three samples
 
@@ -229,7 +284,9 @@ def test_a_step_anywhere_between_two_samples():
     for begin_s, end_s in ((5.5, 8.0), (5.1, 8.0), (3.0, 5.5), (3.0, 5.9), (5.2, 5.7)):
         found = energy(meter, begin_s, end_s)
         for step_s in (5.001, 5.4, 5.999):
-            exact = 600.0 * max(min(step_s, end_s) - begin_s, 0.0) + 120.0 * max(end_s - max(step_s, begin_s), 0.0)
+            exact = 600.0 * max(min(step_s, end_s) - begin_s, 0.0) + 120.0 * max(
+                end_s - max(step_s, begin_s), 0.0
+            )
             assert found.low <= exact <= found.high
 
 
@@ -242,7 +299,9 @@ def test_spread_is_numpys():
     assert found.samples == 401
     assert found.mean == pytest.approx(np.trapezoid(part, t_s[100:501]) / 40.0)
     assert found.deviation == pytest.approx(part.std(ddof=1))
-    assert (found.median, found.p5, found.p95) == pytest.approx(tuple(np.percentile(part, [50, 5, 95])))
+    assert (found.median, found.p5, found.p95) == pytest.approx(
+        tuple(np.percentile(part, [50, 5, 95]))
+    )
     assert found.low < 70.0 < found.high
     assert found.high - found.low == pytest.approx(4.0 * 3.0 / 20.0, rel=0.25)
 
@@ -251,7 +310,10 @@ def test_samples_that_resemble_each_other_count_as_fewer():
     t_s = np.arange(0.0, 60.0, 0.02)
     rng = np.random.default_rng(7)
     held = np.repeat(rng.normal(70.0, 3.0, 600), 5)
-    quick, slow = spread(series(t_s, held), 10.0, 50.0), spread(series(t_s[::5], held[::5]), 10.0, 50.0)
+    quick, slow = (
+        spread(series(t_s, held), 10.0, 50.0),
+        spread(series(t_s[::5], held[::5]), 10.0, 50.0),
+    )
     assert quick.high - quick.low == pytest.approx(slow.high - slow.low, rel=0.5)
     assert quick.deviation == pytest.approx(slow.deviation, rel=0.05)
     one, none = spread(series([1.0], [70.0]), 0.0, 2.0), spread(series([1.0], [70.0]), 3.0, 4.0)

@@ -12,14 +12,21 @@ from hypothesis import strategies as st
 from ckptcost.core.hourly import Steps, contracted, edges_of, mean_over, shares, spread, width_for
 
 BEGIN = 1_790_812_800.0
-_spans = st.tuples(st.floats(0, 50_000), st.floats(0, 20_000)).map(lambda each: (BEGIN + each[0], BEGIN + each[0] + each[1]))
+_spans = st.tuples(st.floats(0, 50_000), st.floats(0, 20_000)).map(
+    lambda each: (BEGIN + each[0], BEGIN + each[0] + each[1])
+)
 
 
-@given(st.lists(st.tuples(_spans, st.floats(0, 1e6)), min_size=1, max_size=20), st.sampled_from([60.0, 300.0, 3600.0]))
+@given(
+    st.lists(st.tuples(_spans, st.floats(0, 1e6)), min_size=1, max_size=20),
+    st.sampled_from([60.0, 300.0, 3600.0]),
+)
 def test_rows_add_up_to_what_was_put_into_them(each, width_s):
     edges = edges_of(BEGIN, BEGIN + 70_000, width_s)
     rows = spread([span for span, _ in each], [amount for _, amount in each], edges)
-    assert math.fsum(rows) == pytest.approx(math.fsum(amount for _, amount in each), rel=1e-12, abs=1e-12)
+    assert math.fsum(rows) == pytest.approx(
+        math.fsum(amount for _, amount in each), rel=1e-12, abs=1e-12
+    )
     assert (rows >= 0).all()
 
 
@@ -30,7 +37,9 @@ def test_a_stretch_is_divided_by_its_time_in_each_row(span):
     begin_s, end_s = span
     for n, part in enumerate(parts.tolist()):
         inside_s = max(0.0, min(end_s, edges[first + n + 1]) - max(begin_s, edges[first + n]))
-        assert part == pytest.approx(inside_s / (end_s - begin_s) if end_s > begin_s else 1.0, abs=1e-9)
+        assert part == pytest.approx(
+            inside_s / (end_s - begin_s) if end_s > begin_s else 1.0, abs=1e-9
+        )
     assert math.fsum(parts) == pytest.approx(1.0)
 
 
@@ -75,7 +84,8 @@ def test_a_gap_is_not_bridged():
 
 
 @pytest.mark.parametrize(
-    ("offset_s", "width_s"), [(0.0, 3600.0), (1800.0, 1800.0), (900.0, 900.0), (300.0, 300.0), (60.0, 60.0), (7.0, 60.0)]
+    ("offset_s", "width_s"),
+    [(0.0, 3600.0), (1800.0, 1800.0), (900.0, 900.0), (300.0, 300.0), (60.0, 60.0), (7.0, 60.0)],
 )
 def test_rows_are_as_wide_as_factors_allow(offset_s, width_s):
     starts = offset_s + 3600.0 * np.arange(4)

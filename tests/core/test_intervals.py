@@ -104,7 +104,9 @@ def test_no_such_interval(ends):
 def test_meeting():
     assert Interval(1, 2).meets(Interval(2, 3))
     assert not Interval(1, 2).meets(Interval(2.001, 3))
-    assert Interval(1, 2).meets(Interval(2 * (1 + 1e-12), 3)), "the last bits do not make a contradiction"
+    assert Interval(1, 2).meets(Interval(2 * (1 + 1e-12), 3)), (
+        "the last bits do not make a contradiction"
+    )
     assert Interval(1, 2).within(Interval(1, 2))
     assert not Interval(0, 2).within(Interval(1, 2))
 

@@ -19,7 +19,16 @@ spans = st.floats(0.0, 2000.0)
 
 
 @quick
-@given(work=st.floats(1.0, 9000.0), stall=spans, lag=spans, a=spans, b=spans, c=spans, rate=st.floats(0.0, 8e-4), every=st.integers(1, 40))
+@given(
+    work=st.floats(1.0, 9000.0),
+    stall=spans,
+    lag=spans,
+    a=spans,
+    b=spans,
+    c=spans,
+    rate=st.floats(0.0, 8e-4),
+    every=st.integers(1, 40),
+)
 def test_without_lost_copies_it_is_one_level(work, stall, lag, a, b, c, rate, every):
     recovery = Recovery(a, b, c, a, b)
     one = segment(work, stall, lag, recovery, rate)
@@ -29,7 +38,14 @@ def test_without_lost_copies_it_is_one_level(work, stall, lag, a, b, c, rate, ev
 
 
 @quick
-@given(work=st.floats(1.0, 4000.0), stall=spans, a=spans, b=spans, rate=st.floats(1e-9, 4e-4), every=st.integers(1, 12))
+@given(
+    work=st.floats(1.0, 4000.0),
+    stall=spans,
+    a=spans,
+    b=spans,
+    rate=st.floats(1e-9, 4e-4),
+    every=st.integers(1, 12),
+)
 def test_only_lost_copies_make_one_long_segment(work, stall, a, b, rate, every):
     """With no spared failures a period is a single segment of all its work and all its stalls on the second tier."""
     recovery = Recovery(a, b, a, b, a)
@@ -56,7 +72,16 @@ def test_every_one_with_one_recovery_is_one_level_when_the_second_save_is_free()
 
 
 CASES = {
-    "calm": (200.0, 5.0, Phases(10.0, 5.0, 10.0, 5.0, 5.0), 1 / 3000, 6, 60.0, Phases(20.0, 20.0, 20.0, 90.0, 30.0), 1 / 9000),
+    "calm": (
+        200.0,
+        5.0,
+        Phases(10.0, 5.0, 10.0, 5.0, 5.0),
+        1 / 3000,
+        6,
+        60.0,
+        Phases(20.0, 20.0, 20.0, 90.0, 30.0),
+        1 / 9000,
+    ),
     "both kinds hit recoveries": (
         150.0,
         8.0,
@@ -87,17 +112,50 @@ CASES = {
         Phases(30.0, 30.0, 30.0, 60.0, 30.0),
         1 / 4000,
     ),
-    "mostly lost": (150.0, 5.0, Phases(5.0, 5.0, 10.0, 10.0, 5.0), 1 / 8000, 3, 40.0, Phases(20.0, 20.0, 30.0, 60.0, 20.0), 1 / 900),
+    "mostly lost": (
+        150.0,
+        5.0,
+        Phases(5.0, 5.0, 10.0, 10.0, 5.0),
+        1 / 8000,
+        3,
+        40.0,
+        Phases(20.0, 20.0, 30.0, 60.0, 20.0),
+        1 / 900,
+    ),
 }
 
 
 @pytest.mark.parametrize("case", CASES, ids=list(CASES))
 def test_every_state_agrees_with_the_walk(case):
     work, stall, first, spared, every, second_stall, second, lost = CASES[case]
-    seen = two_levels(work, stall, first, spared, every, second_stall, second, lost, periods=40_000, seed=20_260_822)
-    told = period(work, stall, 0.0, Recovery(*first), spared, float(every), second_stall, 0.0, Recovery(*second), lost)
+    seen = two_levels(
+        work,
+        stall,
+        first,
+        spared,
+        every,
+        second_stall,
+        second,
+        lost,
+        periods=40_000,
+        seed=20_260_822,
+    )
+    told = period(
+        work,
+        stall,
+        0.0,
+        Recovery(*first),
+        spared,
+        float(every),
+        second_stall,
+        0.0,
+        Recovery(*second),
+        lost,
+    )
     for name in (*STATES, "total_s"):
-        assert seen.error[name] < 0.03 * seen.mean[name], f"{name}: the walk is too short to prove anything"
+        assert seen.error[name] < 0.03 * seen.mean[name], (
+            f"{name}: the walk is too short to prove anything"
+        )
         assert abs(getattr(told, name) - seen.mean[name]) < 3 * seen.error[name], name
 
 
@@ -146,7 +204,10 @@ def test_the_stall_on_the_second_tier_is_kept_apart(rate, every):
     states = period(300.0, 10.0, 0.0, near, 0.0, every, 200.0, 0.0, far, rate)
     assert states.second_stall_s * every == pytest.approx(math.expm1(rate * 200.0) / rate, rel=1e-9)
     # each earlier stall is passed again whenever a later stretch of its period fails
-    first = sum(math.exp(rate * (200.0 + 310.0 * later)) * math.expm1(rate * 10.0) / rate for later in range(int(every)))
+    first = sum(
+        math.exp(rate * (200.0 + 310.0 * later)) * math.expm1(rate * 10.0) / rate
+        for later in range(int(every))
+    )
     assert (states.stall_s - states.second_stall_s) * every == pytest.approx(first, rel=1e-9)
 
 
@@ -164,9 +225,13 @@ def test_arrays_equal_scalars():
     first, second = Recovery(1.0, 2.0, 3.0, 4.0, 5.0), Recovery(6.0, 7.0, 8.0, 90.0, 10.0)
     together = period(work, 5.0, 1.0, first, 1e-4, 4.0, 30.0, 2.0, second, lost)
     for i in range(3):
-        alone = period(float(work[i]), 5.0, 1.0, first, 1e-4, 4.0, 30.0, 2.0, second, float(lost[i]))
+        alone = period(
+            float(work[i]), 5.0, 1.0, first, 1e-4, 4.0, 30.0, 2.0, second, float(lost[i])
+        )
         for name in STATES:
-            assert getattr(together, name)[i] == pytest.approx(getattr(alone, name), rel=1e-12, abs=1e-300), name
+            assert getattr(together, name)[i] == pytest.approx(
+                getattr(alone, name), rel=1e-12, abs=1e-300
+            ), name
 
 
 def test_more_failures_or_worse_ones_never_help():

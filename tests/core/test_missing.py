@@ -58,18 +58,28 @@ def test_a_larger_absence_is_less_sure_and_none_is_nothing():
 
 def test_amounts_that_are_never_negative_are_not_missing_less_than_nothing():
     assert missing_share([0.0, 10.0], [5.0]).low == 0.0
-    assert missing_share([-1.0, 10.0], [5.0]).low < 0.0, "what draining adds may be less than nothing"
+    assert missing_share([-1.0, 10.0], [5.0]).low < 0.0, (
+        "what draining adds may be less than nothing"
+    )
 
 
 def test_few_nodes_say_so():
     assert missing_share([4.0], [10.0, 2.0]) == Estimate(48.0, n=1, why="ONE_NODE")
     for nobody in ([], [math.nan]):
         found = missing_share(nobody, [10.0])
-        assert (math.isnan(found.value), found.low, found.n, found.why) == (True, None, 0, "NO_NODES")
+        assert (math.isnan(found.value), found.low, found.n, found.why) == (
+            True,
+            None,
+            0,
+            "NO_NODES",
+        )
     assert missing_share([9.0, math.nan, 11.0], [1.0]) == missing_share([9.0, 11.0], [1.0])
 
 
-@pytest.mark.parametrize(("seen", "lacking"), [([1.0], [-1.0]), ([1.0], [math.nan]), ([math.inf], [1.0]), ([1.0], [math.inf])])
+@pytest.mark.parametrize(
+    ("seen", "lacking"),
+    [([1.0], [-1.0]), ([1.0], [math.nan]), ([math.inf], [1.0]), ([1.0], [math.inf])],
+)
 def test_what_is_no_count_is_refused(seen, lacking):
     with pytest.raises(ValueError, match="a count"):
         missing_share(seen, lacking)

@@ -29,13 +29,20 @@ def test_the_mean_is_the_time_over_the_count():
 
 def test_no_failure_has_a_lower_end_and_no_upper_one():
     found = mtbf_of(0, 3600.0)
-    assert found == Estimate(math.inf, pytest.approx(3600.0 / -math.log(0.025)), math.inf, None, 0, "NO_FAILURES")
+    assert found == Estimate(
+        math.inf, pytest.approx(3600.0 / -math.log(0.025)), math.inf, None, 0, "NO_FAILURES"
+    )
 
 
 @pytest.mark.parametrize("exposure_s", [0.0, -1.0, math.nan, math.inf])
 def test_no_time_says_nothing(exposure_s):
     found = mtbf_of(3, exposure_s)
-    assert (math.isnan(found.value), found.low, found.why, found.n) == (True, None, "NO_EXPOSURE", 3)
+    assert (math.isnan(found.value), found.low, found.why, found.n) == (
+        True,
+        None,
+        "NO_EXPOSURE",
+        3,
+    )
 
 
 def test_a_negative_count_is_refused():
@@ -49,7 +56,8 @@ def test_the_interval_holds_the_truth_at_least_as_often_as_it_says(mean):
     counts = np.arange(int(stats.poisson.ppf(1 - 1e-12, mean)) + 1)
     found, chance = [mtbf_of(int(count), 1.0) for count in counts], stats.poisson.pmf(counts, mean)
     too_long, too_short = (
-        chance[[off(one) for one in found]].sum() for off in (lambda one: one.low * mean > 1, lambda one: one.high * mean < 1)
+        chance[[off(one) for one in found]].sum()
+        for off in (lambda one: one.low * mean > 1, lambda one: one.high * mean < 1)
     )
     assert max(too_long, too_short) <= 0.025
     assert too_long + too_short > (0.0 if mean < 1 else 0.01)
@@ -64,7 +72,9 @@ def test_the_shape_is_scipys(shape, n):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_open_gaps_it_is_where_the_likelihood_is_highest_and_its_interval_where_that_has_fallen(seed):
+def test_with_open_gaps_it_is_where_the_likelihood_is_highest_and_its_interval_where_that_has_fallen(
+    seed,
+):
     """Both parameters by brute force, from densities and survivals alone."""
     rng = np.random.default_rng(seed)
     drawn_s, until_s = 900.0 * rng.weibull(0.8, 40), rng.uniform(100.0, 2500.0, 40)
@@ -73,7 +83,10 @@ def test_with_open_gaps_it_is_where_the_likelihood_is_highest_and_its_interval_w
 
     def loss(log_scale, log_shape):
         law = {"c": math.exp(log_shape), "scale": math.exp(log_scale)}
-        return -stats.weibull_min.logpdf(gaps_s, **law).sum() - stats.weibull_min.logsf(open_s, **law).sum()
+        return (
+            -stats.weibull_min.logpdf(gaps_s, **law).sum()
+            - stats.weibull_min.logsf(open_s, **law).sum()
+        )
 
     def best_scale(log_shape):
         return optimize.minimize_scalar(loss, (6.0, 7.0), args=(log_shape,), tol=1e-10).fun
@@ -85,20 +98,32 @@ def test_with_open_gaps_it_is_where_the_likelihood_is_highest_and_its_interval_w
     def over_scales(log_shape):
         """The likelihood, integrated over the logarithm of the scale."""
         return -math.log(
-            integrate.quad(lambda log_scale: math.exp(best.fun - loss(log_scale, log_shape)), 3.0, 12.0, epsabs=0, points=[6.8])[0]
+            integrate.quad(
+                lambda log_scale: math.exp(best.fun - loss(log_scale, log_shape)),
+                3.0,
+                12.0,
+                epsabs=0,
+                points=[6.8],
+            )[0]
         )
 
     most = optimize.minimize_scalar(over_scales, (-0.5, 0.5), tol=1e-8)
     for end in (found.low, found.high):
-        assert 2 * (over_scales(math.log(end)) - most.fun) == pytest.approx(stats.chi2.ppf(0.95, 1), rel=1e-5)
+        assert 2 * (over_scales(math.log(end)) - most.fun) == pytest.approx(
+            stats.chi2.ppf(0.95, 1), rel=1e-5
+        )
     assert found.low < found.value < found.high
 
 
-@pytest.mark.parametrize(("shape", "n", "close"), [(1.0, FEW, 0.03), (1.0, 5, 0.02), (1.0, 40, 0.02), (0.7, 12, 0.02)])
+@pytest.mark.parametrize(
+    ("shape", "n", "close"), [(1.0, FEW, 0.03), (1.0, 5, 0.02), (1.0, 40, 0.02), (0.7, 12, 0.02)]
+)
 def test_the_interval_holds_the_shape_about_as_often_as_it_says(shape, n, close):
     rng = np.random.default_rng(n)
     found = [shape_of(gaps_s) for gaps_s in rng.weibull(shape, (800, n))]
-    assert np.mean([one.low <= shape <= one.high for one in found]) == pytest.approx(0.95, abs=close)
+    assert np.mean([one.low <= shape <= one.high for one in found]) == pytest.approx(
+        0.95, abs=close
+    )
 
 
 def test_an_even_rate_seen_for_a_limited_time_is_found_even():
@@ -147,7 +172,10 @@ def test_what_is_no_time_is_refused(wrong):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(1e-6, 1e9), min_size=2, max_size=20), st.lists(st.floats(0.0, 1e10), max_size=5))
+@given(
+    st.lists(st.floats(1e-6, 1e9), min_size=2, max_size=20),
+    st.lists(st.floats(0.0, 1e10), max_size=5),
+)
 def test_the_value_is_inside_whatever_the_gaps(gaps_s, open_s):
     found = shape_of(gaps_s, open_s)
     if found.why == "NO_SPREAD":

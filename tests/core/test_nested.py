@@ -33,7 +33,9 @@ TIERS = {"sync": TWO_TIERS, "async": TWO_TIERS_ASYNC}
 
 
 def waste(intervals, pairs):
-    return sum(stall / at + rate * at / 2.0 for at, (stall, rate) in zip(intervals, pairs, strict=True))
+    return sum(
+        stall / at + rate * at / 2.0 for at, (stall, rate) in zip(intervals, pairs, strict=True)
+    )
 
 
 @quick
@@ -42,7 +44,9 @@ def test_one_level_is_youngs_rule_and_its_waste(stall, rate):
     at = first_order_levels([stall], [rate])[0]
     assert at == level_interval_s(stall, rate) == pytest.approx(math.sqrt(2.0 * stall / rate))
     assert waste([at], [(stall, rate)]) == pytest.approx(level_waste(stall, rate, 0.0))
-    assert level_waste(stall, rate, 300.0) - level_waste(stall, rate, 0.0) == pytest.approx(300.0 * rate, rel=1e-6)
+    assert level_waste(stall, rate, 300.0) - level_waste(stall, rate, 0.0) == pytest.approx(
+        300.0 * rate, rel=1e-6
+    )
 
 
 @quick
@@ -62,9 +66,16 @@ def test_the_rule_wastes_least_among_intervals_that_never_fall(pairs):
 
 
 def test_a_level_is_not_faster_than_its_drain_nor_than_the_level_below():
-    assert first_order_levels([2.0, 50.0], [1e-5, 1e-3], [0.0, 3000.0]) == pytest.approx((math.sqrt(2 * 52 / 1.01e-3), 3000.0))
-    assert first_order_levels([2.0, 50.0], [1e-5, 1e-6], [700.0]) == pytest.approx((700.0, 10_000.0))
-    assert first_order_levels([2.0, 50.0, 1.0], [1e-5, 0.0, 1e-9])[1:] == (math.sqrt(2 * 51 / 1e-9),) * 2
+    assert first_order_levels([2.0, 50.0], [1e-5, 1e-3], [0.0, 3000.0]) == pytest.approx(
+        (math.sqrt(2 * 52 / 1.01e-3), 3000.0)
+    )
+    assert first_order_levels([2.0, 50.0], [1e-5, 1e-6], [700.0]) == pytest.approx(
+        (700.0, 10_000.0)
+    )
+    assert (
+        first_order_levels([2.0, 50.0, 1.0], [1e-5, 0.0, 1e-9])[1:]
+        == (math.sqrt(2 * 51 / 1e-9),) * 2
+    )
     assert first_order_levels([2.0, 50.0], [1e-5, 0.0])[1] == math.inf
 
 
@@ -83,7 +94,9 @@ def test_multiples_are_whole_and_nest(intervals):
 def test_the_nearer_multiple_by_waste(ratio):
     """Among whole n the one at which (n/r + r/n) is least: off by the factor n/r either way wastes the same."""
     chosen = nested([100.0, 100.0 * ratio]).multiples[1]
-    assert chosen / ratio + ratio / chosen <= min(n / ratio + ratio / n for n in range(1, 70)) + 1e-12
+    assert (
+        chosen / ratio + ratio / chosen <= min(n / ratio + ratio / n for n in range(1, 70)) + 1e-12
+    )
 
 
 def test_a_level_that_nobody_needs_is_never_saved_to():
@@ -108,9 +121,14 @@ def test_rounding_to_multiples_wastes_little(pairs):
     found = first_order_levels(*zip(*pairs, strict=True))
     picked = nested(found).multiples
     mine = waste(nested_base_s(*zip(*pairs, strict=True), picked) * np.array(picked), pairs)
-    assert mine <= waste(found, pairs) * 1.13  # every step off by sqrt(2) at most costs (sqrt(2)+1/sqrt(2))/2 = 1.06; two of them 1.125
+    assert (
+        mine <= waste(found, pairs) * 1.13
+    )  # every step off by sqrt(2) at most costs (sqrt(2)+1/sqrt(2))/2 = 1.06; two of them 1.125
     if len(pairs) == 2 and picked[1] < 40:
-        brute = min(waste(nested_base_s(*zip(*pairs, strict=True), (1.0, n)) * np.array([1.0, n]), pairs) for n in range(1, 80))
+        brute = min(
+            waste(nested_base_s(*zip(*pairs, strict=True), (1.0, n)) * np.array([1.0, n]), pairs)
+            for n in range(1, 80)
+        )
         assert brute <= mine <= brute * 1.02
 
 
@@ -136,8 +154,14 @@ CASES = {
     "as it is": {},
     "nodes are seldom lost": {"failures__node_loss_fraction": 0.02},
     "nodes are always lost": {"failures__node_loss_fraction": 1.0},
-    "a slow second tier": {"second_tier__write_bytes_per_s": 1e9, "failures__node_loss_fraction": 0.05},
-    "a dear second tier": {"second_tier__write_j_per_byte": 1e-4, "second_tier__usd_per_request": 1e-2},
+    "a slow second tier": {
+        "second_tier__write_bytes_per_s": 1e9,
+        "failures__node_loss_fraction": 0.05,
+    },
+    "a dear second tier": {
+        "second_tier__write_j_per_byte": 1e-4,
+        "second_tier__usd_per_request": 1e-2,
+    },
     "a third of the failures": {"failures__failures_per_node_s": 1e-8},
 }
 
@@ -166,14 +190,23 @@ def test_brute_force_over_n(mode, case, objective):
 def test_the_rule_is_near_the_exact_pair_when_failures_are_rare(share):
     """A thousand times rarer than in the sample: what the rounded rule adds to the overhead is a few per cent."""
     s = changed(
-        TWO_TIERS, failures__failures_per_node_s=1e-11, failures__failures_per_s=0.0, failures__node_loss_fraction=share, work_s=3000 * DAY
+        TWO_TIERS,
+        failures__failures_per_node_s=1e-11,
+        failures__failures_per_s=0.0,
+        failures__node_loss_fraction=share,
+        work_s=3000 * DAY,
     )
     plan = plan_of(s)
-    pair = ([float(plan.saved.stall_s), float(plan.second.stall_s)], [float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s)])
+    pair = (
+        [float(plan.saved.stall_s), float(plan.second.stall_s)],
+        [float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s)],
+    )
     multiples = nested(first_order_levels(*pair)).multiples
     base = nested_base_s(*pair, multiples)
     exact = joint_interval_s(s, plan, "time")
-    mine = float(cost_at(changed(s, policy__second_every=multiples[1]), plan, "time", base)) - s.work_s
+    mine = (
+        float(cost_at(changed(s, policy__second_every=multiples[1]), plan, "time", base)) - s.work_s
+    )
     assert 0.0 <= mine - (exact.cost - s.work_s) <= 0.02 * (exact.cost - s.work_s)
     assert abs(multiples[1] - exact.second_every) <= 1 + 0.2 * exact.second_every
 
@@ -190,12 +223,19 @@ def test_the_second_tier_is_fed_no_faster_than_it_drains():
     best = joint_interval_s(s, plan, "time")
     cycle = best.interval_s + plan.saved.stall_s + s.policy.slowdown_fraction * plan.saved.lag_s
     assert best.second_every * cycle >= plan.second.write_s * (1.0 - 1e-12)
-    assert fed_interval_s(replace(s, policy=replace(s.policy, mode="sync")), plan, 10.0, 1.0) == 10.0
+    assert (
+        fed_interval_s(replace(s, policy=replace(s.policy, mode="sync")), plan, 10.0, 1.0) == 10.0
+    )
 
 
 def test_the_least_interval_just_feeds_the_second_tier():
     """n cycles of interval, stall and drag last exactly one drain; an interval that is long enough stays as it is."""
-    s = changed(TWO_TIERS_ASYNC, policy__in_flight=8.0, second_tier__write_bytes_per_s=0.5e9, policy__slowdown_fraction=0.02)
+    s = changed(
+        TWO_TIERS_ASYNC,
+        policy__in_flight=8.0,
+        second_tier__write_bytes_per_s=0.5e9,
+        policy__slowdown_fraction=0.02,
+    )
     plan = plan_of(s)
     rest_s = float(plan.saved.stall_s + 0.02 * plan.saved.lag_s)
     for n in (1.0, 4.0, 16.0):
@@ -206,9 +246,13 @@ def test_the_least_interval_just_feeds_the_second_tier():
 
 def test_a_run_too_short_for_a_save_still_has_a_pair():
     """Where even every interval's best is longer than the run, saving to both tiers at once is compared all the same."""
-    s = changed(TWO_TIERS, failures__failures_per_node_s=0.0, failures__failures_per_s=1e-13, work_s=3600.0)
+    s = changed(
+        TWO_TIERS, failures__failures_per_node_s=0.0, failures__failures_per_s=1e-13, work_s=3600.0
+    )
     plan = plan_of(s)
     best = joint_interval_s(s, plan, "time")
     assert (best.second_every, best.at_end) == (1.0, True)
     assert best.interval_s > 3600.0
-    assert best.cost == pytest.approx(float(cost_at(changed(s, policy__second_every=1.0), plan, "time", best.interval_s)))
+    assert best.cost == pytest.approx(
+        float(cost_at(changed(s, policy__second_every=1.0), plan, "time", best.interval_s))
+    )

@@ -16,7 +16,10 @@ EVERY_NS = 600_000_000_000
 
 def fleet(planted_ns, windows, rng, there=1.0, jitter_ns=0, late_share=0.0):
     """Rows in a random order: window, node, begin by the node's clock."""
-    window, node = (each.ravel() for each in np.meshgrid(np.arange(windows), np.arange(len(planted_ns)), indexing="ij"))
+    window, node = (
+        each.ravel()
+        for each in np.meshgrid(np.arange(windows), np.arange(len(planted_ns)), indexing="ij")
+    )
     begin_ns = AT_NS + window * EVERY_NS + np.asarray(planted_ns)[node]
     if jitter_ns:
         begin_ns = begin_ns + np.rint(rng.normal(0.0, jitter_ns, len(node))).astype(np.int64)
@@ -32,8 +35,10 @@ def zeroed(planted_ns):
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40), st.integers(1, 12), st.integers(0, 2**32)
-)  # fmt: skip
+    st.lists(st.integers(-(10**15), 10**15), min_size=1, max_size=40),
+    st.integers(1, 12),
+    st.integers(0, 2**32),
+)
 def test_what_begins_together_comes_out_to_the_nanosecond(planted_ns, windows, seed):
     found = offsets_of(*fleet(planted_ns, windows, np.random.default_rng(seed)))
     assert found.offset_ns.tolist() == zeroed(planted_ns).tolist()
@@ -53,7 +58,9 @@ def test_late_begins_and_lacking_windows_move_nothing(seed):
     errors_ns = found.offset_ns - zeroed(planted_ns)
     assert np.ptp(errors_ns) <= 4.0 * 1e9 * found.unsure_s.max()
     exact = offsets_of(*fleet(planted_ns, 200, rng, there=0.9))
-    assert exact.offset_ns.tolist() == zeroed(planted_ns).tolist(), "lacking windows alone leave no error at all"
+    assert exact.offset_ns.tolist() == zeroed(planted_ns).tolist(), (
+        "lacking windows alone leave no error at all"
+    )
 
 
 def test_a_clock_that_is_a_year_off():
@@ -84,8 +91,13 @@ def test_an_error_is_within_what_is_stated(nodes, spread_ns, there):
 
 def test_a_common_shift_changes_nothing():
     rng = np.random.default_rng(4)
-    window, node, begin_ns = fleet(rng.integers(-(10**9), 10**9, 30), 20, rng, there=0.9, jitter_ns=1_000_000)
-    found, moved = offsets_of(window, node, begin_ns), offsets_of(window, node, begin_ns - 777_777_777_777_777_777)
+    window, node, begin_ns = fleet(
+        rng.integers(-(10**9), 10**9, 30), 20, rng, there=0.9, jitter_ns=1_000_000
+    )
+    found, moved = (
+        offsets_of(window, node, begin_ns),
+        offsets_of(window, node, begin_ns - 777_777_777_777_777_777),
+    )
     for one, other in zip(found, moved, strict=True):
         np.testing.assert_array_equal(one, other)
     by_window = offsets_of(window, node, begin_ns + window * 12_345_678_901)
@@ -101,7 +113,9 @@ def test_a_shift_of_one_node_is_its_offset():
 
 def test_two_nodes():
     """Their difference is what can be known; the middle of the two is the earlier one."""
-    found = offsets_of(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([500, 100, 9_500, 9_100]))
+    found = offsets_of(
+        np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([500, 100, 9_500, 9_100])
+    )
     assert found.offset_ns.tolist() == [400, 0]
 
 
@@ -127,7 +141,9 @@ def test_few_windows_are_trusted_no_more_than_the_others():
 
 
 def test_scatter_is_the_jitters():
-    found = offsets_of(*fleet([0] * 50, 400, np.random.default_rng(2), jitter_ns=5_000_000, late_share=0.02))
+    found = offsets_of(
+        *fleet([0] * 50, 400, np.random.default_rng(2), jitter_ns=5_000_000, late_share=0.02)
+    )
     assert found.scatter_s == pytest.approx(np.full(50, 5e-3), rel=0.3)
     assert np.median(found.scatter_s) == pytest.approx(5e-3, rel=0.05)
 
@@ -149,17 +165,31 @@ def plainly(rows, nodes):
         return sorted(values)[(len(values) - 1) // 2]
 
     def of_nodes(late):
-        return [low(each) if (each := [x for n, x in late if n == node]) else 0 for node in range(nodes)]
+        return [
+            low(each) if (each := [x for n, x in late if n == node]) else 0 for node in range(nodes)
+        ]
 
     for _ in range(2):
-        late = [(n, b - offset[n] - low([c - offset[m] for m, c in there])) for there in by_window.values() for n, b in there]
+        late = [
+            (n, b - offset[n] - low([c - offset[m] for m, c in there]))
+            for there in by_window.values()
+            for n, b in there
+        ]
         offset = [o + x for o, x in zip(offset, of_nodes(late), strict=True)]
     late, scaled = [], []
     for there in by_window.values():
         for n, b in there:
             others = sorted(c - offset[m] for m, c in there if m != n)
             k = len(others)
-            late.append((n, b - offset[n] - others[(k - 1) // 2] - (others[k // 2] - others[(k - 1) // 2]) // 2))
+            late.append(
+                (
+                    n,
+                    b
+                    - offset[n]
+                    - others[(k - 1) // 2]
+                    - (others[k // 2] - others[(k - 1) // 2]) // 2,
+                )
+            )
             scaled.append((n, late[-1][1] - late[-1][1] // (k + 1)))
     offset = [o + x for o, x in zip(offset, of_nodes(scaled), strict=True)]
     there = sorted({n for n, _ in late})
@@ -167,12 +197,23 @@ def plainly(rows, nodes):
     scatter = []
     for node in range(nodes):
         mine = [x for n, x in late if n == node]
-        scatter.append(1.4826e-9 * float(np.median([abs(x - low(mine)) for x in mine])) if len(mine) > 1 else np.nan)
+        scatter.append(
+            1.4826e-9 * float(np.median([abs(x - low(mine)) for x in mine]))
+            if len(mine) > 1
+            else np.nan
+        )
     return [o - zero if n in there else o for n, o in enumerate(offset)], scatter
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 6)), st.integers(-50, 50), min_size=1, max_size=40))
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(0, 5), st.integers(0, 6)),
+        st.integers(-50, 50),
+        min_size=1,
+        max_size=40,
+    )
+)
 def test_value_by_value(begins):
     rows = [(w, n, AT_NS + b) for (w, n), b in begins.items()]
     window, node, begin_ns = (np.array(each) for each in zip(*rows, strict=True))

@@ -31,7 +31,9 @@ quick = settings(max_examples=60, deadline=None, derandomize=True)
 spans = st.floats(0.0, 1500.0)
 prices = st.floats(0.05, 20.0)
 recoveries = st.builds(Recovery, spans, spans, spans, spans, spans)
-costs = st.builds(Rates, prices, prices, prices, prices, prices, prices, prices, st.floats(0.0, 2000.0))
+costs = st.builds(
+    Rates, prices, prices, prices, prices, prices, prices, prices, st.floats(0.0, 2000.0)
+)
 
 
 def changed(rates, **new):
@@ -41,15 +43,29 @@ def changed(rates, **new):
 def cost_per_work(tau, stall, recovery, rate, rates, drag=0.0, lag=0.0):
     """Expected cost of one second of kept work, from the states of a segment."""
     t = segment(tau + drag, stall, lag, recovery, rate)
-    spent = rates.work * t.work_s + rates.stall * t.stall_s + rates.detect * t.detect_s + rates.reschedule * t.reschedule_s
-    spent = spent + rates.init * t.init_s + rates.load * t.load_s + rates.warmup * t.warmup_s + math.exp(rate * lag) * rates.per_save
+    spent = (
+        rates.work * t.work_s
+        + rates.stall * t.stall_s
+        + rates.detect * t.detect_s
+        + rates.reschedule * t.reschedule_s
+    )
+    spent = (
+        spent
+        + rates.init * t.init_s
+        + rates.load * t.load_s
+        + rates.warmup * t.warmup_s
+        + math.exp(rate * lag) * rates.per_save
+    )
     return spent / tau
 
 
 def searched(cost, guess):
     """Golden section on log(tau), scipy's."""
     found = minimize_scalar(
-        lambda x: cost(math.exp(x)), bracket=(math.log(guess) - 1.0, math.log(guess), math.log(guess) + 1.0), method="golden", tol=1e-12
+        lambda x: cost(math.exp(x)),
+        bracket=(math.log(guess) - 1.0, math.log(guess), math.log(guess) + 1.0),
+        method="golden",
+        tol=1e-12,
     )
     return math.exp(found.x)
 
@@ -66,7 +82,9 @@ def test_lambert_against_scipy():
 def test_lambert_near_its_branch_point(eps):
     """The series of 1 + W0 in p = sqrt(2 eps): p - p^2/3 + 11 p^3/72 - 43 p^4/540."""
     p = math.sqrt(2 * eps)
-    assert one_plus_w0(eps) == pytest.approx(p - p**2 / 3 + 11 * p**3 / 72 - 43 * p**4 / 540, rel=1e-10)
+    assert one_plus_w0(eps) == pytest.approx(
+        p - p**2 / 3 + 11 * p**3 / 72 - 43 * p**4 / 540, rel=1e-10
+    )
 
 
 @quick
@@ -77,7 +95,14 @@ def test_lambert_is_the_root(y):
 
 
 @quick
-@given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-7, 5e-4), rates=costs, drag=st.floats(0.0, 100.0), lag=spans)
+@given(
+    stall=st.floats(0.1, 900.0),
+    recovery=recoveries,
+    rate=st.floats(1e-7, 5e-4),
+    rates=costs,
+    drag=st.floats(0.0, 100.0),
+    lag=spans,
+)
 def test_best_interval_is_the_least_of_the_model(stall, recovery, rate, rates, drag, lag):
     best = best_interval_s(stall, recovery, rate, rates, drag)
 
@@ -98,7 +123,13 @@ def test_best_interval_is_the_least_of_the_model(stall, recovery, rate, rates, d
 
 
 @quick
-@given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-7, 5e-4), rates=costs, drag=st.floats(0.0, 100.0))
+@given(
+    stall=st.floats(0.1, 900.0),
+    recovery=recoveries,
+    rate=st.floats(1e-7, 5e-4),
+    rates=costs,
+    drag=st.floats(0.0, 100.0),
+)
 def test_best_interval_is_where_the_exact_slope_vanishes(stall, recovery, rate, rates, drag):
     """d/dtau of cost/tau is zero to 1e-6 of tau; in 50 digits, so that nothing cancels."""
     from decimal import Decimal, localcontext
@@ -108,9 +139,15 @@ def test_best_interval_is_where_the_exact_slope_vanishes(stall, recovery, rate, 
         context.prec = 50
         l, c = Decimal(rate), Decimal(stall)
         lr = l * Decimal(recovery.exposed_s)
-        start_j = Decimal(rates.detect) * Decimal(recovery.detect_s) + Decimal(rates.reschedule) * Decimal(recovery.reschedule_s)
+        start_j = Decimal(rates.detect) * Decimal(recovery.detect_s) + Decimal(
+            rates.reschedule
+        ) * Decimal(recovery.reschedule_s)
         q, begins = lr.exp() * start_j, Decimal(0)
-        for price, length in ((rates.init, recovery.init_s), (rates.load, recovery.load_s), (rates.warmup, recovery.warmup_s)):
+        for price, length in (
+            (rates.init, recovery.init_s),
+            (rates.load, recovery.load_s),
+            (rates.warmup, recovery.warmup_s),
+        ):
             ends = begins + l * Decimal(length)
             q += Decimal(price) * lr.exp() * ((-begins).exp() - (-ends).exp()) / l
             begins = ends
@@ -140,17 +177,35 @@ def test_time_optimum_does_not_know_the_recovery(stall, recovery, rate):
 
 
 @quick
-@given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-8, 5e-4), rates=costs, scale=st.floats(1e-6, 1e9))
+@given(
+    stall=st.floats(0.1, 900.0),
+    recovery=recoveries,
+    rate=st.floats(1e-8, 5e-4),
+    rates=costs,
+    scale=st.floats(1e-6, 1e9),
+)
 def test_scaling_all_costs_changes_nothing(stall, recovery, rate, rates, scale):
-    scaled = changed(rates, **{name: scale * getattr(rates, name) for name in signature(Rates).parameters})
-    assert best_interval_s(stall, recovery, rate, scaled) == pytest.approx(best_interval_s(stall, recovery, rate, rates), rel=1e-9)
+    scaled = changed(
+        rates, **{name: scale * getattr(rates, name) for name in signature(Rates).parameters}
+    )
+    assert best_interval_s(stall, recovery, rate, scaled) == pytest.approx(
+        best_interval_s(stall, recovery, rate, rates), rel=1e-9
+    )
 
 
 @quick
-@given(stall=st.floats(0.1, 900.0), recovery=recoveries, rate=st.floats(1e-8, 5e-4), rates=costs, more=st.floats(1.0, 1e5))
+@given(
+    stall=st.floats(0.1, 900.0),
+    recovery=recoveries,
+    rate=st.floats(1e-8, 5e-4),
+    rates=costs,
+    more=st.floats(1.0, 1e5),
+)
 def test_a_dearer_save_is_made_less_often(stall, recovery, rate, rates, more):
     dearer = changed(rates, per_save=rates.per_save + more)
-    assert best_interval_s(stall, recovery, rate, dearer) > best_interval_s(stall, recovery, rate, rates)
+    assert best_interval_s(stall, recovery, rate, dearer) > best_interval_s(
+        stall, recovery, rate, rates
+    )
     assert best_interval_s(stall + more, recovery, rate) > best_interval_s(stall, recovery, rate)
 
 
@@ -160,12 +215,20 @@ def test_young_limit(rate):
     rates = Rates(3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 500.0)
     young = first_order_interval_s(40.0, rate, rates)
     assert young == pytest.approx(math.sqrt(2 / rate * (2 * 40 + 500) / 3), rel=1e-14)
-    assert best_interval_s(40.0, Recovery(10.0, 10.0, 10.0, 10.0, 10.0), rate, rates) == pytest.approx(young, rel=5 * math.sqrt(rate * 600))
-    assert best_interval_s(40.0, NOTHING, rate) == pytest.approx(young_interval_s(40.0, 1 / rate), rel=2 * math.sqrt(rate * 40))
-    assert first_order_interval_s(40.0, rate) == pytest.approx(young_interval_s(40.0, 1 / rate), rel=1e-14)
+    assert best_interval_s(
+        40.0, Recovery(10.0, 10.0, 10.0, 10.0, 10.0), rate, rates
+    ) == pytest.approx(young, rel=5 * math.sqrt(rate * 600))
+    assert best_interval_s(40.0, NOTHING, rate) == pytest.approx(
+        young_interval_s(40.0, 1 / rate), rel=2 * math.sqrt(rate * 40)
+    )
+    assert first_order_interval_s(40.0, rate) == pytest.approx(
+        young_interval_s(40.0, 1 / rate), rel=1e-14
+    )
 
 
-@pytest.mark.parametrize(("stall", "mtbf"), [(300.0, 86_400.0), (300.0, 21_600.0), (10.0, 1e6), (60.0, 3600.0)])
+@pytest.mark.parametrize(
+    ("stall", "mtbf"), [(300.0, 86_400.0), (300.0, 21_600.0), (10.0, 1e6), (60.0, 3600.0)]
+)
 def test_daly_is_the_exact_interval_to_higher_order(stall, mtbf):
     exact = best_interval_s(stall, NOTHING, 1 / mtbf)
     assert daly_interval_s(stall, mtbf) == pytest.approx(exact, rel=2 * (stall / mtbf) ** 1.5)
@@ -204,10 +267,20 @@ def test_arrays_equal_scalars():
     together = best_interval_s(stall, Recovery(1.0, 2.0, 3.0, load, 4.0), rate, rates, drag_s=7.0)
     for i in range(4):
         one = Rates(3.0, 2.0, 1.5, 1.0, 0.5, 0.25, 3.0, float(rates.per_save[i]))
-        alone = best_interval_s(float(stall[i]), Recovery(1.0, 2.0, 3.0, float(load[i]), 4.0), float(rate[i]), one, drag_s=7.0)
+        alone = best_interval_s(
+            float(stall[i]),
+            Recovery(1.0, 2.0, 3.0, float(load[i]), 4.0),
+            float(rate[i]),
+            one,
+            drag_s=7.0,
+        )
         assert together[i] == pytest.approx(alone, rel=1e-12)
-        assert daly_interval_s(stall, 1 / rate)[i] == pytest.approx(daly_interval_s(float(stall[i]), 1 / float(rate[i])), rel=1e-12)
-        assert validity(stall, load, 100.0, rate)[i] == validity(float(stall[i]), float(load[i]), 100.0, float(rate[i]))
+        assert daly_interval_s(stall, 1 / rate)[i] == pytest.approx(
+            daly_interval_s(float(stall[i]), 1 / float(rate[i])), rel=1e-12
+        )
+        assert validity(stall, load, 100.0, rate)[i] == validity(
+            float(stall[i]), float(load[i]), 100.0, float(rate[i])
+        )
 
 
 @quick
@@ -215,9 +288,16 @@ def test_arrays_equal_scalars():
 def test_recovery_cost_prices_the_states(recovery, rate, rates):
     """One recovery's cost is what `segment` spends in the recovery states, per interruption of training."""
     t = segment(100.0, 10.0, 0.0, recovery, rate)
-    spent = rates.detect * t.detect_s + rates.reschedule * t.reschedule_s + rates.init * t.init_s + rates.load * t.load_s
+    spent = (
+        rates.detect * t.detect_s
+        + rates.reschedule * t.reschedule_s
+        + rates.init * t.init_s
+        + rates.load * t.load_s
+    )
     spent += rates.warmup * t.warmup_s
-    assert recovery_cost(recovery, rates, rate) * math.expm1(rate * 110.0) == pytest.approx(spent, rel=1e-10, abs=1e-12)
+    assert recovery_cost(recovery, rates, rate) * math.expm1(rate * 110.0) == pytest.approx(
+        spent, rel=1e-10, abs=1e-12
+    )
 
 
 def test_golden_section_finds_the_closed_form():
@@ -226,7 +306,9 @@ def test_golden_section_finds_the_closed_form():
     found = golden_interval_s(lambda tau: cost_per_work(tau, 20.0, recovery, rate, TIME), 1.0, 1e5)
     assert found == pytest.approx(closed, rel=1e-6)
     side_by_side = golden_interval_s(
-        lambda tau: cost_per_work(tau, np.array([20.0, 80.0]), recovery, rate, TIME), np.array([1.0, 1.0]), np.array([1e5, 1e5])
+        lambda tau: cost_per_work(tau, np.array([20.0, 80.0]), recovery, rate, TIME),
+        np.array([1.0, 1.0]),
+        np.array([1e5, 1e5]),
     )
     assert side_by_side[0] == pytest.approx(closed, rel=1e-6)
     assert side_by_side[1] == pytest.approx(best_interval_s(80.0, recovery, rate), rel=1e-6)

@@ -13,23 +13,37 @@ from ckptcost.core.pareto import front
 quick = settings(max_examples=120, deadline=None, derandomize=True)
 # few distinct values, so that ties, equal rows and unknowns are common
 values = st.sampled_from([0.0, 1.0, 2.0, 3.0, 1.5, float("inf"), float("nan")])
-tables = st.tuples(st.integers(0, 40), st.integers(1, 4)).flatmap(lambda shape: hnp.arrays(float, shape, elements=values))
+tables = st.tuples(st.integers(0, 40), st.integers(1, 4)).flatmap(
+    lambda shape: hnp.arrays(float, shape, elements=values)
+)
 
 
 def by_definition(points, senses):
-    costs = [[-x if sense == "high" else x for x, sense in zip(row, senses, strict=True)] for row in points]
+    costs = [
+        [-x if sense == "high" else x for x, sense in zip(row, senses, strict=True)]
+        for row in points
+    ]
 
     def dominates(a, b):
-        return all(x <= y for x, y in zip(a, b, strict=True)) and any(x < y for x, y in zip(a, b, strict=True))
+        return all(x <= y for x, y in zip(a, b, strict=True)) and any(
+            x < y for x, y in zip(a, b, strict=True)
+        )
 
     known = [not any(x != x for x in row) for row in costs]
-    return [known[i] and not any(known[j] and dominates(costs[j], costs[i]) for j in range(len(costs))) for i in range(len(costs))]
+    return [
+        known[i] and not any(known[j] and dominates(costs[j], costs[i]) for j in range(len(costs)))
+        for i in range(len(costs))
+    ]
 
 
 @quick
 @given(tables, st.data())
 def test_it_is_the_definition(points, data):
-    senses = data.draw(st.lists(st.sampled_from(["high", "low"]), min_size=points.shape[1], max_size=points.shape[1]))
+    senses = data.draw(
+        st.lists(
+            st.sampled_from(["high", "low"]), min_size=points.shape[1], max_size=points.shape[1]
+        )
+    )
     assert front(points, senses).tolist() == by_definition(points, senses)
 
 
@@ -62,14 +76,23 @@ def test_many_points_in_chunks(columns):
     kept = front(points, ["low"] * columns)
     on, off = points[kept], points[~kept]
     assert 1 < len(on) < 1500
-    beaten = (on[None, :, :] <= off[:, None, :]).all(axis=2) & (on[None, :, :] < off[:, None, :]).any(axis=2)
+    beaten = (on[None, :, :] <= off[:, None, :]).all(axis=2) & (
+        on[None, :, :] < off[:, None, :]
+    ).any(axis=2)
     assert beaten.any(axis=1).all()
-    among = (on[None, :, :] <= on[:, None, :]).all(axis=2) & (on[None, :, :] < on[:, None, :]).any(axis=2)
+    among = (on[None, :, :] <= on[:, None, :]).all(axis=2) & (on[None, :, :] < on[:, None, :]).any(
+        axis=2
+    )
     assert not among.any()
 
 
 def test_equal_points_stay_together_and_unknown_ones_stay_out():
-    assert front([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [2.0, 2.0]], ["low", "low"]).tolist() == [True, True, True, False]
+    assert front([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [2.0, 2.0]], ["low", "low"]).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]
     assert front([[float("nan"), 0.0], [1.0, 1.0]], ["low", "low"]).tolist() == [False, True]
     assert front(np.empty((0, 2)), ["low", "high"]).tolist() == []
 

@@ -28,10 +28,16 @@ def polled(seed: int, every_s: float, until_s: float = 40.0, jitter_s: float = 0
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 95, 96, 383, 384, 2047, 2048, 2049, 5000])
 def test_a_median_is_numpys(count):
     rng = np.random.default_rng(count)
-    for values in (rng.normal(size=count), np.round(rng.normal(size=count), 1), np.where(rng.random(count) < 0.3, inf, 1.0)):
+    for values in (
+        rng.normal(size=count),
+        np.round(rng.normal(size=count), 1),
+        np.where(rng.random(count) < 0.3, inf, 1.0),
+    ):
         with np.errstate(all="ignore"):
             expected = float(np.median(values)) if count else nan
-        assert ticks.median(values) == expected or (math.isnan(expected) and math.isnan(ticks.median(values)))
+        assert ticks.median(values) == expected or (
+            math.isnan(expected) and math.isnan(ticks.median(values))
+        )
     if count:
         assert math.isnan(ticks.median(np.where(np.arange(count) == count // 2, nan, 1.0)))
 
@@ -40,19 +46,49 @@ def plain_before(fit: ticks.Lattice, t_s, took_s, low_s, high_s):
     """One reading after the other, and each number of a tick in every lattice that is possible."""
     found = []
     phase = float(fit.first_s.mean() + fit.last_s.mean()) / 2.0 + fit.origin_s
-    for t, took, since, until in zip(t_s.tolist(), took_s.tolist(), low_s.tolist(), high_s.tolist(), strict=True):
+    for t, took, since, until in zip(
+        t_s.tolist(), took_s.tolist(), low_s.tolist(), high_s.tolist(), strict=True
+    ):
         about = math.floor((t + took / 2.0 - phase) / fit.period_s)
         asked = []
         for n in (about - 1, about, about + 1, about + 2):
-            low = min(first + n * period for first, period in zip(fit.first_s.tolist(), fit.periods_s.tolist(), strict=True)) - fit.jitter_s
-            high = max(last + n * period for last, period in zip(fit.last_s.tolist(), fit.periods_s.tolist(), strict=True)) + fit.jitter_s
-            asked.append((fit.origin_s + low, fit.origin_s + (low + high) / 2.0, fit.origin_s + high))
-        fits = [k for k in range(3) if asked[k][0] <= min(until, t + took) and asked[k][2] >= since and asked[k + 1][2] >= t]
+            low = (
+                min(
+                    first + n * period
+                    for first, period in zip(
+                        fit.first_s.tolist(), fit.periods_s.tolist(), strict=True
+                    )
+                )
+                - fit.jitter_s
+            )
+            high = (
+                max(
+                    last + n * period
+                    for last, period in zip(
+                        fit.last_s.tolist(), fit.periods_s.tolist(), strict=True
+                    )
+                )
+                + fit.jitter_s
+            )
+            asked.append(
+                (fit.origin_s + low, fit.origin_s + (low + high) / 2.0, fit.origin_s + high)
+            )
+        fits = [
+            k
+            for k in range(3)
+            if asked[k][0] <= min(until, t + took) and asked[k][2] >= since and asked[k + 1][2] >= t
+        ]
         if not fits:
             found.append((since, (since + until) / 2.0, until))
             continue
-        early, late = max(min(asked[k][0] for k in fits), since), min(max(asked[k][2] for k in fits), until)
-        far = {k: max(since - asked[k][1], 0.0) + max(asked[k][1] - until, 0.0) + 1e-9 * abs(k - 1) for k in fits}
+        early, late = (
+            max(min(asked[k][0] for k in fits), since),
+            min(max(asked[k][2] for k in fits), until),
+        )
+        far = {
+            k: max(since - asked[k][1], 0.0) + max(asked[k][1] - until, 0.0) + 1e-9 * abs(k - 1)
+            for k in fits
+        }
         best = asked[min(fits, key=lambda k: far[k])][1]
         found.append((early, min(max(best, early), late), late))
     return np.array(found).T
@@ -69,21 +105,40 @@ def test_the_last_tick_before_each_reading(seed, every_s):
     at = np.sort(rng.choice(len(slow.t_s), size=min(len(slow.t_s), 150), replace=False))
     t_s, took_s = slow.t_s[at], slow.took_s[at]
     low_s = np.where(rng.random(len(at)) < 0.1, -inf, t_s - rng.uniform(0.001, 0.2, len(at)))
-    for mine, plain in zip(fit.before(t_s, took_s, low_s, t_s + took_s), plain_before(fit, t_s, took_s, low_s, t_s + took_s), strict=True):
+    for mine, plain in zip(
+        fit.before(t_s, took_s, low_s, t_s + took_s),
+        plain_before(fit, t_s, took_s, low_s, t_s + took_s),
+        strict=True,
+    ):
         np.testing.assert_array_equal(mine, plain)
 
 
-@pytest.mark.parametrize(("every_s", "jitter_s"), [(0.01, 0.0), (0.03, 0.004), (0.2, 0.0), (0.02, 0.09)])
+@pytest.mark.parametrize(
+    ("every_s", "jitter_s"), [(0.01, 0.0), (0.03, 0.004), (0.2, 0.0), (0.02, 0.09)]
+)
 def test_ticks_of_a_stretch_are_those_of_its_readings_alone(every_s, jitter_s):
     """What lies between polls is looked over once for a whole counter; a stretch of it is as if nothing else had been read."""
     seen = polled(3, every_s, jitter_s=jitter_s)
     all_ = ticks.polls(*(np.asarray(part) for part in (seen.t_s, seen.took_s, seen.value)))
     kinds = set()
-    for start, stop in ((0, len(seen.t_s)), (7, 60), (30, len(seen.t_s) - 5), (50, 52), (50, 51), (20, 20)):
+    for start, stop in (
+        (0, len(seen.t_s)),
+        (7, 60),
+        (30, len(seen.t_s) - 5),
+        (50, 52),
+        (50, 51),
+        (20, 20),
+    ):
         cut = slice(start, stop)
         for tick_s in (None, 0.1, 0.0):
             mine = ticks.found_in(all_, seen.took_s, start, stop, tick_s=tick_s, near_s=20.0)
-            alone = ticks.found(seen.t_s[cut].copy(), seen.took_s[cut].copy(), seen.value[cut].copy(), tick_s=tick_s, near_s=20.0)
+            alone = ticks.found(
+                seen.t_s[cut].copy(),
+                seen.took_s[cut].copy(),
+                seen.value[cut].copy(),
+                tick_s=tick_s,
+                near_s=20.0,
+            )
             kinds.add(mine.kind)
             for a, b in zip(mine, alone, strict=True):
                 np.testing.assert_array_equal(a, b)
@@ -94,17 +149,23 @@ def test_ticks_of_a_stretch_are_those_of_its_readings_alone(every_s, jitter_s):
 def test_a_counter_asked_in_any_order_says_the_same():
     """What it keeps from one question to the next changes no answer."""
     seen = polled(8, 0.02)
-    windows = [(b, b + length) for b in np.linspace(4.0, 30.0, 14).tolist() for length in (0.3, 2.0, 5.0)]
+    windows = [
+        (b, b + length) for b in np.linspace(4.0, 30.0, 14).tolist() for length in (0.3, 2.0, 5.0)
+    ]
     kept = counters.unwrapped(seen, tick_s=0.1, resolution=1e-3)
     for begin_s, end_s in [*windows, *windows[::-1]]:
-        assert kept.energy(begin_s, end_s) == counters.unwrapped(seen, tick_s=0.1, resolution=1e-3).energy(begin_s, end_s)
+        assert kept.energy(begin_s, end_s) == counters.unwrapped(
+            seen, tick_s=0.1, resolution=1e-3
+        ).energy(begin_s, end_s)
 
 
 def plain_over(readings, begin_s, end_s, bin_s):
     """Peaks and the largest reading, from masks over the whole series."""
     grown = {name: depth.growth(of) for name, of in readings.items() if name != "in_flight"}
     inside = [of.t_s[(of.t_s >= begin_s) & (of.t_s <= end_s)] for of in grown.values()]
-    step_s = max((float(np.median(np.diff(t_s))) for t_s in inside if len(t_s) > 1), default=end_s - begin_s)
+    step_s = max(
+        (float(np.median(np.diff(t_s))) for t_s in inside if len(t_s) > 1), default=end_s - begin_s
+    )
     width_s = min(max(bin_s, step_s), end_s - begin_s)
 
     def peak(of):
@@ -116,7 +177,12 @@ def plain_over(readings, begin_s, end_s, bin_s):
 
     gauge = readings["in_flight"]
     most = gauge.value[(gauge.t_s >= begin_s) & (gauge.t_s <= end_s) & np.isfinite(gauge.value)]
-    return width_s, peak(grown["queue_s"]), peak(grown["written_bytes"]), float(np.max(most, initial=-inf))
+    return (
+        width_s,
+        peak(grown["queue_s"]),
+        peak(grown["written_bytes"]),
+        float(np.max(most, initial=-inf)),
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -124,9 +190,10 @@ def test_a_disk_looked_over_once_for_many_windows(seed):
     rng = np.random.default_rng(seed)
     at = np.sort(np.round(rng.uniform(0.0, 60.0, 300), 2))
     disk = {
-        "queue_s": series(at, np.cumsum(rng.random(300))), "written_bytes": series(at, np.cumsum(rng.random(300) * 1e9)),
+        "queue_s": series(at, np.cumsum(rng.random(300))),
+        "written_bytes": series(at, np.cumsum(rng.random(300) * 1e9)),
         "in_flight": series(at, np.where(rng.random(300) < 0.2, nan, rng.integers(0, 40, 300))),
-    }  # fmt: skip
+    }
     once = depth.counted(disk)
     for _ in range(25):
         begin_s = float(rng.choice(at[:280]) if rng.random() < 0.5 else rng.uniform(0.0, 55.0))
@@ -143,22 +210,46 @@ def test_marks_of_a_name_that_every_save_has():
     marks = []
     for n in range(40):
         begin_s = 10.0 * n
-        marks += [Mark(begin_s, "begin", "model.pt"), Mark(begin_s + 3.0, "returned", "model.pt"), Mark(begin_s + 4.0, "note", "model.pt")]
-    marks += [Mark(float(at), "note", name) for at in rng.uniform(-5.0, 420.0, 60) for name in ("model.pt", "other")]
-    marks += [Mark(50.0, "note", "model.pt"), Mark(-inf, "note", "model.pt"), Mark(inf, "note", "model.pt")]
+        marks += [
+            Mark(begin_s, "begin", "model.pt"),
+            Mark(begin_s + 3.0, "returned", "model.pt"),
+            Mark(begin_s + 4.0, "note", "model.pt"),
+        ]
+    marks += [
+        Mark(float(at), "note", name)
+        for at in rng.uniform(-5.0, 420.0, 60)
+        for name in ("model.pt", "other")
+    ]
+    marks += [
+        Mark(50.0, "note", "model.pt"),
+        Mark(-inf, "note", "model.pt"),
+        Mark(inf, "note", "model.pt"),
+    ]
     windows = windows_of(marks)
     assert len(windows) == 40
     starts = sorted((first_s(window), place) for place, window in enumerate(windows))
     plain = [[] for _ in windows]
     for mark in marks:
         if mark.window == "model.pt":
-            plain[next((place for from_s, place in reversed(starts) if from_s <= mark.t_s), starts[0][1])].append(mark)
+            plain[
+                next(
+                    (place for from_s, place in reversed(starts) if from_s <= mark.t_s),
+                    starts[0][1],
+                )
+            ].append(mark)
     assert by_window(marks, windows) == plain
 
 
 def test_one_window_costs_what_it_costs_among_all():
-    marks = [Mark(at, name, window) for window, *told in (("a", 40.0, 45.0, 60.0), ("b", 50.0, 52.0, 70.0), ("c", 100.0, 110.0, 111.0))
-             for name, at in zip(("begin", "returned", "durable"), told, strict=True)]  # fmt: skip
+    marks = [
+        Mark(at, name, window)
+        for window, *told in (
+            ("a", 40.0, 45.0, 60.0),
+            ("b", 50.0, 52.0, 70.0),
+            ("c", 100.0, 110.0, 111.0),
+        )
+        for name, at in zip(("begin", "returned", "durable"), told, strict=True)
+    ]
     windows = windows_of(marks)
 
     def joules(domain, begin_s, end_s):
@@ -168,19 +259,32 @@ def test_one_window_costs_what_it_costs_among_all():
     given = (["gpu:0", "cpu:0"], joules, 0.0, {"gpu:0": Baseline(80.0, 75.0, 85.0)})
     everything = attributed(windows, *given)
     for place, window in enumerate(windows):
-        assert attributed(windows, *given, only=place) == [cost for cost in everything if cost.window == window.name]
+        assert attributed(windows, *given, only=place) == [
+            cost for cost in everything if cost.window == window.name
+        ]
 
 
 def plain_left_out(channels, has_value):
     """Every pair of parts, whether one covers the other."""
     found = chosen(channels, has_value)
     left = {one.channel: one for one in found.left_out if one.why != "COVERED"}
-    kept = {n: c for n, c in enumerate(channels) if c.quantity in ("energy_j", "power_w") and n not in left}
+    kept = {
+        n: c
+        for n, c in enumerate(channels)
+        if c.quantity in ("energy_j", "power_w") and n not in left
+    }
     answer = {(c.kind_of_domain, _number(c)) for c in kept.values()}
-    silent = {(channels[n].kind_of_domain, _number(channels[n])) for n, out in left.items() if out.why == "NO_VALUE"} - answer
+    silent = {
+        (channels[n].kind_of_domain, _number(channels[n]))
+        for n, out in left.items()
+        if out.why == "NO_VALUE"
+    } - answer
     for place in sorted(kept, key=lambda place: (-len(_covers(kept[place])), place)):
         for other, channel in kept.items():
-            alone = channel.kind_of_domain != "gpu" and (kept[place].kind_of_domain, _number(channel)) in silent
+            alone = (
+                channel.kind_of_domain != "gpu"
+                and (kept[place].kind_of_domain, _number(channel)) in silent
+            )
             here = place not in left and other not in left and other != place
             if here and channel.kind_of_domain in _covers(kept[place]) and not alone:
                 left[other] = LeftOut(other, "COVERED", place)
@@ -194,7 +298,9 @@ def test_what_covers_what_is_what_every_pair_says(seed):
     covers = ((), (), (), ("cpu",), ("cpu", "dram"), ("gpu",), ("module", "cpu"))
     channels = [
         Channel(f"{kind}:{n}", "energy_j", "a", covers=covers[int(rng.integers(len(covers)))])
-        for kind in kinds for n in range(3) if rng.random() < 0.7
-    ]  # fmt: skip
+        for kind in kinds
+        for n in range(3)
+        if rng.random() < 0.7
+    ]
     has_value = (rng.random(len(channels)) < 0.85).tolist()
     assert chosen(channels, has_value).left_out == plain_left_out(channels, has_value)

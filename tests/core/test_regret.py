@@ -44,14 +44,21 @@ def test_the_cost_at_both_ends_is_the_least_and_the_share(shape, objective, with
 
 
 def test_an_end_that_is_never_reached_is_a_bound():
-    ends = plateau_s(lambda x: 1.0 + 1e-3 * math.log(x / 10.0) ** 2, 10.0, 0.01, lowest_s=5.0, highest_s=20.0)
+    ends = plateau_s(
+        lambda x: 1.0 + 1e-3 * math.log(x / 10.0) ** 2, 10.0, 0.01, lowest_s=5.0, highest_s=20.0
+    )
     assert ends == (5.0, 20.0, True, True)
     one_side = plateau_s(lambda x: x / 2 + 50 / x, 10.0, 0.25, lowest_s=8.0)
     assert (one_side.low_s, one_side.low_is_bound, one_side.high_is_bound) == (8.0, True, False)
 
 
 def test_without_an_optimum_there_is_no_plateau():
-    for cost, best in ((lambda x: math.nan, 10.0), (lambda x: math.inf, 10.0), (lambda x: x, math.nan), (lambda x: x, math.inf)):
+    for cost, best in (
+        (lambda x: math.nan, 10.0),
+        (lambda x: math.inf, 10.0),
+        (lambda x: x, math.nan),
+        (lambda x: x, math.inf),
+    ):
         ends = plateau_s(cost, best)
         assert math.isnan(ends.low_s)
         assert math.isnan(ends.high_s)
@@ -61,7 +68,9 @@ def test_without_an_optimum_there_is_no_plateau():
 def test_past_what_can_be_computed_is_past_the_plateau():
     """A cost that overflows (inf) or cannot be computed (NaN) ends the plateau, and the root is still found."""
     for beyond in (math.inf, math.nan):
-        ends = plateau_s(lambda x, beyond=beyond: x / 2 + 50 / x if x < 21.0 else beyond, 10.0, 0.25)
+        ends = plateau_s(
+            lambda x, beyond=beyond: x / 2 + 50 / x if x < 21.0 else beyond, 10.0, 0.25
+        )
         assert ends.high_s == pytest.approx(20.0, rel=1e-9)
 
 
@@ -84,7 +93,9 @@ def test_a_cost_is_what_decides_the_optimum(shape, objective):
     s = SHAPES[shape]
     plan = plan_of(s)
     for interval in (60.0, 600.0, 6000.0):
-        assert cost_of(outcome_at(s, plan, interval), objective) == cost_at(s, plan, objective, interval)
+        assert cost_of(outcome_at(s, plan, interval), objective) == cost_at(
+            s, plan, objective, interval
+        )
 
 
 @pytest.mark.parametrize("shape", ["sync", "async"])
@@ -99,7 +110,11 @@ def test_a_search_of_the_bill_finds_the_closed_form(shape, objective):
 
 
 def test_unknown_is_not_nothing():
-    for field, objective in (("cluster__usd_per_gpu_s", "usd"), ("site__kgco2e_per_j", "carbon"), ("cluster__gpu_stall_w", "energy")):
+    for field, objective in (
+        ("cluster__usd_per_gpu_s", "usd"),
+        ("site__kgco2e_per_j", "carbon"),
+        ("cluster__gpu_stall_w", "energy"),
+    ):
         s = changed(**{field: math.nan})
         assert math.isnan(cost_of(outcome_at(s, plan_of(s), 600.0), objective))
     assert math.isnan(regret(math.nan, 1.0))
@@ -119,4 +134,6 @@ def test_dearer_saves_are_made_less_often():
         ("usd", {"tier__usd_per_request": 1e-2}),
     ):
         s = changed(**dearer)
-        assert best_interval_s(s, plan_of(s), objective) > best_interval_s(BASE, plan_of(BASE), objective)
+        assert best_interval_s(s, plan_of(s), objective) > best_interval_s(
+            BASE, plan_of(BASE), objective
+        )

@@ -12,7 +12,13 @@ from ckptcost.core import streams
 from ckptcost.core.failures import Recovery, goodput, segment
 from ckptcost.core.interruptions import Renewal
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.renewal import fresh_segment_s, long_run_goodput, survival, usable_saves, weibull_scale_s
+from ckptcost.core.renewal import (
+    fresh_segment_s,
+    long_run_goodput,
+    survival,
+    usable_saves,
+    weibull_scale_s,
+)
 from ckptcost.core.simulate import job_of, kinds_of
 from ckptcost.core.walk import walk
 
@@ -37,14 +43,18 @@ def test_a_fresh_segment_by_quadrature(shape):
         exact = (area + law.cdf(length) * 70.0) / law.sf(length)
         assert fresh_segment_s(length, 70.0, 500.0, shape) == pytest.approx(exact, rel=1e-7)
     if shape == 1.0:
-        assert fresh_segment_s(40.0, 70.0, 500.0, 1.0) == pytest.approx((500.0 + 70.0) * np.expm1(40.0 / 500.0), rel=1e-12)
+        assert fresh_segment_s(40.0, 70.0, 500.0, 1.0) == pytest.approx(
+            (500.0 + 70.0) * np.expm1(40.0 / 500.0), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(("lag", "blocked"), [(0.0, 0.0), (200.0, 0.0), (900.0, 595.0)])
 def test_shape_1_is_the_exponential(lag, blocked):
     states = segment(300.0, 5.0 + blocked, lag, BACK, 1 / 7000.0, blocked)
     exact = goodput(300.0, states)
-    assert long_run_goodput(300.0, 0.0, 5.0 + blocked, blocked, lag, BACK, 7000.0, 1.0) == pytest.approx(exact, rel=1e-12)
+    assert long_run_goodput(
+        300.0, 0.0, 5.0 + blocked, blocked, lag, BACK, 7000.0, 1.0
+    ) == pytest.approx(exact, rel=1e-12)
 
 
 def test_saves_so_close_that_they_are_an_integral():
@@ -53,7 +63,11 @@ def test_saves_so_close_that_they_are_an_integral():
 
 
 @pytest.mark.parametrize("shape", [0.6, 0.8, 1.6])
-@pytest.mark.parametrize("scenario", [BASE, changed(ASYNC, policy__in_flight=1.0, policy__every=60.0)], ids=["sync", "async, blocked"])
+@pytest.mark.parametrize(
+    "scenario",
+    [BASE, changed(ASYNC, policy__in_flight=1.0, policy__every=60.0)],
+    ids=["sync", "async, blocked"],
+)
 def test_simulated_runs_meet_it(shape, scenario):
     s = changed(scenario, work_s=scenario.work_s * 4)
     outcome = evaluate(s)
@@ -61,14 +75,29 @@ def test_simulated_runs_meet_it(shape, scenario):
     mean_s = float(1.0 / plan.failures_per_s)
     job = job_of(s, plan, outcome.interval_s, kinds_of(s, plan))
     ids = np.arange(300)
-    runs = walk(job, Renewal(streams.keys_of(3, streams.GAPS, ids), mean_s, shape), streams.keys_of(3, streams.KINDS, ids))
+    runs = walk(
+        job,
+        Renewal(streams.keys_of(3, streams.GAPS, ids), mean_s, shape),
+        streams.keys_of(3, streams.KINDS, ids),
+    )
     r = job.rhythm
     exact = long_run_goodput(
-        float(r.kept_s), float(r.drag_s), float(r.stall_s), float(r.blocked_s), float(plan.saved.lag_s), plan.recovery, mean_s, shape
+        float(r.kept_s),
+        float(r.drag_s),
+        float(r.stall_s),
+        float(r.blocked_s),
+        float(plan.saved.lag_s),
+        plan.recovery,
+        mean_s,
+        shape,
     )
     ratio = runs.kept_s.sum() / runs.wall_s.sum()
-    error = np.std(runs.kept_s - ratio * runs.wall_s, ddof=1) / np.sqrt(len(ids)) / runs.wall_s.mean()
-    edge = 2.0 * mean_s / runs.wall_s.mean() * abs(1.0 - exact)  # a run ends in the middle of a gap, and begins without a loading
+    error = (
+        np.std(runs.kept_s - ratio * runs.wall_s, ddof=1) / np.sqrt(len(ids)) / runs.wall_s.mean()
+    )
+    edge = (
+        2.0 * mean_s / runs.wall_s.mean() * abs(1.0 - exact)
+    )  # a run ends in the middle of a gap, and begins without a loading
     assert abs(ratio - exact) < 3 * error + edge
     if scenario is BASE:
         assert abs(exact - float(outcome.goodput)) > 6 * error  # the law matters

@@ -18,11 +18,19 @@ from ckptcost.core.simulate import third_of
 def random_rhythm(seed: int) -> tuple[Rhythm, Plain]:
     rng = random.Random(seed)
     tiers = rng.choice([1, 2, 3])
-    every, third_every = (rng.randrange(1, 5) if tiers > 1 else 0), (rng.randrange(1, 4) if tiers > 2 else 0)
+    every, third_every = (
+        (rng.randrange(1, 5) if tiers > 1 else 0),
+        (rng.randrange(1, 4) if tiers > 2 else 0),
+    )
     kept, drag, stall = rng.uniform(10, 90), rng.choice([0.0, 3.0]), rng.uniform(0, 20)
-    second, third = (rng.uniform(0, 30) if tiers > 1 else 0.0), (rng.uniform(0, 50) if tiers > 2 else 0.0)
+    second, third = (
+        (rng.uniform(0, 30) if tiers > 1 else 0.0),
+        (rng.uniform(0, 50) if tiers > 2 else 0.0),
+    )
     work = kept * rng.choice([rng.randrange(1, 40), rng.uniform(0.1, 40)])
-    plain = Plain(work, kept, drag, stall, every, second, third_every, third, (0.0,) * tiers, (), (), ())
+    plain = Plain(
+        work, kept, drag, stall, every, second, third_every, third, (0.0,) * tiers, (), (), ()
+    )
     return Rhythm(kept, drag, stall, 0.0, every, second, third_every, third, (0.0,) * tiers), plain
 
 
@@ -31,7 +39,12 @@ def test_places_of_the_time_line(seed):
     rhythm, plain = random_rhythm(seed)
     rng = random.Random(seed + 1000)
     whole = plain._replace(work=plain.kept * 60)
-    at_s = np.array(sorted(rng.uniform(0, sum(piece.length for piece in pieces_of(whole)) * 0.99) for _ in range(50)))
+    at_s = np.array(
+        sorted(
+            rng.uniform(0, sum(piece.length for piece in pieces_of(whole)) * 0.99)
+            for _ in range(50)
+        )
+    )
     here = place(rhythm, at_s)
     for i, at in enumerate(at_s):
         left, trained, stalled, saves, ends = float(at), 0.0, [0.0] * 3, [0] * 3, [0.0] * 3
@@ -66,13 +79,19 @@ def test_the_end_of_the_time_line(seed):
     assert 0 <= float(end.missing_s) < rhythm.train_s
 
 
-@pytest.mark.parametrize("base", [BASE, ASYNC, TWO_TIERS, TWO_TIERS_ASYNC], ids=["sync", "async", "two", "two async"])
+@pytest.mark.parametrize(
+    "base", [BASE, ASYNC, TWO_TIERS, TWO_TIERS_ASYNC], ids=["sync", "async", "two", "two async"]
+)
 def test_a_rhythm_is_the_closed_forms_cycle(base):
     for interval_s in (5.0, 60.0, 1800.0):
         plan = plan_of(base)
         rhythm = rhythm_of(base, plan, None, interval_s)
         cycle, _, drag_s = states_at(base, plan, interval_s)
-        assert (rhythm.kept_s, rhythm.stall_s, rhythm.blocked_s) == (cycle.interval_s, cycle.stall_s, cycle.blocked_s)
+        assert (rhythm.kept_s, rhythm.stall_s, rhythm.blocked_s) == (
+            cycle.interval_s,
+            cycle.stall_s,
+            cycle.blocked_s,
+        )
         assert rhythm.drag_s == pytest.approx(drag_s)
         once = replace(base, policy=replace(base.policy, every=interval_s))
         stall_s = rhythm.stall_s + (rhythm.second_stall_s / rhythm.every if rhythm.every else 0.0)
@@ -85,7 +104,9 @@ def test_the_third_tier_has_its_place_in_the_rhythm():
     found = rhythm_of(sync, plan_of(sync), third_of(sync), 600.0)
     assert (found.every, found.third_every, found.lags_s) == (6, 4, (0.0, 0.0, 0.0))
     assert found.third_stall_s == third_of(sync).stall_s > found.second_stall_s > 0
-    assert found.long_period_s == pytest.approx(4 * (6 * found.cycle_s + found.second_stall_s) + found.third_stall_s)
+    assert found.long_period_s == pytest.approx(
+        4 * (6 * found.cycle_s + found.second_stall_s) + found.third_stall_s
+    )
     late = replace(sync, policy=replace(sync.policy, mode="async"))
     found = rhythm_of(late, plan_of(late), third_of(late), 600.0)
     first, second, last = found.lags_s
@@ -98,7 +119,13 @@ def test_the_third_tier_has_its_place_in_the_rhythm():
 def test_a_third_tier_that_fills_slowly_holds_the_rhythm_up():
     """Each of its saves must have drained before its next one: 24 cycles for one drain, and each drain drags on 24 intervals' training."""
     third = replace(BASE.tier, write_bytes_per_s=0.05e9)
-    policy = replace(TWO_TIERS_ASYNC.policy, second_every=6.0, third_every=4.0, in_flight=1.0, slowdown_fraction=0.02)
+    policy = replace(
+        TWO_TIERS_ASYNC.policy,
+        second_every=6.0,
+        third_every=4.0,
+        in_flight=1.0,
+        slowdown_fraction=0.02,
+    )
     s = replace(TWO_TIERS_ASYNC, third_tier=third, policy=policy)
     plan, last = plan_of(s), third_of(s)
     assert last.lag_s / 24 > max(plan.saved.lag_s, plan.second.lag_s / 6) + 60.0
@@ -106,4 +133,6 @@ def test_a_third_tier_that_fills_slowly_holds_the_rhythm_up():
     own_drag_s = 0.02 * plan.saved.lag_s
     assert found.kept_s + own_drag_s + found.stall_s == pytest.approx(last.lag_s / 24)
     assert found.blocked_s > 0
-    assert found.drag_s == pytest.approx(0.02 * (plan.saved.lag_s + plan.second.lag_s / 6 + last.lag_s / 24))
+    assert found.drag_s == pytest.approx(
+        0.02 * (plan.saved.lag_s + plan.second.lag_s / 6 + last.lag_s / 24)
+    )

@@ -26,13 +26,20 @@ CURVES = {
     "x exp(-x)": (lambda x: x * math.exp(-x), lambda x: 1.0 - x),
     "1 + x^2": (lambda x: 1.0 + x * x, lambda x: 2.0 * x * x / (1.0 + x * x)),
     "expm1": (math.expm1, lambda x: x * math.exp(x) / math.expm1(x)),
-    "sqrt(x) + x": (lambda x: math.sqrt(x) + x, lambda x: (0.5 * math.sqrt(x) + x) / (math.sqrt(x) + x)),
+    "sqrt(x) + x": (
+        lambda x: math.sqrt(x) + x,
+        lambda x: (0.5 * math.sqrt(x) + x) / (math.sqrt(x) + x),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CURVES)
 @pytest.mark.parametrize("value", [0.1, 1.0, 2.5])
-@pytest.mark.parametrize("limits", [(0.0, math.inf), (0.9999, 1e9), (0.0, 1.0001)], ids=["free", "at the least", "at the most"])
+@pytest.mark.parametrize(
+    "limits",
+    [(0.0, math.inf), (0.9999, 1e9), (0.0, 1.0001)],
+    ids=["free", "at the least", "at the most"],
+)
 def test_against_the_analytic_derivative(name, value, limits):
     """Central, forward and backward: each to second order in the step."""
     curve, analytic = CURVES[name]
@@ -51,14 +58,18 @@ def test_a_kink_shows_both_its_sides():
     assert not elasticity(lambda x: min(3.0 * x, 12.0), 3.9).is_kink
 
 
-@pytest.mark.parametrize("broken", [lambda x: math.nan, lambda x: math.inf, lambda x: 0.0, lambda x: -x])
+@pytest.mark.parametrize(
+    "broken", [lambda x: math.nan, lambda x: math.inf, lambda x: 0.0, lambda x: -x]
+)
 def test_what_has_no_logarithm_has_no_elasticity(broken):
     assert math.isnan(elasticity(broken, 1.0).elasticity)
     assert math.isnan(chord(broken, 1.0, 2.0))
 
 
 def test_the_slope_at_0_is_that_from_above():
-    assert derivative_at_0(lambda x: 5.0 + 2.0 * x - 9.0 * x * x, 1e-3) == pytest.approx(2.0, abs=1e-9)
+    assert derivative_at_0(lambda x: 5.0 + 2.0 * x - 9.0 * x * x, 1e-3) == pytest.approx(
+        2.0, abs=1e-9
+    )
     assert derivative_at_0(lambda x: 1.0 + abs(x), 1e-3) == pytest.approx(1.0)
 
 
@@ -66,7 +77,9 @@ def shares_of(*weights_and_inputs, result):
     return variance_shares(np.array(weights_and_inputs), result)
 
 
-@pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.0, -2.0, 5.0), (0.1, 0.0, 7.0, 2.0)])
+@pytest.mark.parametrize(
+    "weights", [(1.0, 1.0), (3.0, 1.0), (1.0, -2.0, 5.0), (0.1, 0.0, 7.0, 2.0)]
+)
 @pytest.mark.parametrize("samples", [1024, N])
 def test_a_planted_linear_model(weights, samples):
     """Equal inputs of weight w: shares w^2 / sum of w^2, exactly but for rounding to six digits, and nothing left over."""

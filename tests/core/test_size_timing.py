@@ -10,8 +10,23 @@ from sample_scenarios import BASE, changed
 
 from ckptcost.core.domain import UNKNOWN, Checkpoint, Cluster, Policy, Tier
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes, state_bytes, transformer_params
-from ckptcost.core.timing import Save, backpressure, copy_s, drain_s, load_s, read_rate_bytes_per_s, save, write_rate_bytes_per_s
+from ckptcost.core.size import (
+    full_bytes,
+    mean_load_bytes,
+    mean_save_bytes,
+    state_bytes,
+    transformer_params,
+)
+from ckptcost.core.timing import (
+    Save,
+    backpressure,
+    copy_s,
+    drain_s,
+    load_s,
+    read_rate_bytes_per_s,
+    save,
+    write_rate_bytes_per_s,
+)
 
 CLUSTER = Cluster(gpus=1024.0, gpu_d2h_bytes_per_s=10e9, node_nic_bytes_per_s=25e9)
 SYNC = Policy(every=600.0)
@@ -29,7 +44,10 @@ def test_parameters_counted_matrix_by_matrix():
     vocab, hidden, layers, ffn, heads, kv_heads = 1000, 100, 7, 350, 12, 3
     kv = (100 // 12) * 3
     layer = 2 * hidden + hidden * hidden + 2 * hidden * kv + hidden * hidden + 3 * hidden * ffn
-    assert transformer_params(vocab, hidden, layers, ffn, heads, kv_heads) == 2 * vocab * hidden + layers * layer + hidden
+    assert (
+        transformer_params(vocab, hidden, layers, ffn, heads, kv_heads)
+        == 2 * vocab * hidden + layers * layer + hidden
+    )
 
 
 @pytest.mark.parametrize(("every", "delta"), [(1.0, 0.3), (4.0, 0.25), (10.0, 0.05), (7.0, 1.0)])
@@ -43,7 +61,11 @@ def test_incremental_saves(every, delta):
 
 def test_the_narrowest_place_decides():
     tier = Tier(
-        write_bytes_per_s=100e9, read_bytes_per_s=90e9, node_write_bytes_per_s=2e9, node_read_bytes_per_s=30e9, gpu_write_bytes_per_s=1e9
+        write_bytes_per_s=100e9,
+        read_bytes_per_s=90e9,
+        node_write_bytes_per_s=2e9,
+        node_read_bytes_per_s=30e9,
+        gpu_write_bytes_per_s=1e9,
     )
     assert write_rate_bytes_per_s(tier, CLUSTER) == 100e9
     assert read_rate_bytes_per_s(tier, CLUSTER) == 90e9
@@ -54,7 +76,9 @@ def test_the_narrowest_place_decides():
     assert read_rate_bytes_per_s(Tier(node_read_bytes_per_s=5e9), few) == 40e9
     assert write_rate_bytes_per_s(Tier(gpu_write_bytes_per_s=0.1e9), few) == 6.4e9
     assert read_rate_bytes_per_s(Tier(gpu_read_bytes_per_s=0.1e9), few) == 6.4e9
-    assert write_rate_bytes_per_s(Tier(boundary="node", node_write_bytes_per_s=6e9), slow_link) == 48e9
+    assert (
+        write_rate_bytes_per_s(Tier(boundary="node", node_write_bytes_per_s=6e9), slow_link) == 48e9
+    )
 
 
 def test_provisioned_rates():
@@ -74,11 +98,19 @@ def test_provisioned_rates():
 
 def test_drain_and_copy():
     assert drain_s(2e12, 2e9) == 1000.0
-    assert drain_s(2e12, 2e9, straggler_factor=1.2, setup_s=5.0, files=1000.0, files_per_s=100.0) == pytest.approx(1215.0)
+    assert drain_s(
+        2e12, 2e9, straggler_factor=1.2, setup_s=5.0, files=1000.0, files_per_s=100.0
+    ) == pytest.approx(1215.0)
     assert copy_s(2e12, 1000.0, 1e9, 1.5) == pytest.approx(3.0)
 
 
-CHECKPOINT = Checkpoint(size_bytes=2e12, straggler_factor=1.1, files=50.0, compression_ratio=1.25, compress_bytes_per_s=400e9)
+CHECKPOINT = Checkpoint(
+    size_bytes=2e12,
+    straggler_factor=1.1,
+    files=50.0,
+    compression_ratio=1.25,
+    compress_bytes_per_s=400e9,
+)
 TIER = Tier(write_bytes_per_s=100e9, setup_s=3.0, files_per_s=25.0)
 
 
@@ -91,7 +123,13 @@ def test_sync_pipelined_takes_the_slowest_stage():
     assert saved.write_s == pytest.approx(3 + 2 + 1.1 * write, rel=1e-12)
     assert saved.written_bytes == saved.stored_bytes == pytest.approx(1.6e12)
     assert saved.wire_bytes_per_s == 100e9
-    slow_squeeze = Checkpoint(size_bytes=2e12, straggler_factor=1.1, files=50.0, compression_ratio=1.25, compress_bytes_per_s=50e9)
+    slow_squeeze = Checkpoint(
+        size_bytes=2e12,
+        straggler_factor=1.1,
+        files=50.0,
+        compression_ratio=1.25,
+        compress_bytes_per_s=50e9,
+    )
     assert save(slow_squeeze, TIER, CLUSTER, SYNC).stall_s == pytest.approx(5 + 1.1 * 40, rel=1e-12)
     slow_copy = Cluster(gpus=1024.0, gpu_d2h_bytes_per_s=2e12 / 1024 / 90)
     assert save(CHECKPOINT, TIER, slow_copy, SYNC).stall_s == pytest.approx(5 + 1.1 * 90, rel=1e-12)
@@ -117,7 +155,9 @@ def test_compression_pays_until_the_compressor_is_the_narrow_place():
     """max(B/X, B/(r*BW)) when pipelined."""
     for ratio in (1.0, 1.5, 3.0):
         saved = save(
-            Checkpoint(size_bytes=2e12, compression_ratio=ratio, compress_bytes_per_s=200e9, files=0.0),
+            Checkpoint(
+                size_bytes=2e12, compression_ratio=ratio, compress_bytes_per_s=200e9, files=0.0
+            ),
             Tier(write_bytes_per_s=100e9),
             CLUSTER,
             SYNC,
@@ -128,7 +168,10 @@ def test_compression_pays_until_the_compressor_is_the_narrow_place():
 def test_nothing_gets_through_a_closed_path():
     """A rate of zero takes infinitely long; it does not become unknown."""
     for policy in (SYNC, Policy(every=600.0, pipelined=False)):
-        assert save(CHECKPOINT, Tier(write_bytes_per_s=0.0, setup_s=3.0), CLUSTER, policy).stall_s == math.inf
+        assert (
+            save(CHECKPOINT, Tier(write_bytes_per_s=0.0, setup_s=3.0), CLUSTER, policy).stall_s
+            == math.inf
+        )
     assert load_s(CHECKPOINT, Tier(read_bytes_per_s=0.0), CLUSTER) == math.inf
 
 
@@ -137,7 +180,9 @@ def test_load():
     assert load_s(Checkpoint(size_bytes=2e12), tier, CLUSTER) == pytest.approx(43.0)
     every_replica = Cluster(gpus=1024.0, readers_per_byte=4.0)
     assert load_s(Checkpoint(size_bytes=2e12), tier, every_replica) == pytest.approx(163.0)
-    deltas = Checkpoint(size_bytes=2e12, full_every=11.0, delta_fraction=0.1, compression_ratio=1.25)
+    deltas = Checkpoint(
+        size_bytes=2e12, full_every=11.0, delta_fraction=0.1, compression_ratio=1.25
+    )
     assert load_s(deltas, tier, CLUSTER) == pytest.approx(3 + 2e12 * 1.5 / 1.25 / 50e9)
 
 
@@ -147,14 +192,23 @@ def test_load_with_an_unknown_read_rate_takes_the_write_rate():
 
 
 def slow_save(lag, stall=1.0):
-    return Save(stall_s=stall, lag_s=lag, write_s=lag, written_bytes=1.0, stored_bytes=1.0, wire_bytes_per_s=1.0)
+    return Save(
+        stall_s=stall,
+        lag_s=lag,
+        write_s=lag,
+        written_bytes=1.0,
+        stored_bytes=1.0,
+        wire_bytes_per_s=1.0,
+    )
 
 
 @pytest.mark.parametrize("in_flight", [1.0, 2.0, 4.0])
 @pytest.mark.parametrize("interval", [10.0, 30.0, 99.0, 200.0])
 def test_block_waits(interval, in_flight):
     """A cycle is never shorter than lag/m, and never longer than it must be."""
-    cycle = backpressure(interval, slow_save(100.0), Policy(every=interval, mode="async", in_flight=in_flight))
+    cycle = backpressure(
+        interval, slow_save(100.0), Policy(every=interval, mode="async", in_flight=in_flight)
+    )
     assert cycle.interval_s == interval
     assert cycle.interval_s + cycle.stall_s == pytest.approx(max(interval + 1.0, 100.0 / in_flight))
     assert cycle.blocked_s == pytest.approx(max(0.0, 100.0 / in_flight - interval - 1.0))
@@ -164,7 +218,11 @@ def test_block_waits(interval, in_flight):
 @pytest.mark.parametrize("interval", [10.0, 30.0, 99.0, 200.0])
 def test_skip_leaves_saves_out(interval, in_flight):
     """Made every k-th time, k the least that leaves the drain its time; nothing waits."""
-    cycle = backpressure(interval, slow_save(100.0), Policy(every=interval, mode="async", in_flight=in_flight, when_busy="skip"))
+    cycle = backpressure(
+        interval,
+        slow_save(100.0),
+        Policy(every=interval, mode="async", in_flight=in_flight, when_busy="skip"),
+    )
     k = round(cycle.interval_s / interval)
     assert cycle.interval_s == pytest.approx(k * interval)
     assert k * interval + 1.0 >= 100.0 / in_flight
@@ -189,7 +247,12 @@ def test_drag_counts_towards_the_drain():
     """While training crawls behind a drain, the drain goes on."""
     cycle = backpressure(60.0, slow_save(100.0), Policy(every=60.0, mode="async"), drag_s=20.0)
     assert cycle.blocked_s == pytest.approx(100 - 60 - 1 - 20)
-    assert backpressure(60.0, slow_save(100.0), Policy(every=60.0, mode="async"), drag_s=50.0).blocked_s == 0.0
+    assert (
+        backpressure(
+            60.0, slow_save(100.0), Policy(every=60.0, mode="async"), drag_s=50.0
+        ).blocked_s
+        == 0.0
+    )
 
 
 def test_sync_never_waits_for_itself():

@@ -23,7 +23,11 @@ from ckptcost.core.solve import (
 
 quick = settings(max_examples=100, deadline=None)
 MTBF_S = 11_135.0
-REQUIRED = [(0.90, 600.0, 14.50, 11.84, 392e9), (0.95, 300.0, 3.27, 2.96, 1735e9), (0.975, 120.0, 1.17, 1.13, 4850e9)]
+REQUIRED = [
+    (0.90, 600.0, 14.50, 11.84, 392e9),
+    (0.95, 300.0, 3.27, 2.96, 1735e9),
+    (0.975, 120.0, 1.17, 1.13, 4850e9),
+]
 """goodput, recovery (which failures can hit), stall by the exact model, stall to first order, rate for 5.68 TB"""
 
 
@@ -52,7 +56,16 @@ def test_the_search_agrees_with_brentq(wanted, back, mtbf):
         return best_goodput(stall_s, back, mtbf) - wanted
 
     found = boundary(gap, 1e-6, 1e9)
-    expected = math.exp(brentq(lambda x: gap(math.exp(x)), math.log(1e-6), math.log(1e9), xtol=1e-13, rtol=1e-14, maxiter=500))
+    expected = math.exp(
+        brentq(
+            lambda x: gap(math.exp(x)),
+            math.log(1e-6),
+            math.log(1e9),
+            xtol=1e-13,
+            rtol=1e-14,
+            maxiter=500,
+        )
+    )
     assert found == pytest.approx(expected, rel=1e-8)
     assert gap(found) >= 0
 
@@ -69,7 +82,9 @@ def test_the_search_finds_any_power_from_either_side(root, power):
 
 def test_the_search_takes_few_steps():
     asked = []
-    boundary(lambda stall_s: asked.append(stall_s) or best_goodput(stall_s, 600.0) - 0.9, 1e-9, 1e12)
+    boundary(
+        lambda stall_s: asked.append(stall_s) or best_goodput(stall_s, 600.0) - 0.9, 1e-9, 1e12
+    )
     assert len(asked) < 60
 
 
@@ -92,13 +107,20 @@ def first_order_best(stall_s: float, lost_s: float, mtbf_s: float) -> float:
 def test_first_order_turns_round_in_every_input(stall, lost, mtbf):
     wanted = first_order_best(stall, lost, mtbf)
     assume(0.01 < wanted < 1 - 1e-6)
-    assert first_order_stall_s(wanted, lost, mtbf) == pytest.approx(stall, rel=1e-6, abs=1e-9 * mtbf)
+    assert first_order_stall_s(wanted, lost, mtbf) == pytest.approx(
+        stall, rel=1e-6, abs=1e-9 * mtbf
+    )
     assert first_order_lost_s(wanted, stall, mtbf) == pytest.approx(lost, rel=1e-6, abs=1e-9 * mtbf)
     assert first_order_mtbf_s(wanted, stall, lost) == pytest.approx(mtbf, rel=1e-6)
 
 
 @quick
-@given(stall=st.floats(0.1, 300.0), lost=st.floats(0.0, 600.0), mtbf=st.floats(1e4, 1e7), share=st.floats(0.05, 0.95))
+@given(
+    stall=st.floats(0.1, 300.0),
+    lost=st.floats(0.0, 600.0),
+    mtbf=st.floats(1e4, 1e7),
+    share=st.floats(0.05, 0.95),
+)
 def test_first_order_window_ends_where_the_goodput_is_met(stall, lost, mtbf, share):
     best = first_order_best(stall, lost, mtbf)
     assume(best > 0.1)
@@ -122,7 +144,9 @@ def test_no_room_is_no_stall():
     assert first_order_lost_s(0.95, 600.0, MTBF_S) == 0.0
 
 
-@pytest.mark.parametrize(("slow", "fast", "usd_per_h"), [(100e9, 400e9, 1875), (400e9, 2000e9, 974)])
+@pytest.mark.parametrize(
+    ("slow", "fast", "usd_per_h"), [(100e9, 400e9, 1875), (400e9, 2000e9, 974)]
+)
 def test_break_even_of_a_faster_tier(slow, fast, usd_per_h):
     """16,384 GPUs at 2 USD/h, 5.68 TB, 540 s and the load to get back."""
     gpus, price, work_s = 16384.0, 2 / 3600, 1e6
@@ -139,7 +163,9 @@ def test_break_even_of_a_faster_tier(slow, fast, usd_per_h):
     assert worth * 3600 == pytest.approx(usd_per_h, abs=0.6)
     for already in (0.0, 0.02, 3.0):
         from_bills = worth_usd_per_s(lost[0], slow_wall_s, already, lost[1], fast_wall_s)
-        assert from_bills == pytest.approx(breakeven_usd_per_s(gpus, price, already, slow_share, fast_share), rel=1e-12)
+        assert from_bills == pytest.approx(
+            breakeven_usd_per_s(gpus, price, already, slow_share, fast_share), rel=1e-12
+        )
 
 
 def test_equal_runs_are_worth_the_same():

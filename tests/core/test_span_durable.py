@@ -13,7 +13,10 @@ from ckptcost.core.windows import Span
         ({"durable": 9.0}, 9.0),
         ({"durable": 9.0, "synced": 7.0}, 9.0),
         ({"durable": 6.0, "synced": 7.0}, 6.0),  # who says so has the last word
-        ({"durable": 6.0, "committed": 8.0}, 6.0),  # a rename makes nothing safe, and nothing unsafe
+        (
+            {"durable": 6.0, "committed": 8.0},
+            6.0,
+        ),  # a rename makes nothing safe, and nothing unsafe
         ({"durable": 6.0, "synced": 5.0, "committed": 8.0}, 6.0),
         ({"synced": 7.0}, 7.0),
         ({"synced": 7.0, "committed": 8.0}, 8.0),

@@ -18,7 +18,11 @@ STEP_S = 0.8
 
 def saved(name, begin_s, returned_s, durable_s=None):
     marks = [Mark(begin_s, "begin", name), Mark(returned_s, "returned", name)]
-    return [*marks, Mark(durable_s or returned_s, "durable", name), Mark(durable_s or returned_s, "end", name)]
+    return [
+        *marks,
+        Mark(durable_s or returned_s, "durable", name),
+        Mark(durable_s or returned_s, "end", name),
+    ]
 
 
 def trained(saves, until_s=200.0, noise=0.01, more=0.1, seed=1):
@@ -90,7 +94,9 @@ def test_intervals_of_the_slowdown_hold_it():
 
 
 def test_a_step_that_meets_a_stall_is_no_step_of_the_drain():
-    ends = np.array([0.0, 1.0, 2.0, 5.0, 6.1, 7.2, 8.2])  # 2..5 holds the stall; the drain ends in 7.2..8.2
+    ends = np.array(
+        [0.0, 1.0, 2.0, 5.0, 6.1, 7.2, 8.2]
+    )  # 2..5 holds the stall; the drain ends in 7.2..8.2
     apart = split(ends, windows([(2.5, 4.5, 7.5)]))
     assert apart.quiet_s.tolist() == [1.0, 1.0]
     assert apart.drained_s.tolist() == pytest.approx([1.1, 1.1])
@@ -109,7 +115,9 @@ class TestWhyNot:
         seen = windows(SYNC)
         nothing = split(np.empty(0), seen)
         assert pace(nothing.quiet_s).step_s.why == "NO_STEPS"
-        assert [one.why for one in stalls(np.empty(0), seen, pace(nothing.quiet_s))] == ["NO_STEPS"] * 3
+        assert [one.why for one in stalls(np.empty(0), seen, pace(nothing.quiet_s))] == [
+            "NO_STEPS"
+        ] * 3
         assert longer(nothing.drained_s, nothing.quiet_s).why == "NO_STEPS"
         assert math.isnan(speed_lost(longer(nothing.drained_s, nothing.quiet_s)).value)
 
@@ -117,18 +125,28 @@ class TestWhyNot:
         ends, seen = trained(SYNC), windows(SYNC)
         cut = ends[ends < 91.0]
         usual = pace(split(cut, seen).quiet_s)
-        assert [one.why for one in stalls(cut, seen, usual)] == ["", "STEPS_MISSING", "STEPS_MISSING"]
+        assert [one.why for one in stalls(cut, seen, usual)] == [
+            "",
+            "STEPS_MISSING",
+            "STEPS_MISSING",
+        ]
 
     def test_steps_lost_in_the_stall(self):
         ends, seen = trained(SYNC), windows(SYNC)
         ends = np.insert(ends, np.searchsorted(ends, 92.0), np.nan)
-        assert [one.why for one in stalls(ends, seen, pace(split(ends, seen).quiet_s))] == ["", "STEPS_MISSING", ""]
+        assert [one.why for one in stalls(ends, seen, pace(split(ends, seen).quiet_s))] == [
+            "",
+            "STEPS_MISSING",
+            "",
+        ]
 
     def test_two_stalls_in_the_same_steps(self):
         saves = [(30.0, 33.0, 33.0), (32.0, 35.0, 35.0)]
         ends = trained([(30.0, 35.0, 35.0)])
         seen = windows(saves)
-        assert [one.why for one in stalls(ends, seen, pace(split(ends, seen).quiet_s))] == ["OTHERS_STALL"] * 2
+        assert [one.why for one in stalls(ends, seen, pace(split(ends, seen).quiet_s))] == [
+            "OTHERS_STALL"
+        ] * 2
 
     def test_six_steps_have_a_value_and_no_interval(self):
         found = longer([1.2] * 6, np.ones(50))
@@ -146,14 +164,25 @@ class TestEnds:
         return Mark(t_s, "steps", "", rank, "api", {"base": base, "ends_ms": ends_ms, **more})
 
     def test_on_the_runs_clock(self):
-        assert ends_of([self.mark(3.0, [0.0, 1200.0, 2400.5])], 9_000_000_000).tolist() == [1.0, 2.2, 3.4005]
+        assert ends_of([self.mark(3.0, [0.0, 1200.0, 2400.5])], 9_000_000_000).tolist() == [
+            1.0,
+            2.2,
+            3.4005,
+        ]
 
     def test_nanoseconds_of_years_keep_their_milliseconds(self):
         base = 9_007_199_254_740_993 * 10  # more than a float holds
-        assert ends_of([self.mark(3.0, [1.0, 2.0], base)], base - 1_000_000_000).tolist() == [1.001, 1.002]
+        assert ends_of([self.mark(3.0, [1.0, 2.0], base)], base - 1_000_000_000).tolist() == [
+            1.001,
+            1.002,
+        ]
 
     def test_one_rank_speaks_and_twice_said_is_once(self):
-        marks = [self.mark(1.0, [0.0], rank=0), self.mark(2.0, [10.0, 20.0], rank=1), self.mark(3.0, [20.0, 30.0], rank=1)]
+        marks = [
+            self.mark(1.0, [0.0], rank=0),
+            self.mark(2.0, [10.0, 20.0], rank=1),
+            self.mark(3.0, [20.0, 30.0], rank=1),
+        ]
         assert ends_of(marks, 10_000_000_000).tolist() == [0.01, 0.02, 0.03]
         assert ends_of(marks, 10_000_000_000, rank=0).tolist() == [0.0]
 
@@ -170,14 +199,22 @@ class TestEnds:
 
     @pytest.mark.parametrize(
         "detail",
-        [{}, {"base": 1}, {"base": "1", "ends_ms": [1]}, {"base": 1, "ends_ms": 5}, {"base": None, "ends_ms": []},
-         {"base": 1.5, "ends_ms": [1]}],
-    )  # fmt: skip
+        [
+            {},
+            {"base": 1},
+            {"base": "1", "ends_ms": [1]},
+            {"base": 1, "ends_ms": 5},
+            {"base": None, "ends_ms": []},
+            {"base": 1.5, "ends_ms": [1]},
+        ],
+    )
     def test_what_makes_no_sense_says_nothing(self, detail):
         assert ends_of([Mark(0.0, "steps", detail=detail)], 0).tolist() == []
 
     def test_numbers_that_are_none_are_left_out(self):
-        assert ends_of([self.mark(1.0, [None, "x", True, math.nan, 5.0])], 10_000_000_000).tolist() == [0.005]
+        assert ends_of(
+            [self.mark(1.0, [None, "x", True, math.nan, 5.0])], 10_000_000_000
+        ).tolist() == [0.005]
         assert ends_of([], 0).tolist() == []
 
     def test_as_a_run_file_brings_them(self, tmp_path):
@@ -191,7 +228,12 @@ class TestEnds:
         recorder = Recorder([Steady()], FileSink(tmp_path), VirtualClock(50_000_000_000))
         recorder.begin()
         recorder.run_until(53_000_000_000)
-        recorder.mark("steps", t_ns=53_000_000_000, rank=0, **json.loads('{"base": 51000000000, "ends_ms": [0, 1200.5]}'))
+        recorder.mark(
+            "steps",
+            t_ns=53_000_000_000,
+            rank=0,
+            **json.loads('{"base": 51000000000, "ends_ms": [0, 1200.5]}'),
+        )
         recorder.step()
         recorder.run_until(55_000_000_000)
         recorder.stop()

@@ -15,10 +15,17 @@ def test_splitmix64_is_the_published_one():
     """The first outputs of SplitMix64 from state 0, as in Vigna's reference code."""
     step = 0x9E3779B97F4A7C15
     states = np.array([(step * i) & (2**64 - 1) for i in (1, 2, 3)], dtype=np.uint64)
-    assert [hex(int(x)) for x in mix(states)] == ["0xe220a8397b1dcdaf", "0x6e789e6aa1b965f4", "0x6c45d188009454f"]
+    assert [hex(int(x)) for x in mix(states)] == [
+        "0xe220a8397b1dcdaf",
+        "0x6e789e6aa1b965f4",
+        "0x6c45d188009454f",
+    ]
 
 
-@pytest.mark.parametrize(("seed", "stream", "event"), [(1, GAPS, 0), (1, KINDS, 0), (2**63 - 1, GAPS, 999_999), (0, NODES, 7)])
+@pytest.mark.parametrize(
+    ("seed", "stream", "event"),
+    [(1, GAPS, 0), (1, KINDS, 0), (2**63 - 1, GAPS, 999_999), (0, NODES, 7)],
+)
 def test_even(seed, stream, event):
     u = uniforms(keys_of(seed, stream, RUNS), event)
     assert u.min() > 0
@@ -37,7 +44,11 @@ def test_events_of_one_run_are_even_and_unrelated():
 
 def test_purposes_and_seeds_share_no_numbers():
     """Not even two runs that are each other's mirror: seed and run must not enter alike."""
-    drawn = [uniforms(keys_of(seed, stream, RUNS), 0) for seed in (1, 2) for stream in (GAPS, KINDS, INPUTS, OFFSETS, NODES)]
+    drawn = [
+        uniforms(keys_of(seed, stream, RUNS), 0)
+        for seed in (1, 2)
+        for stream in (GAPS, KINDS, INPUTS, OFFSETS, NODES)
+    ]
     correlation = np.corrcoef(np.array(drawn)) - np.eye(len(drawn))
     assert np.abs(correlation).max() < 4.5 / np.sqrt(len(RUNS))
     assert len(np.unique(np.concatenate(drawn))) == len(drawn) * len(RUNS)

@@ -32,7 +32,9 @@ def polls(rng, since_s, until_s, every_s, jitter_s=0.3e-3, took_s=(2e-5, 1e-4)):
 
 def answers(rng, at_s, values, t_s, took_s):
     """What it says: the value of the last renewal before some instant of the call."""
-    return values[np.searchsorted(at_s, t_s + took_s * rng.uniform(0.0, 1.0, len(t_s)), side="right") - 1]
+    return values[
+        np.searchsorted(at_s, t_s + took_s * rng.uniform(0.0, 1.0, len(t_s)), side="right") - 1
+    ]
 
 
 def numbered(at_s, t_s, took_s, rng, near_s=None, tick_s=None):
@@ -45,19 +47,33 @@ def numbered(at_s, t_s, took_s, rng, near_s=None, tick_s=None):
 def share_inside(found, true_s, near_s, reach_s=1.5):
     near = np.abs(found.t_s - near_s) < reach_s
     inside = (found.low_s - 1e-9 <= true_s) & (true_s <= found.high_s + 1e-9)
-    return float(inside[near].mean()), float((found.high_s - found.low_s)[near].mean()), float(np.abs(found.t_s - true_s)[near].mean())
+    return (
+        float(inside[near].mean()),
+        float((found.high_s - found.low_s)[near].mean()),
+        float(np.abs(found.t_s - true_s)[near].mean()),
+    )
 
 
 @pytest.mark.parametrize(
     ("every_ms", "period_s", "mean_ms"),
-    [(10, 0.1, 2.0), (20, 0.1, 3.0), (50, 0.1, 12.0), (60, 0.1, 6.0), (70, 0.1, 6.0), (10, 0.02, 3.0), (10, 1.0, 8.0)],
+    [
+        (10, 0.1, 2.0),
+        (20, 0.1, 3.0),
+        (50, 0.1, 12.0),
+        (60, 0.1, 6.0),
+        (70, 0.1, 6.0),
+        (10, 0.02, 3.0),
+        (10, 1.0, 8.0),
+    ],
 )
 def test_many_polls_tell_more_than_one(every_ms, period_s, mean_ms):
     widths = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         at = instants(rng, 12.0, period_s * rng.uniform(0.97, 1.03))
-        found, true = numbered(at, *polls(rng, 1.5, 11.0, every_ms / 1e3, jitter_s=1e-3), rng, near_s=6.0)
+        found, true = numbered(
+            at, *polls(rng, 1.5, 11.0, every_ms / 1e3, jitter_s=1e-3), rng, near_s=6.0
+        )
         assert found.kind == "lattice"
         inside, width, error = share_inside(found, true, 6.0)
         assert inside == 1.0
@@ -76,12 +92,24 @@ def test_the_lattice_is_that_of_a_linear_programme():
         moved = np.flatnonzero(np.diff(seen)) + 1
         low, high, number = t_s[moved - 1], t_s[moved], seen[moved] - seen[moved[0]]
         fit = ticks.lattice(low, high, near_s=2.0)
-        assert fit.jitter_s == pytest.approx(0.002 * fit.period_s, rel=0.01)  # what is allowed in any case
-        rows = np.concatenate([np.column_stack([np.ones_like(low), number]), -np.column_stack([np.ones_like(low), number])])
+        assert fit.jitter_s == pytest.approx(
+            0.002 * fit.period_s, rel=0.01
+        )  # what is allowed in any case
+        rows = np.concatenate(
+            [
+                np.column_stack([np.ones_like(low), number]),
+                -np.column_stack([np.ones_like(low), number]),
+            ]
+        )
         for n in (0, int(number[-1]) // 2, int(number[-1]) + 3):
-            ends = [linprog([s, s * n], rows, np.concatenate([high, -low]), bounds=[(None, None)] * 2) for s in (1.0, -1.0)]
+            ends = [
+                linprog([s, s * n], rows, np.concatenate([high, -low]), bounds=[(None, None)] * 2)
+                for s in (1.0, -1.0)
+            ]
             exact = ends[0].fun, -ends[1].fun
-            shift = round(((low[0] + high[0]) / 2.0 - float(fit.at(np.zeros(1))[1][0])) / fit.period_s)
+            shift = round(
+                ((low[0] + high[0]) / 2.0 - float(fit.at(np.zeros(1))[1][0])) / fit.period_s
+            )
             first, _, last = (float(part[0]) for part in fit.at(np.array([float(n + shift)])))
             assert first <= exact[0] + 1e-9
             assert last >= exact[1] - 1e-9
@@ -97,7 +125,9 @@ def test_ticks_with_jitter_stay_in_their_intervals(every_s):
         found, true = numbered(at, *polls(rng, 1.0, 11.0, every_s, jitter_s=2e-3), rng, near_s=6.0)
         assert found.kind == "lattice"
         assert 1e-3 < found.jitter_s < 0.01
-        assert np.all((found.high_s - found.low_s)[1:] <= every_s + 2.2e-3)  # never less known than by the poll alone
+        assert np.all(
+            (found.high_s - found.low_s)[1:] <= every_s + 2.2e-3
+        )  # never less known than by the poll alone
         shares.append(share_inside(found, true, 6.0)[0])
     assert np.mean(shares) > 0.93
 
@@ -113,7 +143,9 @@ def test_missed_and_late_ticks():
     assert inside == 1.0
     assert width < 4e-3
     late = int(np.argmin(np.abs(true - at[60])))
-    assert found.high_s[late] - found.low_s[late] > 0.01  # the late one has its poll and nothing else
+    assert (
+        found.high_s[late] - found.low_s[late] > 0.01
+    )  # the late one has its poll and nothing else
 
 
 def test_a_period_that_drifts():
@@ -136,7 +168,9 @@ def test_quick_polls_tell_when_the_slow_ones_saw_their_tick(rest_s):
     for seed in range(16):
         rng = np.random.default_rng(seed)
         at = instants(rng, 14.0, 0.1 * rng.uniform(0.98, 1.02))
-        t_s, took_s = polls(rng, 1.0, 12.0, lambda t: 0.02 if 5.0 <= t <= 7.0 else rest_s, jitter_s=2e-3)
+        t_s, took_s = polls(
+            rng, 1.0, 12.0, lambda t: 0.02 if 5.0 <= t <= 7.0 else rest_s, jitter_s=2e-3
+        )
         found, true = numbered(at, t_s, took_s, rng, near_s=6.0)
         slow = (found.t_s > 4.0) & (found.t_s < 5.0)
         assert found.kind == "lattice"
@@ -193,7 +227,13 @@ def test_too_little_to_say_anything():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.floats(1e-4, 0.5), st.floats(0.0, 20.0), st.floats(0.0, 0.005)), min_size=2, max_size=80))
+@given(
+    st.lists(
+        st.tuples(st.floats(1e-4, 0.5), st.floats(0.0, 20.0), st.floats(0.0, 0.005)),
+        min_size=2,
+        max_size=80,
+    )
+)
 def test_whatever_is_polled_ticks_are_in_order_and_in_their_polls(steps):
     pause, more, took = (np.array(column) for column in zip(*steps, strict=True))
     t_s, total = np.cumsum(pause), np.cumsum(np.where(more < 10.0, 0.0, more))
@@ -208,7 +248,9 @@ def test_whatever_is_polled_ticks_are_in_order_and_in_their_polls(steps):
 def test_tick_of_says_what_the_ticks_are():
     rng = np.random.default_rng(6)
     at = instants(rng, 6.0, 0.0973, jitter_s=1e-3)
-    joules = np.floor(np.cumsum(rng.uniform(20.0, 60.0, len(at))) / 0.001) * 0.001 % 300.0  # it wraps, too
+    joules = (
+        np.floor(np.cumsum(rng.uniform(20.0, 60.0, len(at))) / 0.001) * 0.001 % 300.0
+    )  # it wraps, too
     t_s, took_s = polls(rng, 0.5, 5.0, 0.01)
     value = answers(rng, at, joules, t_s, took_s)
     value[40:45] = np.nan

@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S, UNITS, YEAR_S, parse, suffix_of, to_hours, to_kwh
+from ckptcost.core.units import (
+    DAY_S,
+    HOUR_S,
+    KWH_J,
+    MONTH_S,
+    UNITS,
+    YEAR_S,
+    parse,
+    suffix_of,
+    to_hours,
+    to_kwh,
+)
 from ckptcost.errors import CkptcostError, UnitError
 
 quick = settings(max_examples=100, deadline=None, derandomize=True)
@@ -93,7 +104,9 @@ def test_read(text, unit, value):
     assert parse(text, unit) == pytest.approx(value, rel=1e-14)
 
 
-@pytest.mark.parametrize(("unit", "example"), [(unit, example) for unit, (_, example) in UNITS.items()])
+@pytest.mark.parametrize(
+    ("unit", "example"), [(unit, example) for unit, (_, example) in UNITS.items()]
+)
 def test_every_example_can_be_copied(unit, example):
     assert math.isfinite(parse(example, unit))
 
@@ -155,7 +168,16 @@ def test_bytes_are_not_bibytes_are_not_bits():
     assert parse("8 Gb", "bytes") == parse("1 GB", "bytes")
 
 
-@pytest.mark.parametrize(("text", "unit"), [("1 000 GB", "bytes"), ("10 000 h", "s"), ("2 500 W", "w"), ("3 3 GB", "bytes"), ("1 000", "")])
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("1 000 GB", "bytes"),
+        ("10 000 h", "s"),
+        ("2 500 W", "w"),
+        ("3 3 GB", "bytes"),
+        ("1 000", ""),
+    ],
+)
 def test_a_space_is_not_a_thousands_separator(text, unit):
     """A second number before the unit is refused, not multiplied: "10 000 h" must never be 0 s."""
     with pytest.raises(UnitError):
@@ -204,7 +226,11 @@ WRITTEN = [
 
 
 @quick
-@given(x=st.floats(-1e200, 1e200, allow_subnormal=False), which=st.sampled_from(WRITTEN), space=st.sampled_from(["", " ", "  "]))
+@given(
+    x=st.floats(-1e200, 1e200, allow_subnormal=False),
+    which=st.sampled_from(WRITTEN),
+    space=st.sampled_from(["", " ", "  "]),
+)
 def test_round_trip(x, which, space):
     word, unit, factor = which
     assert parse(f"{x}{space}{word}", unit) == pytest.approx(x * factor, rel=1e-15)
@@ -221,7 +247,10 @@ def test_any_text_gives_a_number_or_our_error(text, unit):
 
 
 @quick
-@given(st.from_regex(r"\A[0-9][0-9 .,e/*-]{0,6} ?[kMGTi0 ]{0,2}[BbWsh%$/ -]{0,4}[0-9]{0,2}[sh]?\Z"), st.sampled_from(list(UNITS)))
+@given(
+    st.from_regex(r"\A[0-9][0-9 .,e/*-]{0,6} ?[kMGTi0 ]{0,2}[BbWsh%$/ -]{0,4}[0-9]{0,2}[sh]?\Z"),
+    st.sampled_from(list(UNITS)),
+)
 def test_any_near_quantity_gives_a_number_or_our_error(text, unit):
     try:
         value = parse(text, unit)
@@ -261,6 +290,12 @@ def test_suffixes():
 
 
 def test_constants():
-    assert (HOUR_S, DAY_S, MONTH_S, YEAR_S, KWH_J) == (3600, 86_400, 2_628_000, 31_536_000, 3_600_000)
+    assert (HOUR_S, DAY_S, MONTH_S, YEAR_S, KWH_J) == (
+        3600,
+        86_400,
+        2_628_000,
+        31_536_000,
+        3_600_000,
+    )
     assert to_kwh(7.2e6) == 2.0
     assert to_hours(5400.0) == 1.5

@@ -16,7 +16,9 @@ AT_S = 1_795_132_800.0
 
 
 def pieces(found: Useful) -> dict[str, float]:
-    return {name: getattr(found, f"{name}_s") for name in ("down", "lost", "stall", "load", "useful")}
+    return {
+        name: getattr(found, f"{name}_s") for name in ("down", "lost", "stall", "load", "useful")
+    }
 
 
 def lived(seed: int) -> tuple[list[RunSpan], Counter[str], int]:
@@ -25,7 +27,12 @@ def lived(seed: int) -> tuple[list[RunSpan], Counter[str], int]:
     rng = np.random.default_rng(seed)
     spans, seconds, clock, failures = [], [], 0, 0
     for _ in range(rng.integers(1, 8)):
-        began, load, length, failed = clock, int(rng.integers(0, 30)), int(rng.integers(1, 400)), bool(rng.random() < 0.6)
+        began, load, length, failed = (
+            clock,
+            int(rng.integers(0, 30)),
+            int(rng.integers(1, 400)),
+            bool(rng.random() < 0.6),
+        )
         states, kept, since_save = ["load"] * load, None, 0
         while len(states) < length:
             if since_save >= 50:
@@ -42,11 +49,19 @@ def lived(seed: int) -> tuple[list[RunSpan], Counter[str], int]:
         lost_stall = states[first_lost:].count("stall")
         spans.append(
             RunSpan(
-                AT_S + began, AT_S + began + length, failed, -math.inf if kept is None else AT_S + began + kept, states.count("stall"),
-                states.count("load"), lost_stall,
+                AT_S + began,
+                AT_S + began + length,
+                failed,
+                -math.inf if kept is None else AT_S + began + kept,
+                states.count("stall"),
+                states.count("load"),
+                lost_stall,
             )
-        )  # fmt: skip
-        seconds += [("lost" if state == "useful" and at >= first_lost else state) for at, state in enumerate(states)]
+        )
+        seconds += [
+            ("lost" if state == "useful" and at >= first_lost else state)
+            for at, state in enumerate(states)
+        ]
         failures += failed
         between = int(rng.integers(0, 60))
         seconds += ["down"] * between
@@ -60,7 +75,9 @@ def lived(seed: int) -> tuple[list[RunSpan], Counter[str], int]:
 def test_second_by_second(seed):
     spans, truth, failures = lived(seed)
     found = useful_of(shuffled(spans, seed))
-    assert {name: round(each, 6) for name, each in pieces(found).items()} == {name: truth[name] for name in pieces(found)}
+    assert {name: round(each, 6) for name, each in pieces(found).items()} == {
+        name: truth[name] for name in pieces(found)
+    }
     assert found.wall_s == truth.total()
     assert found.goodput == pytest.approx(truth["useful"] / truth.total(), rel=1e-12)
     assert found.failures == failures
@@ -71,10 +88,17 @@ def shuffled(spans: list[RunSpan], seed: int) -> list[RunSpan]:
 
 
 SPAN = st.builds(
-    lambda began, length, failed, kept, stall, load, lost: RunSpan(began, began + length, failed, kept, stall, load, lost),
-    st.integers(0, 60), st.integers(0, 40), st.booleans(), st.one_of(st.integers(-5, 110), st.just(-math.inf)),
-    st.integers(0, 50), st.integers(0, 50), st.integers(0, 50),
-)  # fmt: skip
+    lambda began, length, failed, kept, stall, load, lost: RunSpan(
+        began, began + length, failed, kept, stall, load, lost
+    ),
+    st.integers(0, 60),
+    st.integers(0, 40),
+    st.booleans(),
+    st.one_of(st.integers(-5, 110), st.just(-math.inf)),
+    st.integers(0, 50),
+    st.integers(0, 50),
+    st.integers(0, 50),
+)
 
 
 @settings(deadline=None, max_examples=300)
@@ -91,7 +115,9 @@ def test_pieces_add_up_and_none_is_negative(spans, seed):
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(SPAN.map(lambda span: span._replace(stall_s=0.0, load_s=0.0)), min_size=1, max_size=7))
+@given(
+    st.lists(SPAN.map(lambda span: span._replace(stall_s=0.0, load_s=0.0)), min_size=1, max_size=7)
+)
 def test_an_instant_of_two_runs_is_the_later_ones(spans):
     spans = sorted(spans, key=lambda span: (span.began_s, span.ended_s))
     seconds = Counter[str]()
@@ -102,7 +128,9 @@ def test_an_instant_of_two_runs_is_the_later_ones(spans):
         else:
             lost = there[-1].failed and second >= there[-1].last_kept_s
             seconds["lost" if lost else "useful"] += 1
-    assert pieces(useful_of(spans)) == {name: seconds[name] for name in ("down", "lost", "stall", "load", "useful")}
+    assert pieces(useful_of(spans)) == {
+        name: seconds[name] for name in ("down", "lost", "stall", "load", "useful")
+    }
 
 
 def test_a_run_that_kept_nothing_has_lost_its_work_but_not_its_stalls_and_load_twice():
@@ -118,7 +146,12 @@ def test_the_last_runs_failure_counts():
 
 
 def test_a_kept_save_that_is_not_known_leaves_the_loss_unknown():
-    found = useful_of([RunSpan(0.0, 100.0, True, math.nan, 10.0, 5.0), RunSpan(120.0, 200.0, False, math.nan, 10.0, 5.0)])
+    found = useful_of(
+        [
+            RunSpan(0.0, 100.0, True, math.nan, 10.0, 5.0),
+            RunSpan(120.0, 200.0, False, math.nan, 10.0, 5.0),
+        ]
+    )
     assert found[:2] == (200.0, 20.0)
     assert (found.stall_s, found.load_s, found.failures) == (20.0, 10.0, 1)
     assert all(math.isnan(each) for each in (found.lost_s, found.useful_s, found.goodput))
@@ -143,7 +176,9 @@ def test_unknown_stalls_and_loads_leave_unknown_what_they_are_part_of(unknown, f
 
 def test_a_run_that_shares_its_time_has_its_share_of_stalls():
     """The first hangs on for half of its time while the second is there already."""
-    found = useful_of([RunSpan(0.0, 100.0, False, 90.0, 20.0, 10.0), RunSpan(50.0, 150.0, False, 140.0, 7.0, 3.0)])
+    found = useful_of(
+        [RunSpan(0.0, 100.0, False, 90.0, 20.0, 10.0), RunSpan(50.0, 150.0, False, 140.0, 7.0, 3.0)]
+    )
     assert found == Useful(150.0, 0.0, 0.0, 17.0, 8.0, 125.0, 125.0 / 150.0, 0)
     twice = useful_of([RunSpan(0.0, 100.0, False, 90.0, 20.0, 10.0)] * 2)
     assert twice == useful_of([RunSpan(0.0, 100.0, False, 90.0, 20.0, 10.0)])

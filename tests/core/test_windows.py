@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.phases import windows_of
-from ckptcost.core.windows import covered_s, extent, of_each, open_at, quiet_before, timeline, union, without
+from ckptcost.core.windows import (
+    covered_s,
+    extent,
+    of_each,
+    open_at,
+    quiet_before,
+    timeline,
+    union,
+    without,
+)
 
 SPANS = st.lists(st.none() | st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=7)
 """of whole seconds, so that each second is in a span or not; some end before they begin"""
@@ -67,7 +76,10 @@ def test_a_window_of_unknown_end_is_open_until_its_last_mark():
         return windows_of([Mark(t_s, name, "a") for name, t_s in marks])[0]
 
     assert extent(only(("begin", 1.0), ("written", 4.0))) == (1.0, 4.0)
-    assert extent(only(("begin", 1.0), ("returned", 2.0), ("durable", 3.0), ("end", 9.0))) == (1.0, 3.0)
+    assert extent(only(("begin", 1.0), ("returned", 2.0), ("durable", 3.0), ("end", 9.0))) == (
+        1.0,
+        3.0,
+    )
     assert extent(only(("begin", 1.0), ("synced", 2.0), ("returned", 5.0))) == (1.0, 5.0)
     assert extent(only(("written", 4.0))) is None
 

@@ -20,7 +20,9 @@ import pytest
 
 CONSUMERS = Path(__file__).parents[2] / ".consumers"
 Series = tuple[str, frozenset[tuple[str, str]]]
-_LINE = re.compile(r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_0-9]+="(?:[^"\\\n]|\\.)*",?)*)\})? (?P<value>\S+)(?: (?P<at>\S+))?')
+_LINE = re.compile(
+    r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_0-9]+="(?:[^"\\\n]|\\.)*",?)*)\})? (?P<value>\S+)(?: (?P<at>\S+))?'
+)
 _LABEL = re.compile(r'([a-z_0-9]+)="((?:[^"\\\n]|\\.)*)"')
 _UNESCAPED = {r"\\": "\\", r"\n": "\n", r"\"": '"'}
 
@@ -35,11 +37,14 @@ def samples(text: str) -> dict[Series, list[tuple[float | None, float]]]:
         match = _LINE.fullmatch(line)
         assert match, line
         labels = frozenset(
-            (name, re.sub(r"\\.", lambda m: _UNESCAPED[m[0]], value)) for name, value in _LABEL.findall(match["labels"] or "")
+            (name, re.sub(r"\\.", lambda m: _UNESCAPED[m[0]], value))
+            for name, value in _LABEL.findall(match["labels"] or "")
         )
         series = match["name"], labels
         assert series == last or series not in found, f"two places: {line}"
-        found.setdefault(series, []).append((None if match["at"] is None else float(match["at"]), float(match["value"])))
+        found.setdefault(series, []).append(
+            (None if match["at"] is None else float(match["at"]), float(match["value"]))
+        )
         last = series
     return found
 
@@ -58,7 +63,9 @@ def consumer(path: str) -> Path:
 
 
 def get(url: str, **params: str) -> str:
-    with urllib.request.urlopen(url + ("?" + urllib.parse.urlencode(params) if params else ""), timeout=30) as answer:
+    with urllib.request.urlopen(
+        url + ("?" + urllib.parse.urlencode(params) if params else ""), timeout=30
+    ) as answer:
         return answer.read().decode()
 
 
@@ -69,7 +76,11 @@ def serving(command: list[str], ready: str) -> Iterator[str]:
         with socket.socket() as asked:
             asked.bind(("127.0.0.1", 0))
             port = asked.getsockname()[1]
-        process = subprocess.Popen([part.format(port=port) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [part.format(port=port) for part in command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             if _answers(f"http://127.0.0.1:{port}{ready}", process):
                 yield f"http://127.0.0.1:{port}"
@@ -100,10 +111,14 @@ class Prometheus:
         return self._asked("query", query=expr, time=repr(at))
 
     def query_range(self, expr: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        return self._asked("query_range", query=expr, start=repr(start), end=repr(end), step=repr(step))
+        return self._asked(
+            "query_range", query=expr, start=repr(start), end=repr(end), step=repr(step)
+        )
 
     def label_values(self, label: str, match: str, start: float, end: float) -> list[str]:
-        return self._asked(f"label/{label}/values", **{"match[]": match, "start": repr(start), "end": repr(end)})
+        return self._asked(
+            f"label/{label}/values", **{"match[]": match, "start": repr(start), "end": repr(end)}
+        )
 
     def _asked(self, what: str, **params: str) -> Any:
         answer = json.loads(get(f"{self.url}/api/v1/{what}", **params))
@@ -113,7 +128,14 @@ class Prometheus:
 
 def backfill(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "metrics.txt").write_text(text)
-    command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(folder / "metrics.txt"), str(folder / "data")]
+    command = [
+        program("promtool"),
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        str(folder / "metrics.txt"),
+        str(folder / "data"),
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -124,8 +146,12 @@ def prometheus_with(text: str, folder: Path) -> Iterator[Prometheus]:
     assert done.returncode == 0, done.stderr
     (folder / "prometheus.yml").write_text("global: {}\n")
     command = [
-        program("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
-        "--storage.tsdb.retention.time=100y", "--web.listen-address=127.0.0.1:{port}", "--log.level=error",
-    ]  # fmt: skip
+        program("prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--storage.tsdb.retention.time=100y",
+        "--web.listen-address=127.0.0.1:{port}",
+        "--log.level=error",
+    ]
     with serving(command, "/-/ready") as url:
         yield Prometheus(url)

@@ -9,7 +9,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ckptcost.report.document import Assumption, Component, Excluded, Factor, FunctionalUnit, Quantity, RunTotals, Source, Totals, Warned
+from ckptcost.report.document import (
+    Assumption,
+    Component,
+    Excluded,
+    Factor,
+    FunctionalUnit,
+    Quantity,
+    RunTotals,
+    Source,
+    Totals,
+    Warned,
+)
 from ckptcost.report.statement import (
     QUANTITIES,
     Boundary,
@@ -43,7 +54,12 @@ LINES: tuple[tuple[str, str, str, str], ...] = (
 )
 GRID, MARKET = 0.3835, 0.12
 """kgCO2e per kWh"""
-TOOL = {"name": "ckptcost", "version": "0.1.0", "command": ["ckptcost", "export"], "method_version": "2026.1"}
+TOOL = {
+    "name": "ckptcost",
+    "version": "0.1.0",
+    "command": ["ckptcost", "export"],
+    "method_version": "2026.1",
+}
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -51,14 +67,31 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def quantity(what: str, value: float | None, spread: float = 0.1, excludes: Sequence[str] = (), basis: str = "modelled") -> Quantity:
+def quantity(
+    what: str,
+    value: float | None,
+    spread: float = 0.1,
+    excludes: Sequence[str] = (),
+    basis: str = "modelled",
+) -> Quantity:
     ranged: dict[str, Any] = (
-        {} if value is None or not value else {"low": value * (1 - spread), "high": value * (1 + spread), "interval": "p5-p95"}
+        {}
+        if value is None or not value
+        else {"low": value * (1 - spread), "high": value * (1 + spread), "interval": "p5-p95"}
     )
-    factors = {"emissions_location": ["site.grid_location"], "emissions_market": ["site.grid_market"], "cost": ["site.tariff"]}.get(
-        what, []
+    factors = {
+        "emissions_location": ["site.grid_location"],
+        "emissions_market": ["site.grid_market"],
+        "cost": ["site.tariff"],
+    }.get(what, [])
+    return Quantity(
+        value=value,
+        unit=UNITS[what],
+        basis=basis,
+        excludes=list(excludes),
+        factors=factors,
+        **ranged,
     )
-    return Quantity(value=value, unit=UNITS[what], basis=basis, excludes=list(excludes), factors=factors, **ranged)
 
 
 def factor(name: str, value: float, unit: str, text: str, origin: str = "published") -> Factor:
@@ -102,14 +135,20 @@ def statement(
     tags: dict[str, str] | None = None,
 ) -> Statement:
     """`rows` hours or parts of them, the first half an hour long; every component's energy evenly over them, a grid that varies by hour."""
-    edges = [begin, *(math.floor(begin / width_s) * width_s + width_s * n for n in range(1, rows + 1))] if rows else []
+    edges = (
+        [begin, *(math.floor(begin / width_s) * width_s + width_s * n for n in range(1, rows + 1))]
+        if rows
+        else []
+    )
     lengths = [b - a for a, b in pairwise(edges)]
     whole_s = sum(lengths)
     grids = [None if grid is None else grid * (1.0 + 0.1 * math.sin(n)) for n in range(rows)]
     series: dict[str, list[Any]] = {key: [] for key in Series.model_fields if key != "width_s"}
     made: list[Component] = []
     # the first component that has rows carries the checkpoints
-    first = next((at for at in range(len(lines)) if any((energies[at], gpu_hours[at], costs[at]))), -1)
+    first = next(
+        (at for at in range(len(lines)) if any((energies[at], gpu_hours[at], costs[at]))), -1
+    )
     for at, (line, label, cause, boundary) in enumerate(lines):
         energy, gpu, usd = energies[at], gpu_hours[at], costs[at]
         told = dated and rows > 0 and any(each for each in (energy, gpu, usd))
@@ -135,14 +174,20 @@ def statement(
                     "grid_kgco2e_per_kwh": grids[n],
                     "market_kgco2e_per_kwh": market,
                     "emissions_location_kgco2e": kg[-1],
-                    "emissions_market_kgco2e": None if part is None or market is None else part * market,
+                    "emissions_market_kgco2e": None
+                    if part is None or market is None
+                    else part * market,
                     "embodied_kgco2e": None if embodied is None else embodied * share,
                 }
                 for key, value in row.items():
                     series[key].append(value)
             location = _sum(kg)
-        values = dict(zip(QUANTITIES, (energy, location, market_kg, embodied, gpu, usd), strict=True))
-        priced: dict[str, Any] = {"price_qty": gpu, "price_unit": "GPU-h", "unit_price": 5.435} if gpu else {}
+        values = dict(
+            zip(QUANTITIES, (energy, location, market_kg, embodied, gpu, usd), strict=True)
+        )
+        priced: dict[str, Any] = (
+            {"price_qty": gpu, "price_unit": "GPU-h", "unit_price": 5.435} if gpu else {}
+        )
         made.append(
             Component(
                 id=line,
@@ -171,7 +216,9 @@ def statement(
     marginal = [c for c in made if c.ledger == "marginal"]
     sums = {
         what: quantity(
-            what, _sum([getattr(c, what).value for c in marginal]), excludes=[c.id for c in marginal if getattr(c, what).value is None]
+            what,
+            _sum([getattr(c, what).value for c in marginal]),
+            excludes=[c.id for c in marginal if getattr(c, what).value is None],
         )
         for what in QUANTITIES
     }
@@ -213,14 +260,49 @@ def statement(
         functional_units=[FunctionalUnit(name="checkpoint", count=checkpoints)],
         series=Series(width_s=width_s, **series) if dated and rows else None,
         factors=[
-            *([] if grid is None else [factor("site.grid_location", grid / 3.6e6, "kgco2e_per_j", f"{grid * 1000:g} g/kWh")]),
-            *([] if market is None else [factor("site.grid_market", market / 3.6e6, "kgco2e_per_j", f"{market * 1000:g} g/kWh", "user")]),
+            *(
+                []
+                if grid is None
+                else [
+                    factor(
+                        "site.grid_location", grid / 3.6e6, "kgco2e_per_j", f"{grid * 1000:g} g/kWh"
+                    )
+                ]
+            ),
+            *(
+                []
+                if market is None
+                else [
+                    factor(
+                        "site.grid_market",
+                        market / 3.6e6,
+                        "kgco2e_per_j",
+                        f"{market * 1000:g} g/kWh",
+                        "user",
+                    )
+                ]
+            ),
             factor("site.pue", 1.15, "", "1.15", "default"),
             factor("site.tariff", 4.4722222222222223e-08, "usd_per_j", "0.161 USD/kWh"),
-            factor("cluster.gpu_price", 0.0015097222222222222, "usd_per_gpu_s", "5.435 USD/h", "derived"),
+            factor(
+                "cluster.gpu_price",
+                0.0015097222222222222,
+                "usd_per_gpu_s",
+                "5.435 USD/h",
+                "derived",
+            ),
         ],
         contracts=[Contract(name="Wind PPA", instrument="PPA", share=0.6, kgco2e_per_kwh=0.0)],
-        assumptions=[Assumption(id="A1", text="power usage effectiveness: 1.15", value=1.15, unit="", low=1.08, high=1.56)],
+        assumptions=[
+            Assumption(
+                id="A1",
+                text="power usage effectiveness: 1.15",
+                value=1.15,
+                unit="",
+                low=1.08,
+                high=1.56,
+            )
+        ],
         measurements=[
             Measurement(
                 id="gpu:0",
@@ -249,8 +331,12 @@ def big(rows: int = 100_000) -> StatementDocument:
     return document(statement(rows=rows // 4))
 
 
-_amounts = st.one_of(st.none(), st.just(0.0), st.floats(1e-9, 1e12, allow_nan=False, allow_subnormal=False))
-_names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40).filter(str.strip)
+_amounts = st.one_of(
+    st.none(), st.just(0.0), st.floats(1e-9, 1e12, allow_nan=False, allow_subnormal=False)
+)
+_names = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40
+).filter(str.strip)
 
 
 @st.composite
@@ -277,7 +363,9 @@ def statements(draw: st.DrawFn, dated: bool | None = None) -> Statement:
 
 def documents(dated: bool | None = None) -> st.SearchStrategy[StatementDocument]:
     """One to three of them, with names of their own."""
-    return st.lists(statements(dated), min_size=1, max_size=3, unique_by=lambda s: s.subject.run_id).map(lambda each: document(*each))
+    return st.lists(
+        statements(dated), min_size=1, max_size=3, unique_by=lambda s: s.subject.run_id
+    ).map(lambda each: document(*each))
 
 
 def seconds(text: str) -> float:

@@ -24,7 +24,18 @@ WORDS = {
     "confidentialityLevel": {"public", "internal", "confidential", "secret"},
     "infraType": {"publicCloud", "privateCloud", "onPremise", "other"},
     "dataUsage": {"input", "output"},
-    "dataType": {"tabular", "audio", "boolean", "image", "video", "object", "text", "token", "word", "other"},
+    "dataType": {
+        "tabular",
+        "audio",
+        "boolean",
+        "image",
+        "video",
+        "object",
+        "text",
+        "token",
+        "word",
+        "other",
+    },
     "quality": {"high", "medium", "low"},
 }
 NEEDED = {
@@ -77,23 +88,41 @@ def judge(text: str, document: StatementDocument) -> None:
     kwh = statement.totals.energy.value
     assert kwh is not None
     assert same(measure["powerConsumption"] * 3.6e6, kwh * 3.6e6)
-    assert same(measure["powerConsumption"], math.fsum(line.energy.value or 0.0 for line in statement.marginal()))
+    assert same(
+        measure["powerConsumption"],
+        math.fsum(line.energy.value or 0.0 for line in statement.marginal()),
+    )
     if statement.series is not None:
-        assert same(measure["powerConsumption"], math.fsum(each or 0.0 for each in statement.series.energy_kwh))
+        assert same(
+            measure["powerConsumption"],
+            math.fsum(each or 0.0 for each in statement.series.energy_kwh),
+        )
     begin, end = utc(statement.period_start or ""), utc(statement.period_end or "")
     assert measure["measurementDateTime"] == begin.strftime("%Y-%m-%d %H:%M:%S")
     assert same(measure["measurementDuration"], (end - begin).total_seconds())
-    lines = [line for line in statement.marginal() if line.energy.value is not None and line.emissions_location.value is not None]
+    lines = [
+        line
+        for line in statement.marginal()
+        if line.energy.value is not None and line.emissions_location.value is not None
+    ]
     used = math.fsum(line.energy.value or 0.0 for line in lines)
     if used:
         grams = report["environment"]["powerSourceCarbonIntensity"] * used
-        assert same(grams, math.fsum(line.emissions_location.value or 0.0 for line in lines) * 1000.0)
+        assert same(
+            grams, math.fsum(line.emissions_location.value or 0.0 for line in lines) * 1000.0
+        )
     else:
         assert "powerSourceCarbonIntensity" not in report["environment"]
     said = report["task"]["taskDescription"]
     assert all(
         word in said
-        for word in ("memo_item", statement.method_version, statement.kind, statement.subject.run_id, *statement.totals.energy.excludes)
+        for word in (
+            "memo_item",
+            statement.method_version,
+            statement.kind,
+            statement.subject.run_id,
+            *statement.totals.energy.excludes,
+        )
     )
     assert said.startswith("SIMULATED") == statement.simulated
 
@@ -105,17 +134,32 @@ def changed(statement: Statement, **subject: Any) -> Statement:
 def full() -> Statement:
     """One of which everything is known."""
     return changed(
-        made.statement(kind="measured"), organisation='Böhm & "Söhne"', team="t,1", cloud_provider="gcp", cloud_region="us-east4",
-        region="virginia", parameters=1.8e12, tokens=13e12, framework="PyTorch", os="Linux", python="3.11.7", cpu_model="EPYC",
-        cpu_count=192.0, ram_gb=2304.5, latitude=0.0, longitude=-77.0,
-    )  # fmt: skip
+        made.statement(kind="measured"),
+        organisation='Böhm & "Söhne"',
+        team="t,1",
+        cloud_provider="gcp",
+        cloud_region="us-east4",
+        region="virginia",
+        parameters=1.8e12,
+        tokens=13e12,
+        framework="PyTorch",
+        os="Linux",
+        python="3.11.7",
+        cpu_model="EPYC",
+        cpu_count=192.0,
+        ram_gb=2304.5,
+        latitude=0.0,
+        longitude=-77.0,
+    )
 
 
 # --- what stands in it
 
 
 @pytest.mark.parametrize(
-    "statement", [made.statement(), full(), made.statement(grid=None), made.statement((0.0,) * 5)], ids=["usual", "full", "no grid", "zero"]
+    "statement",
+    [made.statement(), full(), made.statement(grid=None), made.statement((0.0,) * 5)],
+    ids=["usual", "full", "no grid", "zero"],
 )
 def test_it_says_what_the_statement_says(statement: Statement) -> None:
     document = made.document(statement)
@@ -157,7 +201,17 @@ def one_half_gpu(report: dict[str, Any]) -> None:
     report["infrastructure"]["components"][0]["nbComponent"] = 0.5
 
 
-@pytest.mark.parametrize("slip", [times_1000, market_for_location, without_the_energy, without_the_memo, a_word_of_our_own, one_half_gpu])
+@pytest.mark.parametrize(
+    "slip",
+    [
+        times_1000,
+        market_for_location,
+        without_the_energy,
+        without_the_memo,
+        a_word_of_our_own,
+        one_half_gpu,
+    ],
+)
 def test_a_slip_is_seen(slip: Callable[[dict[str, Any]], None]) -> None:
     document = made.document()
     report = json.loads(text_of(document))
@@ -173,7 +227,7 @@ def test_units_and_choices() -> None:
     assert report["task"]["dataset"] == [
         {"dataUsage": "input", "dataType": "token", "dataQuantity": 13e12},
         {"dataUsage": "output", "dataType": "object", "dataQuantity": 8.0},
-    ]  # fmt: skip
+    ]
     assert report["infrastructure"]["infraType"] == "publicCloud"
     assert report["measures"][0]["gpuTrackingMode"] == "NVML total energy consumption"
     assert report["environment"]["latitude"] == 0.0
@@ -185,12 +239,17 @@ def test_what_nobody_said_is_not_there() -> None:
     report = json.loads(text_of(made.document(bare)))
     assert not {"system", "software", "environment"} & set(report)
     assert "publisher" not in report["header"]
-    assert report["infrastructure"] == {"infraType": "other", "components": [{"componentType": "gpu", "nbComponent": 1024}]}
+    assert report["infrastructure"] == {
+        "infraType": "other",
+        "components": [{"componentType": "gpu", "nbComponent": 1024}],
+    }
 
 
 def test_hardware_that_is_not_known_is_refused_unless_nodes_are() -> None:
     nodes = changed(made.statement(), accelerator_count=None)
-    assert json.loads(text_of(made.document(nodes)))["infrastructure"]["components"] == [{"componentType": "node", "nbComponent": 128}]
+    assert json.loads(text_of(made.document(nodes)))["infrastructure"]["components"] == [
+        {"componentType": "node", "nbComponent": 128}
+    ]
     with pytest.raises(InputError, match="count of GPUs, processors or nodes"):
         export(made.document(changed(nodes, nodes=None)))
 
@@ -209,7 +268,9 @@ def test_hardware_that_is_not_known_is_refused_unless_nodes_are() -> None:
 def test_the_band_of_quality(low: float | None, high: float | None, word: str | None) -> None:
     statement = made.statement((100.0, 0.0, 0.0, 0.0, 0.0))
     energy = statement.totals.energy.model_copy(update={"low": low, "high": high})
-    ranged = statement.model_copy(update={"totals": statement.totals.model_copy(update={"energy": energy})})
+    ranged = statement.model_copy(
+        update={"totals": statement.totals.model_copy(update={"energy": energy})}
+    )
     assert quality(ranged) == word
     assert quality(ranged.model_copy(update={"simulated": True})) == "low"
 
@@ -257,11 +318,21 @@ print(json.dumps(json.load(open(writer.save_file_path))))
 def read_by_codecarbon(python: Path, folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     (folder / "boamps.json").write_text(text)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder)}
-    return subprocess.run([str(python), "-c", READ], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [str(python), "-c", READ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize("statement", [made.statement(), full()], ids=["usual", "full"])
-def test_codecarbon_reads_it_and_fills_a_report_of_its_own_from_it(python: Path, tmp_path: Path, statement: Statement) -> None:
+def test_codecarbon_reads_it_and_fills_a_report_of_its_own_from_it(
+    python: Path, tmp_path: Path, statement: Statement
+) -> None:
     text = text_of(made.document(statement))
     ran = read_by_codecarbon(python, tmp_path, text)
     assert ran.returncode == 0, ran.stderr
@@ -270,7 +341,11 @@ def test_codecarbon_reads_it_and_fills_a_report_of_its_own_from_it(python: Path,
     assert theirs["task"] == ours["task"]
     assert theirs["quality"] == ours["quality"]
     assert theirs["header"]["reportId"] == ours["header"]["reportId"]
-    gpus = [part["nbComponent"] for part in theirs["infrastructure"]["components"] if part["componentType"] == "gpu"]
+    gpus = [
+        part["nbComponent"]
+        for part in theirs["infrastructure"]["components"]
+        if part["componentType"] == "gpu"
+    ]
     assert gpus == [1024]
 
 

@@ -28,7 +28,16 @@ from ckptcost.exports.codecarbon import export
 from ckptcost.report.statement import Statement, StatementDocument, utc
 
 PYTHON = Path(__file__).parents[2] / ".consumers/py/bin/python"
-NUMBERS = ("energy_consumed", "emissions", "cpu_energy", "gpu_energy", "ram_energy", "duration", "emissions_rate", "pue")
+NUMBERS = (
+    "energy_consumed",
+    "emissions",
+    "cpu_energy",
+    "gpu_energy",
+    "ram_energy",
+    "duration",
+    "emissions_rate",
+    "pue",
+)
 
 
 def text_of(document: StatementDocument) -> str:
@@ -57,12 +66,18 @@ def judge(text: str, document: StatementDocument) -> None:
         for line in statement.marginal()
         if line.energy.value is not None and line.emissions_location.value is not None
     }
-    found = {(row["run_id"].removeprefix("'"), row["project_name"].rpartition("/")[2]): row for row in rows}
+    found = {
+        (row["run_id"].removeprefix("'"), row["project_name"].rpartition("/")[2]): row
+        for row in rows
+    }
     assert set(found) == wanted
     assert len(rows) == len(wanted)
     for statement in document.statements:
         mine = [row for row in rows if row["run_id"].removeprefix("'") == statement.subject.run_id]
-        for what, column, per_unit in (("energy", "energy_consumed", 3.6e6), ("emissions_location", "emissions", 1000.0)):
+        for what, column, per_unit in (
+            ("energy", "energy_consumed", 3.6e6),
+            ("emissions_location", "emissions", 1000.0),
+        ):
             total, partial = getattr(statement.totals, what).value, 0.0
             for line in statement.marginal():
                 if (statement.subject.run_id, line.id) in wanted:
@@ -72,15 +87,26 @@ def judge(text: str, document: StatementDocument) -> None:
             if mine:
                 assert same(math.fsum(float(row[column]) for row in mine), total)
                 if statement.series is not None:
-                    series = getattr(statement.series, {"energy": "energy_kwh"}.get(what, "emissions_location_kgco2e"))
+                    series = getattr(
+                        statement.series,
+                        {"energy": "energy_kwh"}.get(what, "emissions_location_kgco2e"),
+                    )
                     assert same(math.fsum(value for value in series if value is not None), partial)
         for row in mine:
             assert row["timestamp"] == (statement.period_end or "")[:19]
-            assert same(float(row["duration"]), utc(statement.period_end or "").timestamp() - utc(statement.period_start or "").timestamp())
-            assert same(float(row["emissions_rate"]) * float(row["duration"]), float(row["emissions"]))
+            assert same(
+                float(row["duration"]),
+                utc(statement.period_end or "").timestamp()
+                - utc(statement.period_start or "").timestamp(),
+            )
+            assert same(
+                float(row["emissions_rate"]) * float(row["duration"]), float(row["emissions"])
+            )
             assert "memo_item" in row["tracking_mode"]
             assert statement.method_version in row["codecarbon_version"]
-            parts = [float(row[part]) for part in ("cpu_energy", "gpu_energy", "ram_energy") if row[part]]
+            parts = [
+                float(row[part]) for part in ("cpu_energy", "gpu_energy", "ram_energy") if row[part]
+            ]
             assert not parts or same(math.fsum(parts), float(row["energy_consumed"]))
 
 
@@ -92,7 +118,10 @@ def changed(statement: Statement, **subject: Any) -> Statement:
 
 
 def test_it_says_what_the_statement_says() -> None:
-    document = made.document(made.statement(), made.statement((5.0, 6.0, 7.0, 8.0, 9.0), name="the other", run_id="other-1"))
+    document = made.document(
+        made.statement(),
+        made.statement((5.0, 6.0, 7.0, 8.0, 9.0), name="the other", run_id="other-1"),
+    )
     judge(text_of(document), document)
 
 
@@ -101,7 +130,9 @@ def test_it_says_what_the_statement_says() -> None:
 def test_any_document(document: StatementDocument) -> None:
     lines = [line for statement in document.statements for line in statement.marginal()]
     homeless = any(line.energy.value and line.emissions_location.value is None for line in lines)
-    nothing = all(line.energy.value is None or line.emissions_location.value is None for line in lines)
+    nothing = all(
+        line.energy.value is None or line.emissions_location.value is None for line in lines
+    )
     if homeless or nothing:
         with pytest.raises(InputError):
             export(document)
@@ -137,7 +168,9 @@ def grams(rows: list[dict[str, str]]) -> None:
         row["emissions"] = repr(float(row["emissions"]) * 1000)
 
 
-@pytest.mark.parametrize("slip", [times_1000, market_for_location, without_a_row, with_a_total, without_a_column, grams])
+@pytest.mark.parametrize(
+    "slip", [times_1000, market_for_location, without_a_row, with_a_total, without_a_column, grams]
+)
 def test_a_slip_is_seen(slip: Callable[[list[dict[str, str]]], None]) -> None:
     document = made.document()
     rows = rows_of(text_of(document))
@@ -151,16 +184,40 @@ def test_a_slip_is_seen(slip: Callable[[list[dict[str, str]]], None]) -> None:
 
 
 def test_unknown_is_no_row_and_zero_is_one() -> None:
-    rows = {row["project_name"].rpartition("/")[2]: row for row in rows_of(text_of(made.document()))}
-    assert sorted(rows) == ["gpu_wait", "host_wait", "redone_work", "retention"]  # storage_write: unknown; standing: another ledger
-    assert [rows["retention"][name] for name in ("energy_consumed", "emissions", "cpu_energy")] == ["0.0", "0.0", "0.0"]
-    unknown = ("water_consumed", "wue", "cpu_power", "cpu_utilization_percent", "ram_used_gb", "latitude", "os")
+    rows = {
+        row["project_name"].rpartition("/")[2]: row for row in rows_of(text_of(made.document()))
+    }
+    assert sorted(rows) == [
+        "gpu_wait",
+        "host_wait",
+        "redone_work",
+        "retention",
+    ]  # storage_write: unknown; standing: another ledger
+    assert [rows["retention"][name] for name in ("energy_consumed", "emissions", "cpu_energy")] == [
+        "0.0",
+        "0.0",
+        "0.0",
+    ]
+    unknown = (
+        "water_consumed",
+        "wue",
+        "cpu_power",
+        "cpu_utilization_percent",
+        "ram_used_gb",
+        "latitude",
+        "os",
+    )
     assert {rows["gpu_wait"][name] for name in unknown} == {""}
 
 
 def test_whose_energy_it_was() -> None:
-    rows = {row["project_name"].rpartition("/")[2]: row for row in rows_of(text_of(made.document()))}
-    parts = {name: tuple(row[f"{part}_energy"] for part in ("cpu", "gpu", "ram")) for name, row in rows.items()}
+    rows = {
+        row["project_name"].rpartition("/")[2]: row for row in rows_of(text_of(made.document()))
+    }
+    parts = {
+        name: tuple(row[f"{part}_energy"] for part in ("cpu", "gpu", "ram"))
+        for name, row in rows.items()
+    }
     assert parts["gpu_wait"] == ("0.0", "1200.5", "0.0")
     assert parts["host_wait"] == ("1350.25", "0.0", "")
     assert parts["redone_work"] == ("", "", "")
@@ -170,14 +227,28 @@ def test_what_the_pue_column_means() -> None:
     statement = made.statement()
     assert rows_of(text_of(made.document(statement)))[0]["pue"] == "1.15"
     metered = statement.boundary.model_copy(update={"pue": None, "pue_included_in_energy": False})
-    assert rows_of(text_of(made.document(statement.model_copy(update={"boundary": metered}))))[0]["pue"] == "1.0"
+    assert (
+        rows_of(text_of(made.document(statement.model_copy(update={"boundary": metered}))))[0][
+            "pue"
+        ]
+        == "1.0"
+    )
 
 
 def test_where_and_what() -> None:
     told = changed(
-        made.statement(kind="measured"), cloud_provider="gcp", cloud_region="us-east4", region="virginia", latitude=-0.5, longitude=77.0,
-        cpu_model="EPYC", cpu_count=192.0, ram_gb=2304.0, os="Linux", python="3.11.7",
-    ).model_copy(update={"simulated": True})  # fmt: skip
+        made.statement(kind="measured"),
+        cloud_provider="gcp",
+        cloud_region="us-east4",
+        region="virginia",
+        latitude=-0.5,
+        longitude=77.0,
+        cpu_model="EPYC",
+        cpu_count=192.0,
+        ram_gb=2304.0,
+        os="Linux",
+        python="3.11.7",
+    ).model_copy(update={"simulated": True})
     row = rows_of(text_of(made.document(told)))[0]
     assert [row[name] for name in ("country_name", "country_iso_code", "region", "latitude")] == [
         "United States",
@@ -185,21 +256,42 @@ def test_where_and_what() -> None:
         "virginia",
         "-0.5",
     ]
-    assert [row[name] for name in ("on_cloud", "cloud_provider", "cloud_region")] == ["Y", "gcp", "us-east4"]
-    assert [row[name] for name in ("gpu_count", "gpu_model", "cpu_count")] == ["1024", "1024 x H100 SXM5 80GB", "192"]
+    assert [row[name] for name in ("on_cloud", "cloud_provider", "cloud_region")] == [
+        "Y",
+        "gcp",
+        "us-east4",
+    ]
+    assert [row[name] for name in ("gpu_count", "gpu_model", "cpu_count")] == [
+        "1024",
+        "1024 x H100 SXM5 80GB",
+        "192",
+    ]
     assert row["tracking_mode"] == "SIMULATED measured, memo_item"
 
 
 def test_text_that_is_no_text_to_a_spreadsheet() -> None:
-    odd = changed(made.statement(name='=HYPERLINK("http://x"),\n<b>é</b>', run_id="-1"), os="@x", cpu_model="+1", region="\tx")
+    odd = changed(
+        made.statement(name='=HYPERLINK("http://x"),\n<b>é</b>', run_id="-1"),
+        os="@x",
+        cpu_model="+1",
+        region="\tx",
+    )
     row = rows_of(text_of(made.document(odd)))[0]
     assert row["experiment_id"] == '\'=HYPERLINK("http://x"),\n<b>é</b>'
-    assert [row[name] for name in ("run_id", "os", "cpu_model", "region")] == ["'-1", "'@x", "'+1", "'\tx"]
+    assert [row[name] for name in ("run_id", "os", "cpu_model", "region")] == [
+        "'-1",
+        "'@x",
+        "'+1",
+        "'\tx",
+    ]
     assert row["project_name"] == "'-1/checkpoint/gpu_wait"
 
 
 def test_no_grid_is_refused_and_says_what_to_give() -> None:
-    with pytest.raises(InputError, match=r"gpu_wait uses energy, and its location-based emissions are unknown.*--grid FILE"):
+    with pytest.raises(
+        InputError,
+        match=r"gpu_wait uses energy, and its location-based emissions are unknown.*--grid FILE",
+    ):
         export(made.document(made.statement(grid=None)))
 
 
@@ -227,11 +319,20 @@ def python() -> Path:
 def apart() -> list[str]:
     """Without a network, where this machine lets us."""
     tool = shutil.which("unshare")
-    return [tool, "-rn"] if tool and subprocess.run([tool, "-rn", "true"], capture_output=True, check=False).returncode == 0 else []
+    return (
+        [tool, "-rn"]
+        if tool
+        and subprocess.run([tool, "-rn", "true"], capture_output=True, check=False).returncode == 0
+        else []
+    )
 
 
 def environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CODECARBON") and "proxy" not in name.lower()}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("CODECARBON") and "proxy" not in name.lower()
+    }
     return {**kept, "HOME": str(home), "TMPDIR": str(home), "MPLCONFIGDIR": str(home)}
 
 
@@ -276,7 +377,10 @@ def read_by_codecarbon(python: Path, folder: Path, text: str, mode: str) -> tupl
 
 @pytest.mark.parametrize("mode", ["tracker", "append", "update"])
 def test_codecarbon_adds_its_row_to_ours(python: Path, tmp_path: Path, mode: str) -> None:
-    document = made.document(made.statement(), made.statement((5.0, 6.0, 7.0, 8.0, 9.0), name='the "other", one', run_id="other-1"))
+    document = made.document(
+        made.statement(),
+        made.statement((5.0, 6.0, 7.0, 8.0, 9.0), name='the "other", one', run_id="other-1"),
+    )
     text = text_of(document)
     names, valid = read_by_codecarbon(python, tmp_path, text, mode)
     assert valid
@@ -287,18 +391,27 @@ def test_codecarbon_adds_its_row_to_ours(python: Path, tmp_path: Path, mode: str
     before = rows_of(text)
     assert [row["project_name"] for row in ours] == [row["project_name"] for row in before]
     for name in NUMBERS:
-        assert [row[name] and float(row[name]) for row in ours] == [row[name] and float(row[name]) for row in before]
+        assert [row[name] and float(row[name]) for row in ours] == [
+            row[name] and float(row[name]) for row in before
+        ]
 
 
 @pytest.mark.parametrize("more", [-1, 1])
-def test_codecarbon_puts_aside_a_file_of_other_columns(python: Path, tmp_path: Path, more: int) -> None:
-    rows = [[*row, "x"] if more > 0 else row[:-1] for row in csv.reader(io.StringIO(text_of(made.document())))]
+def test_codecarbon_puts_aside_a_file_of_other_columns(
+    python: Path, tmp_path: Path, more: int
+) -> None:
+    rows = [
+        [*row, "x"] if more > 0 else row[:-1]
+        for row in csv.reader(io.StringIO(text_of(made.document())))
+    ]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     _, valid = read_by_codecarbon(python, tmp_path, out.getvalue(), "append")
     assert not valid
     assert [path.name for path in tmp_path.glob("*.bak")] == ["emissions.csv.bak"]
-    assert [row["project_name"] for row in rows_of((tmp_path / "emissions.csv").read_text())] == ["own"]
+    assert [row["project_name"] for row in rows_of((tmp_path / "emissions.csv").read_text())] == [
+        "own"
+    ]
 
 
 class Board:
@@ -324,9 +437,20 @@ class Board:
         failed = []
         for wired in json.loads(self.ask("/_dash-dependencies")[1]):
             several = wired["output"].startswith("..")
-            outputs = [dict(zip(("id", "property"), each.rsplit(".", 1), strict=True)) for each in wired["output"].strip(".").split("...")]
-            inputs = [{**each, "value": shown.get(f"{each['id']}.{each['property']}")} for each in wired["inputs"]]
-            body = {"output": wired["output"], "outputs": outputs if several else outputs[0], "inputs": inputs, "changedPropIds": []}
+            outputs = [
+                dict(zip(("id", "property"), each.rsplit(".", 1), strict=True))
+                for each in wired["output"].strip(".").split("...")
+            ]
+            inputs = [
+                {**each, "value": shown.get(f"{each['id']}.{each['property']}")}
+                for each in wired["inputs"]
+            ]
+            body = {
+                "output": wired["output"],
+                "outputs": outputs if several else outputs[0],
+                "inputs": inputs,
+                "changedPropIds": [],
+            }
             status, answer = self.ask("/_dash-update-component", body)
             if status != 200:
                 failed.append(outputs[-1]["id"])
@@ -346,8 +470,11 @@ def carbonboard(python: Path, folder: Path, text: str) -> Iterator[Board]:
     with log.open("w") as said:
         board = subprocess.Popen(
             [python, "-m", "codecarbon.viz.carbonboard", f"--filepath={file}", f"--port={port}"],
-            cwd=folder, env=environment(folder), stdout=said, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            cwd=folder,
+            env=environment(folder),
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
         try:
             shown, until = Board(port), time.monotonic() + 120
             status = 0
@@ -369,18 +496,28 @@ def carbonboard(python: Path, folder: Path, text: str) -> Iterator[Board]:
 
 
 def german(**more: Any) -> Statement:
-    return changed(made.statement(**more), country="Germany", country_iso3="DEU", grid_zone="DE", region="Hessen")
+    return changed(
+        made.statement(**more),
+        country="Germany",
+        country_iso3="DEU",
+        grid_zone="DE",
+        region="Hessen",
+    )
 
 
 def test_carbonboard_shows_our_rows(python: Path, tmp_path: Path) -> None:
-    document = made.document(german(), german(energies=(5.0, None, 7.0, 8.0, 9.0), name="<b>two</b>", run_id="-two"))
+    document = made.document(
+        german(), german(energies=(5.0, None, 7.0, 8.0, 9.0), name="<b>two</b>", run_id="-two")
+    )
     with carbonboard(python, tmp_path, text_of(document)) as board:
         layout = json.dumps(json.loads(board.ask("/_dash-layout")[1]))
         shown, failed = board.panels("3449a33ac9b5dd46-nas-hdd-100/checkpoint/gpu_wait")
     assert failed == []
     assert "'-two/checkpoint/storage_write" in layout
     energies = [statement.totals.energy.value or 0.0 for statement in document.statements]
-    emissions = [statement.totals.emissions_location.value or 0.0 for statement in document.statements]
+    emissions = [
+        statement.totals.emissions_location.value or 0.0 for statement in document.statements
+    ]
     assert shown["net_power_consumption.children"] == f"{sum(energies):.1f} kWh"
     assert shown["net_carbon_equivalent.children"] == f"{sum(emissions):.1f} kg"
     assert shown["project_power_consumption.children"] == "1200.5 kWh"
@@ -389,25 +526,40 @@ def test_carbonboard_shows_our_rows(python: Path, tmp_path: Path) -> None:
 
 def test_carbonboard_shows_a_run_of_which_little_is_known(python: Path, tmp_path: Path) -> None:
     bare = changed(
-        made.statement(), country=None, country_iso3=None, grid_zone=None, accelerator=None, accelerator_count=None, cloud_provider="aws"
+        made.statement(),
+        country=None,
+        country_iso3=None,
+        grid_zone=None,
+        accelerator=None,
+        accelerator_count=None,
+        cloud_provider="aws",
     )
     with carbonboard(python, tmp_path, text_of(made.document(bare))) as board:
         shown, failed = board.panels("3449a33ac9b5dd46-nas-hdd-100/checkpoint/host_wait")
     assert failed == []
     assert shown["project_power_consumption.children"] == "1350.2 kWh"
-    assert shown["project_infrastructure_location.children"] == "nan, unknown"  # its word for an empty region
+    assert (
+        shown["project_infrastructure_location.children"] == "nan, unknown"
+    )  # its word for an empty region
 
 
-def test_why_a_country_is_never_empty_and_emissions_are_required(python: Path, tmp_path: Path) -> None:
+def test_why_a_country_is_never_empty_and_emissions_are_required(
+    python: Path, tmp_path: Path
+) -> None:
     """What carbonboard makes of the cells that we do not leave empty."""
     rows = rows_of(text_of(made.document(german())))
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]))
     writer.writeheader()
-    writer.writerows({**row, "country_iso_code": "", "emissions": "", "on_cloud": ""} for row in rows)
+    writer.writerows(
+        {**row, "country_iso_code": "", "emissions": "", "on_cloud": ""} for row in rows
+    )
     with carbonboard(python, tmp_path, out.getvalue()) as board:
         shown, failed = board.panels(rows[0]["project_name"])
     assert shown["net_carbon_equivalent.children"] == "nan kg"
-    assert {"household_fraction", "project_emissions_bar_chart", "regional_emissions_comparison_component", "cloud_recommendation"} <= set(
-        failed
-    )
+    assert {
+        "household_fraction",
+        "project_emissions_bar_chart",
+        "regional_emissions_comparison_component",
+        "cloud_recommendation",
+    } <= set(failed)

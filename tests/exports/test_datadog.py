@@ -20,7 +20,14 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
 from ckptcost.report.statement import Statement, StatementDocument, utc
 
-SIX = ["ProviderName", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "BilledCost", "BillingCurrency"]
+SIX = [
+    "ProviderName",
+    "ChargeDescription",
+    "ChargePeriodStart",
+    "ChargePeriodEnd",
+    "BilledCost",
+    "BillingCurrency",
+]
 NASTY = "=HYPERLINK(1), \"quoted\"\n<b>\ttab</b> 'é' \U0001f600"
 TAGS = {"team": NASTY, "=cost centre": "-1", "component": "mine", "long": "x" * 3000, "empty": " "}
 LATER = "2027-12-31T00:00:00Z"
@@ -75,13 +82,22 @@ def check(document: StatementDocument, text: str) -> None:
         assert "memo item" in row["ChargeDescription"]
         assert row["method_version"] == "2026.1"
         found[bare(row["run_id"]), row["component"]].append(row)
-    wanted = {(s.subject.run_id, c.id): c.cost.value for s in document.statements for c in s.marginal() if c.cost.value is not None}
+    wanted = {
+        (s.subject.run_id, c.id): c.cost.value
+        for s in document.statements
+        for c in s.marginal()
+        if c.cost.value is not None
+    }
     assert set(found) == set(wanted), "components"
     for key, usd in wanted.items():
         told = math.fsum(float(Decimal(row["BilledCost"])) for row in found[key])
         assert math.isclose(told, usd, rel_tol=1e-9), f"{key}: {told} for {usd}"
     for s in document.statements:
-        told = math.fsum(float(row["BilledCost"]) for row in rows_of(text) if bare(row["run_id"]) == s.subject.run_id)
+        told = math.fsum(
+            float(row["BilledCost"])
+            for row in rows_of(text)
+            if bare(row["run_id"]) == s.subject.run_id
+        )
         assert math.isclose(told, s.totals.cost.value or 0.0, rel_tol=1e-9), "total"
         check_days(s, {key[1]: rows for key, rows in found.items() if key[0] == s.subject.run_id})
 
@@ -89,7 +105,9 @@ def check(document: StatementDocument, text: str) -> None:
 def check_days(s: Statement, found: dict[str, list[dict[str, str]]]) -> None:
     by_day: dict[tuple[str, str], list[float]] = defaultdict(list)
     if s.series and s.series.width_s <= 3600.0:
-        for start, line, usd in zip(s.series.start, s.series.component, s.series.cost_usd, strict=True):
+        for start, line, usd in zip(
+            s.series.start, s.series.component, s.series.cost_usd, strict=True
+        ):
             if usd is not None:
                 by_day[line, start[:10]].append(usd)
         for line in {line for line, _ in by_day}:
@@ -104,12 +122,15 @@ GOOD: dict[str, Callable[[], StatementDocument]] = {
     "several days": lambda: later(statements.statement(rows=60)),
     "nasty names": lambda: later(statements.statement(name=NASTY, tags=TAGS)),
     "two statements, one with tags": lambda: later(
-        statements.statement(run_id="a", tags={"squad": "web"}), statements.statement(run_id="b", costs=(1.5, None, None, 0.0, None))
+        statements.statement(run_id="a", tags={"squad": "web"}),
+        statements.statement(run_id="b", costs=(1.5, None, None, 0.0, None)),
     ),
     "tiny and huge": lambda: later(statements.statement(costs=(1e-12, 1e12, 3.3e-300, 0.0, 7.0))),
-    "only zeros": lambda: later(statements.statement((0.0,) * 5, gpu_hours=(0.0,) * 5, costs=(0.0,) * 5)),
+    "only zeros": lambda: later(
+        statements.statement((0.0,) * 5, gpu_hours=(0.0,) * 5, costs=(0.0,) * 5)
+    ),
     "a day and a half a row": lambda: later(statements.statement(width_s=129600.0, rows=4)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -129,7 +150,11 @@ def test_any_statement(document: StatementDocument, simulated: bool) -> None:
         return
     text = text_of(document)
     check(document, text)
-    assert all(("simulated" in row["ChargeDescription"], row["simulated"]) == (simulated, str(simulated).lower()) for row in rows_of(text))
+    assert all(
+        ("simulated" in row["ChargeDescription"], row["simulated"])
+        == (simulated, str(simulated).lower())
+        for row in rows_of(text)
+    )
 
 
 def edited(text: str, change: Callable[[list[list[str]]], object]) -> str:
@@ -164,8 +189,11 @@ BROKEN: dict[str, tuple[Callable[[list[list[str]]], object], str]] = {
     "column twice": (lambda table: table[0].__setitem__(-1, "Component"), "a column twice"),
     "x1000": (lambda table: table[1].__setitem__(4, str(float(table[1][4]) * 1000)), "gpu_wait"),
     "a row dropped": (lambda table: table.pop(1), "components"),
-    "components swapped": (lambda table: (table[1].__setitem__(6, table[2][6]), table[2].__setitem__(6, "gpu_wait")), "for"),
-}  # fmt: skip
+    "components swapped": (
+        lambda table: (table[1].__setitem__(6, table[2][6]), table[2].__setitem__(6, "gpu_wait")),
+        "for",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -179,8 +207,9 @@ def test_a_broken_row_is_refused(name: str) -> None:
 def test_unknown_cost_has_no_row_and_zero_has_one() -> None:
     rows = rows_of(text_of(later(statements.statement(costs=(None, 0.0, None, 5.0, None)))))
     assert [(row["component"], row["BilledCost"], row["without_cost"]) for row in rows] == [
-        ("host_wait", "0.0", "gpu_wait storage_write retention"), ("redone_work", "5.0", "gpu_wait storage_write retention"),
-    ]  # fmt: skip
+        ("host_wait", "0.0", "gpu_wait storage_write retention"),
+        ("redone_work", "5.0", "gpu_wait storage_write retention"),
+    ]
 
 
 def test_days_are_utc_and_inclusive() -> None:
@@ -188,13 +217,27 @@ def test_days_are_utc_and_inclusive() -> None:
     days = [row["ChargePeriodStart"] for row in rows if row["component"] == "gpu_wait"]
     assert days == ["2026-10-01", "2026-10-02", "2026-10-03"]
     until_midnight = rows_of(
-        text_of(later(statements.statement((0.0,) * 5, gpu_hours=(0.0,) * 5, costs=(0.0,) * 5, begin=statements.START, rows=24)))
+        text_of(
+            later(
+                statements.statement(
+                    (0.0,) * 5,
+                    gpu_hours=(0.0,) * 5,
+                    costs=(0.0,) * 5,
+                    begin=statements.START,
+                    rows=24,
+                )
+            )
+        )
     )
-    assert {(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in until_midnight} == {("2026-10-01", "2026-10-01")}
+    assert {(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in until_midnight} == {
+        ("2026-10-01", "2026-10-01")
+    }
 
 
 def test_days_to_come_are_refused_with_a_remedy_that_helps() -> None:
-    with pytest.raises(InputError, match=r"takes no cost of days to come.*--start 2026-09-21T00:00Z"):
+    with pytest.raises(
+        InputError, match=r"takes no cost of days to come.*--start 2026-09-21T00:00Z"
+    ):
         text_of(statements.document())
     begin = utc("2026-09-21T00:00:00Z").timestamp()
     document = statements.document(statements.statement(begin=begin))

@@ -23,9 +23,13 @@ from ckptcost.report.statement import QUANTITIES, StatementDocument
 
 FRICTIONLESS = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "frictionless"
 COLUMN = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_hours", "cost": "cost_usd",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+}
 ODD = (
     "=1+1",
     "'=1+1",
@@ -48,7 +52,10 @@ Row = dict[str, Any]
 
 def written(what: StatementDocument) -> Texts:
     files = exported(what, "datapackage")
-    return {name: (pieces if isinstance(pieces, bytes) else "".join(pieces).encode()).decode() for name, pieces in files.items()}
+    return {
+        name: (pieces if isinstance(pieces, bytes) else "".join(pieces).encode()).decode()
+        for name, pieces in files.items()
+    }
 
 
 def _text(cell: str) -> str:
@@ -56,8 +63,11 @@ def _text(cell: str) -> str:
 
 
 READ: dict[str, Callable[[str], Any]] = {
-    "string": _text, "number": float, "datetime": datetime.fromisoformat, "boolean": {"true": True, "false": False}.__getitem__,
-}  # fmt: skip
+    "string": _text,
+    "number": float,
+    "datetime": datetime.fromisoformat,
+    "boolean": {"true": True, "false": False}.__getitem__,
+}
 
 
 def read(files: Texts) -> dict[str, list[Row]]:
@@ -68,7 +78,11 @@ def read(files: Texts) -> dict[str, list[Row]]:
         kinds = [READ[field["type"]] for field in resource["schema"]["fields"]]
         assert header == [field["name"] for field in resource["schema"]["fields"]]
         tables[resource["name"]] = [
-            {name: None if cell == "" else kind(cell) for name, kind, cell in zip(header, kinds, row, strict=True)} for row in rows
+            {
+                name: None if cell == "" else kind(cell)
+                for name, kind, cell in zip(header, kinds, row, strict=True)
+            }
+            for row in rows
         ]
     return tables
 
@@ -86,10 +100,17 @@ def check(what: StatementDocument, files: Texts) -> None:
     """Raises where the files say something else than the statement."""
     tables = read(files)
     for s in what.statements:
-        mine = {name: [row for row in rows if row["run_id"] == s.subject.run_id] for name, rows in tables.items()}
+        mine = {
+            name: [row for row in rows if row["run_id"] == s.subject.run_id]
+            for name, rows in tables.items()
+        }
         assert all(row["run_name"] == s.subject.name for rows in mine.values() for row in rows)
-        assert all(row["inventory_treatment"] == "memo_item" for rows in mine.values() for row in rows)
-        assert all(row["method_version"] == s.method_version for rows in mine.values() for row in rows)
+        assert all(
+            row["inventory_treatment"] == "memo_item" for rows in mine.values() for row in rows
+        )
+        assert all(
+            row["method_version"] == s.method_version for rows in mine.values() for row in rows
+        )
         assert all(row["simulated"] is s.simulated for rows in mine.values() for row in rows)
         (sums,) = mine["totals"]
         assert same(sums["checkpoints"], s.totals.checkpoints.value)
@@ -99,7 +120,10 @@ def check(what: StatementDocument, files: Texts) -> None:
             stated = getattr(s.totals, quantity)
             assert same(sums[name], stated.value), f"total of {name}"
             assert (sums[f"{name}_excludes"] or "").split() == stated.excludes
-            assert same(total([row[name] for row in mine["components"] if row["ledger"] == "marginal"]), stated.value), f"sum of {name}"
+            assert same(
+                total([row[name] for row in mine["components"] if row["ledger"] == "marginal"]),
+                stated.value,
+            ), f"sum of {name}"
             for row, component in zip(mine["components"], s.components, strict=True):
                 meant = getattr(component, quantity)
                 assert same(row[name], meant.value), f"{name} of {component.id}"
@@ -111,7 +135,9 @@ def check(what: StatementDocument, files: Texts) -> None:
         assert [row["factor_id"] for row in mine["factors"]] == [factor.id for factor in s.factors]
         for row, factor in zip(mine["factors"], s.factors, strict=True):
             assert same(row["value"], factor.value), factor.id
-            assert row["source_licences"] == " | ".join(source.licence or "" for source in factor.sources)
+            assert row["source_licences"] == " | ".join(
+                source.licence or "" for source in factor.sources
+            )
 
 
 def _check_intervals(s: Any, mine: dict[str, list[Row]]) -> None:
@@ -133,14 +159,21 @@ def _check_intervals(s: Any, mine: dict[str, list[Row]]) -> None:
             assert same(row[name], meant), f"{name} at {row['start']}"
     for row, start, length in zip(rows, s.series.start, s.series.duration_s, strict=True):
         assert row["start"] == datetime.fromisoformat(start)
-        assert abs((row["end"] - row["start"]) - timedelta(seconds=length)) < timedelta(milliseconds=1)
-        for factor, kg in (("grid_kgco2e_per_kwh", "emissions_location_kgco2e"), ("market_kgco2e_per_kwh", "emissions_market_kgco2e")):
+        assert abs((row["end"] - row["start"]) - timedelta(seconds=length)) < timedelta(
+            milliseconds=1
+        )
+        for factor, kg in (
+            ("grid_kgco2e_per_kwh", "emissions_location_kgco2e"),
+            ("market_kgco2e_per_kwh", "emissions_market_kgco2e"),
+        ):
             if row["energy_kwh"] is not None and row[factor] is not None:
                 assert same(row["energy_kwh"] * row[factor], row[kg]), f"{kg} at {row['start']}"
     for component in mine["components"]:
         dated = [row for row in rows if row["component"] == component["component"]]
         for name in COLUMN.values() if dated else ():
-            assert same(total([row[name] for row in dated]), component[name]), f"rows of {name} of {component['component']}"
+            assert same(total([row[name] for row in dated]), component[name]), (
+                f"rows of {name} of {component['component']}"
+            )
 
 
 def edited(files: Texts, table: str, change: Callable[[str], str], rehashed: bool = True) -> Texts:
@@ -150,7 +183,10 @@ def edited(files: Texts, table: str, change: Callable[[str], str], rehashed: boo
     package = json.loads(files["datapackage.json"])
     for resource in package["resources"]:
         if resource["name"] == table and rehashed:
-            resource |= {"bytes": len(text.encode()), "hash": "sha256:" + hashlib.sha256(text.encode()).hexdigest()}
+            resource |= {
+                "bytes": len(text.encode()),
+                "hash": "sha256:" + hashlib.sha256(text.encode()).hexdigest(),
+            }
     return {**files, f"{table}.csv": text, "datapackage.json": json.dumps(package)}
 
 
@@ -189,7 +225,9 @@ def test_the_tables_are_the_statement() -> None:
 
 
 def test_two_statements_and_odd_names_stay_apart() -> None:
-    what = document(*(statement(name=name, run_id=f"-{n}", rows=n % 3 + 1) for n, name in enumerate(ODD)))
+    what = document(
+        *(statement(name=name, run_id=f"-{n}", rows=n % 3 + 1) for n, name in enumerate(ODD))
+    )
     files = written(what)
     check(what, files)
     assert [row["run_name"] for row in read(files)["totals"]] == list(ODD)
@@ -197,7 +235,12 @@ def test_two_statements_and_odd_names_stay_apart() -> None:
 
 def test_no_cell_of_text_begins_a_formula() -> None:
     what = document(
-        *(statement(name=name, run_id=f"={n}", lines=[(f"+{line}", *rest) for line, *rest in LINES]) for n, name in enumerate(ODD))
+        *(
+            statement(
+                name=name, run_id=f"={n}", lines=[(f"+{line}", *rest) for line, *rest in LINES]
+            )
+            for n, name in enumerate(ODD)
+        )
     )
     files = written(what)
     check(what, files)
@@ -235,12 +278,20 @@ def test_every_column_says_what_it_is() -> None:
     package = json.loads(written(document())["datapackage.json"])
     fields = [field for resource in package["resources"] for field in resource["schema"]["fields"]]
     assert all(field["description"] for field in fields)
-    ending = {"_kwh": "kWh", "_kgco2e": "kgCO2e", "_usd": "USD", "_hours": "GPU-h", "_s": "s", "_kgco2e_per_kwh": "kgCO2e/kWh"}
+    ending = {
+        "_kwh": "kWh",
+        "_kgco2e": "kgCO2e",
+        "_usd": "USD",
+        "_hours": "GPU-h",
+        "_s": "s",
+        "_kgco2e_per_kwh": "kgCO2e/kWh",
+    }
     for field in fields:
         units = [
             unit
             for end, unit in ending.items()
-            if field["name"].removesuffix("_low").removesuffix("_high").endswith(end) and field["type"] == "number"
+            if field["name"].removesuffix("_low").removesuffix("_high").endswith(end)
+            and field["type"] == "number"
         ]
         assert not units or field["unit"] in units
         assert not units or f"[{field['unit']}]" in field["description"]
@@ -249,7 +300,11 @@ def test_every_column_says_what_it_is() -> None:
 def test_the_descriptor_says_who_when_and_from_where() -> None:
     package = json.loads(written(document())["datapackage.json"])
     assert package["created"] == "2026-09-21T14:13:20Z"
-    assert package["ckptcost"]["tool"] == {"name": "ckptcost", "version": "0.1.0", "method_version": "2026.1"}
+    assert package["ckptcost"]["tool"] == {
+        "name": "ckptcost",
+        "version": "0.1.0",
+        "method_version": "2026.1",
+    }
     assert package["sources"][0]["licence"] == "CC BY 4.0"
     assert package["ckptcost"]["statements"][0]["contracts"][0]["instrument"] == "PPA"
     assert "contributors" not in package
@@ -267,10 +322,19 @@ def test_any_statement_reads_back(what: StatementDocument) -> None:
 
 @pytest.mark.parametrize(
     ("table", "change"),
-    [("components", slip), ("intervals", slip), ("totals", slip), ("components", drop), ("intervals", drop), ("intervals", swap)],
+    [
+        ("components", slip),
+        ("intervals", slip),
+        ("totals", slip),
+        ("components", drop),
+        ("intervals", drop),
+        ("intervals", swap),
+    ],
     ids=lambda each: each if isinstance(each, str) else each.__name__,
 )
-def test_a_wrong_table_does_not_read_back(table: str, change: Callable[[list[list[str]]], None]) -> None:
+def test_a_wrong_table_does_not_read_back(
+    table: str, change: Callable[[list[list[str]]], None]
+) -> None:
     files = edited(written(document()), table, cells(change))
     with pytest.raises(AssertionError):
         check(document(), files)
@@ -283,7 +347,12 @@ def test_a_wrong_table_does_not_read_back(table: str, change: Callable[[list[lis
 def _offline() -> tuple[str, ...]:
     """In front of a command: no network, where that can be had."""
     try:
-        worked = subprocess.run(["unshare", "-rn", "true"], capture_output=True, timeout=20, check=False).returncode == 0
+        worked = (
+            subprocess.run(
+                ["unshare", "-rn", "true"], capture_output=True, timeout=20, check=False
+            ).returncode
+            == 0
+        )
     except OSError:
         worked = False
     return ("unshare", "-rn") if worked else ()
@@ -299,18 +368,29 @@ def frictionless(tmp_path: Path) -> Callable[[Texts], tuple[bool, set[str]]]:
         for name, text in files.items():
             (tmp_path / name).write_bytes(text.encode())
         command = [*_offline(), str(FRICTIONLESS), "validate", "--json", "datapackage.json"]
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        ran = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
         report = json.loads(ran.stdout)
         assert (ran.returncode == 0) == report["valid"], ran.stderr
         assert len(report["tasks"]) == 4 or not report["valid"]
-        return report["valid"], {error["type"] for task in report["tasks"] for error in [*task["errors"], *report["errors"]]}
+        return report["valid"], {
+            error["type"]
+            for task in report["tasks"]
+            for error in [*task["errors"], *report["errors"]]
+        }
 
     return validate
 
 
 def test_frictionless_finds_it_valid(frictionless: Any) -> None:
     what = document(
-        *(statement(name=name, run_id=f"-{n}", begin=1790812800.25, market=None if n % 2 else 0.12) for n, name in enumerate(ODD))
+        *(
+            statement(
+                name=name, run_id=f"-{n}", begin=1790812800.25, market=None if n % 2 else 0.12
+            )
+            for n, name in enumerate(ODD)
+        )
     )
     assert frictionless(written(what)) == (True, set())
 

@@ -19,7 +19,17 @@ from told_meters import Told, at, energy, evaluated, said
 
 from ckptcost.core.reconcile import Energy
 from ckptcost.errors import InputError
-from ckptcost.exports import boamps, datadog, grafana_queries, impact_framework, metric_names, metrics_server, model_card, otlp, tables
+from ckptcost.exports import (
+    boamps,
+    datadog,
+    grafana_queries,
+    impact_framework,
+    metric_names,
+    metrics_server,
+    model_card,
+    otlp,
+    tables,
+)
 from ckptcost.exports.formats import exported
 from ckptcost.exports.grafana_queries import SHOWN
 from ckptcost.exports.live_metrics import Sample, _freshness, _of_saves
@@ -45,8 +55,14 @@ def subject(s, **fields):
 
 def priced_standing(s):
     """With a cost and emissions in the ledger that stands apart."""
-    update = {"cost": quantity("cost", 99.0), "emissions_location": quantity("emissions_location", 77.0)}
-    return changed(s, components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components])
+    update = {
+        "cost": quantity("cost", 99.0),
+        "emissions_location": quantity("emissions_location", 77.0),
+    }
+    return changed(
+        s,
+        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
+    )
 
 
 def text_of(s, name, file=None) -> str:
@@ -80,7 +96,10 @@ def test_boamps_says_simulated_memo_and_method():
 
 def test_boamps_intensity_is_of_lines_of_which_both_are_known():
     s = statement((100.0, 300.0, None, 0.0, 0.0), grid=0.4, dated=False)
-    lines = [c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "host_wait" else c for c in s.components]
+    lines = [
+        c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "host_wait" else c
+        for c in s.components
+    ]
     assert boamps._intensity_g_per_kwh(changed(s, components=lines)) == pytest.approx(400.0)
     assert boamps._intensity_g_per_kwh(priced_standing(s)) == pytest.approx(400.0)
     assert boamps._intensity_g_per_kwh(statement(ZERO)) is None
@@ -100,7 +119,12 @@ def test_boamps_intensity_is_of_lines_of_which_both_are_known():
 )
 def test_boamps_quality_goes_by_the_farther_end(low, high, word):
     s = statement((1.0, 0.0, 0.0, 0.0, 0.0))
-    s = changed(s, totals=s.totals.model_copy(update={"energy": s.totals.energy.model_copy(update={"low": low, "high": high})}))
+    s = changed(
+        s,
+        totals=s.totals.model_copy(
+            update={"energy": s.totals.energy.model_copy(update={"low": low, "high": high})}
+        ),
+    )
     assert boamps.quality(s) == word
 
 
@@ -131,18 +155,24 @@ def test_codecarbon_has_a_row_for_a_known_zero_without_a_grid_and_refuses_energy
     mixed = changed(
         s,
         components=[
-            c.model_copy(update={"emissions_location": quantity("emissions_location", 0.0)}) if c.id == "gpu_wait" else c
+            c.model_copy(update={"emissions_location": quantity("emissions_location", 0.0)})
+            if c.id == "gpu_wait"
+            else c
             for c in s.components
         ],
     )
-    assert [row["project_name"].rpartition("/")[2] for row in rows_of(text_of(mixed, "codecarbon"))] == ["gpu_wait"]
+    assert [
+        row["project_name"].rpartition("/")[2] for row in rows_of(text_of(mixed, "codecarbon"))
+    ] == ["gpu_wait"]
 
 
 def test_codecarbon_leaves_the_other_ledger_out():
     rows = rows_of(text_of(priced_standing(statement()), "codecarbon"))
     assert "standing" not in {row["project_name"].rpartition("/")[2] for row in rows}
     gpu = rows[0]
-    assert float(gpu["emissions_rate"]) * float(gpu["duration"]) == pytest.approx(float(gpu["emissions"]))
+    assert float(gpu["emissions_rate"]) * float(gpu["duration"]) == pytest.approx(
+        float(gpu["emissions"])
+    )
     assert gpu["tracking_mode"] == "modelled, memo_item"
     assert gpu["codecarbon_version"].endswith("method 2026.1")
 
@@ -155,8 +185,15 @@ def soon(s):
 
 
 def test_datadog_has_no_dollars_of_the_other_ledger_and_rows_for_zero():
-    rows = rows_of(text_of(soon(priced_standing(statement(costs=(5.0, 0.0, None, 1.0, 0.0)))), "datadog"))
-    assert {row["component"] for row in rows} == {"gpu_wait", "host_wait", "redone_work", "retention"}
+    rows = rows_of(
+        text_of(soon(priced_standing(statement(costs=(5.0, 0.0, None, 1.0, 0.0)))), "datadog")
+    )
+    assert {row["component"] for row in rows} == {
+        "gpu_wait",
+        "host_wait",
+        "redone_work",
+        "retention",
+    }
     assert {row["inventory_treatment"] for row in rows} == {"memo_item"}
     assert math.fsum(float(row["BilledCost"]) for row in rows) == pytest.approx(6.0)
     assert {row["without_cost"] for row in rows} == {"storage_write"}
@@ -166,19 +203,28 @@ def test_datadog_days_are_inclusive_and_midnight_is_the_day_before():
     s = statement(rows=24, begin=START, costs=(24.0, 0.0, None, 0.0, 12.0))
     s = changed(s, series=None)
     rows = rows_of(text_of(soon(s), "datadog"))
-    assert {(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in rows} == {("2026-10-01", "2026-10-01")}
+    assert {(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in rows} == {
+        ("2026-10-01", "2026-10-01")
+    }
 
 
 def test_datadog_takes_the_day_of_today():
     s = statement(rows=5, begin=START)
-    rows = rows_of(text_of(document(s).model_copy(update={"generated_at": "2026-10-01T23:59:59Z"}), "datadog"))
+    rows = rows_of(
+        text_of(document(s).model_copy(update={"generated_at": "2026-10-01T23:59:59Z"}), "datadog")
+    )
     assert rows
     with pytest.raises(InputError, match="no cost of days to come"):
         text_of(document(s).model_copy(update={"generated_at": "2026-09-30T23:59:59Z"}), "datadog")
 
 
 def test_datadog_cells():
-    assert (datadog._cell("=1"), datadog._cell("Null"), datadog._cell(None), len(datadog._cell("=" + "x" * 2000))) == (
+    assert (
+        datadog._cell("=1"),
+        datadog._cell("Null"),
+        datadog._cell(None),
+        len(datadog._cell("=" + "x" * 2000)),
+    ) == (
         "'=1",
         '"Null"',
         "not given",
@@ -199,9 +245,15 @@ def test_a_data_package_says_what_is_required_and_what_is_missing():
     for resource, table in zip(told["resources"], tables.TABLES, strict=True):
         assert resource["schema"]["missingValues"] == [""]
         assert resource["schema"]["primaryKey"] == list(table.key)
-        required = [f["name"] for f in resource["schema"]["fields"] if f.get("constraints", {}).get("required")]
+        required = [
+            f["name"]
+            for f in resource["schema"]["fields"]
+            if f.get("constraints", {}).get("required")
+        ]
         assert required == [c.name for c in table.columns if c.required]
-        assert [f.get("unit", "") for f in resource["schema"]["fields"]] == [c.unit for c in table.columns]
+        assert [f.get("unit", "") for f in resource["schema"]["fields"]] == [
+            c.unit for c in table.columns
+        ]
         assert {"run_id", "method_version", "inventory_treatment"} <= set(required)
 
 
@@ -209,13 +261,25 @@ def test_a_data_package_carries_what_fits_no_table():
     s = statement(kind="measured")
     (told,) = package(s)["ckptcost"]["statements"]
     assert told["measurements"] == [m.model_dump(mode="json") for m in s.measurements]
-    assert {"warnings", "contracts", "assumptions", "allocated", "functional_units", "boundary"} <= set(told)
+    assert {
+        "warnings",
+        "contracts",
+        "assumptions",
+        "allocated",
+        "functional_units",
+        "boundary",
+    } <= set(told)
 
 
 def test_an_address_of_a_source_is_a_path_whether_secure_or_not():
     s = statement()
-    sources = [Source(id=n, title=n, url=url) for n, url in (("a", "http://x.org"), ("b", "https://x.org"), ("c", "file:///etc/passwd"))]
-    told = package(changed(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))["sources"]
+    sources = [
+        Source(id=n, title=n, url=url)
+        for n, url in (("a", "http://x.org"), ("b", "https://x.org"), ("c", "file:///etc/passwd"))
+    ]
+    told = package(changed(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))[
+        "sources"
+    ]
     assert [each.get("path") for each in told] == ["http://x.org", "https://x.org", None]
 
 
@@ -224,19 +288,42 @@ def test_tables_hold_each_cell_in_its_column():
     doc = document(s)
     totals, lines, rows, factors = (table.cells(doc) for table in tables.TABLES)
     gpu = s.components[0]
-    assert (lines["price_quantity"][0], lines["price_unit"][0], lines["unit_price_usd"][0]) == (gpu.price_qty, "GPU-h", gpu.unit_price)
+    assert (lines["price_quantity"][0], lines["price_unit"][0], lines["unit_price_usd"][0]) == (
+        gpu.price_qty,
+        "GPU-h",
+        gpu.unit_price,
+    )
     assert (lines["energy_kwh"][0], lines["energy_kwh_low"][0], lines["energy_kwh_high"][0]) == (
         gpu.energy.value,
         gpu.energy.low,
         gpu.energy.high,
     )
-    assert (lines["basis"][0], lines["rests_on"][0], lines["ledger"][-1]) == ("modelled", "published", "allocated")
-    assert set(totals["simulated"]) | set(lines["simulated"]) | set(rows["simulated"]) | set(factors["simulated"]) == {True}
-    assert (totals["period_start"], totals["period_end"], totals["length_s"]) == ([s.period_start], [s.period_end], [s.length_s])
+    assert (lines["basis"][0], lines["rests_on"][0], lines["ledger"][-1]) == (
+        "modelled",
+        "published",
+        "allocated",
+    )
+    assert set(totals["simulated"]) | set(lines["simulated"]) | set(rows["simulated"]) | set(
+        factors["simulated"]
+    ) == {True}
+    assert (totals["period_start"], totals["period_end"], totals["length_s"]) == (
+        [s.period_start],
+        [s.period_end],
+        [s.length_s],
+    )
     assert totals["energy_kwh_excludes"] == ["storage_write"]
-    assert (rows["start"][0], rows["end"][0], rows["end"][1]) == ("2026-10-01T00:30:00Z", "2026-10-01T01:00:00Z", "2026-10-01T02:00:00Z")
+    assert (rows["start"][0], rows["end"][0], rows["end"][1]) == (
+        "2026-10-01T00:30:00Z",
+        "2026-10-01T01:00:00Z",
+        "2026-10-01T02:00:00Z",
+    )
     f = s.factors[0]
-    assert (factors["value"][0], factors["low"][0], factors["high"][0], factors["source_licences"][0]) == (
+    assert (
+        factors["value"][0],
+        factors["low"][0],
+        factors["high"][0],
+        factors["source_licences"][0],
+    ) == (
         f.value,
         f.low,
         f.high,
@@ -246,14 +333,22 @@ def test_tables_hold_each_cell_in_its_column():
 
 def test_a_source_of_which_something_is_not_said_leaves_its_place_empty():
     f = factor("a.b", 1.0, "", "1").model_copy(
-        update={"sources": [Source(id="a", title="A", licence="X"), Source(id="b", title="B"), Source(id="c", title="C", licence="Y")]}
+        update={
+            "sources": [
+                Source(id="a", title="A", licence="X"),
+                Source(id="b", title="B"),
+                Source(id="c", title="C", licence="Y"),
+            ]
+        }
     )
     assert tables._sources(f, "licence") == "X |  | Y"
 
 
 def test_parquet_has_null_for_no_words_and_says_where_null_is_forbidden():
     parquet = pytest.importorskip("pyarrow.parquet")
-    files = exported(document(statement(), changed(statement(run_id="b"), simulated=True)), "parquet")
+    files = exported(
+        document(statement(), changed(statement(run_id="b"), simulated=True)), "parquet"
+    )
     found = parquet.read_table(io.BytesIO(files["components.parquet"]))
     assert found.column("energy_kwh_excludes").to_pylist() == [None] * 12
     assert not found.schema.field("run_id").nullable
@@ -268,7 +363,13 @@ def test_parquet_has_null_for_no_words_and_says_where_null_is_forbidden():
 
 def test_focus_sku_is_the_price_lists_where_there_is_one():
     s = statement()
-    s = changed(s, components=[c.model_copy(update={"sku": "P5-ONDEMAND"}) if c.id == "gpu_wait" else c for c in s.components])
+    s = changed(
+        s,
+        components=[
+            c.model_copy(update={"sku": "P5-ONDEMAND"}) if c.id == "gpu_wait" else c
+            for c in s.components
+        ],
+    )
     rows = {row["x_Component"]: row for row in rows_of(text_of(s, "focus"))}
     assert rows["gpu_wait"]["SkuId"] == "P5-ONDEMAND"
     assert rows["gpu_wait"]["SkuPriceId"].startswith("P5-ONDEMAND/")
@@ -290,7 +391,18 @@ def test_focus_unpriced_amounts_are_null_where_none_is_known_and_tags_are_ascii(
 # ---- what all have
 
 
-@pytest.mark.parametrize("name", ["statement", "datapackage", "prometheus", "focus", "github-benchmark", "model-card", "grafana"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "statement",
+        "datapackage",
+        "prometheus",
+        "focus",
+        "github-benchmark",
+        "model-card",
+        "grafana",
+    ],
+)
 def test_no_statement_no_export(name):
     with pytest.raises(InputError, match="holds no statement"):
         exported(document().model_copy(update={"statements": []}), name)
@@ -300,14 +412,20 @@ def test_no_statement_no_export(name):
 
 
 def test_a_grid_zone_is_told_with_emissions_only():
-    entries = {each["name"].rpartition(": ")[2]: each for each in json.loads(text_of(statement(), "github-benchmark"))}
+    entries = {
+        each["name"].rpartition(": ")[2]: each
+        for each in json.loads(text_of(statement(), "github-benchmark"))
+    }
     assert "grid zone USA" in entries["emissions, location-based"]["extra"]
     assert "grid zone" not in entries["energy"]["extra"]
     assert "grid zone" not in entries["cost"]["extra"]
     assert "memo_item" in entries["cost"]["extra"]
     assert "CC BY 4.0" in entries["emissions, location-based"]["extra"]
     per = entries["energy per checkpoint"]
-    assert (per["value"] * 8, per["unit"]) == (pytest.approx(entries["energy"]["value"]), "kWh/checkpoint")
+    assert (per["value"] * 8, per["unit"]) == (
+        pytest.approx(entries["energy"]["value"]),
+        "kWh/checkpoint",
+    )
 
 
 # ---- Grafana
@@ -321,8 +439,12 @@ def test_queries_spelled_out():
     assert grafana_queries.bound(SHOWN["energy_kwh"], "low").endswith(" / 3600000")
     assert "ckptcost_run_energy_low_joules{" in grafana_queries.bound(SHOWN["energy_kwh"], "low")
     assert "/" not in grafana_queries.bound(SHOWN["cost_usd"], "high")
-    assert re.match(r"sum by \(run\) \(max by ", grafana_queries.factor(SHOWN["emissions_market_kg"]))
-    assert "ckptcost_emissions_market_grams_total" in grafana_queries.factor(SHOWN["emissions_market_kg"])
+    assert re.match(
+        r"sum by \(run\) \(max by ", grafana_queries.factor(SHOWN["emissions_market_kg"])
+    )
+    assert "ckptcost_emissions_market_grams_total" in grafana_queries.factor(
+        SHOWN["emissions_market_kg"]
+    )
     assert grafana_queries.factor(SHOWN["emissions_market_kg"]).endswith(" * 3600000")
 
 
@@ -347,14 +469,26 @@ def test_there_is_no_score_where_a_row_is_below_zero():
     s = statement((100.0, 50.0, 0.0, 0.0, 0.0), gpu_hours=(1.0, 1.0, 0.0, 0.0, 0.0), costs=ZERO)
     assert "sci-per-checkpoint" in text_of(s, "impact-framework")
     energies = [-1.0 if n == 0 else e for n, e in enumerate(s.series.energy_kwh)]
-    told = text_of(changed(s, series=s.series.model_copy(update={"energy_kwh": energies})), "impact-framework")
+    told = text_of(
+        changed(s, series=s.series.model_copy(update={"energy_kwh": energies})), "impact-framework"
+    )
     assert "sci-per-checkpoint" not in told
 
 
 def test_a_rows_intensity_is_weighted_with_energy_where_rows_are_merged():
-    s = statement((10.0, 0.0, 0.0, 0.0, 0.0), gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0), costs=ZERO, rows=2, begin=START + 3599.5)
+    s = statement(
+        (10.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0),
+        costs=ZERO,
+        rows=2,
+        begin=START + 3599.5,
+    )
     rows = s.series.model_copy(
-        update={"energy_kwh": [1.0, 3.0], "grid_kgco2e_per_kwh": [0.8, 0.4], "emissions_location_kgco2e": [0.8, 1.2]}
+        update={
+            "energy_kwh": [1.0, 3.0],
+            "grid_kgco2e_per_kwh": [0.8, 0.4],
+            "emissions_location_kgco2e": [0.8, 1.2],
+        }
     )
     group = impact_framework._group(changed(s, series=rows))
     (child,) = group.children
@@ -375,7 +509,11 @@ def samples(text):
 
 
 def of(found, name, *words):
-    return next(values for head, values in found.items() if head.startswith(name + "{") and all(word in head for word in words))
+    return next(
+        values
+        for head, values in found.items()
+        if head.startswith(name + "{") and all(word in head for word in words)
+    )
 
 
 def test_gauges_of_the_end_are_told_at_the_end_and_the_others_twice():
@@ -387,19 +525,31 @@ def test_gauges_of_the_end_are_told_at_the_end_and_the_others_twice():
 
 
 def test_each_counter_grows_by_its_own_column():
-    s = statement(costs=(1.0, 0.0, None, 0.0, 0.0), gpu_hours=(10.0, 0.0, 0.0, 0.0, 0.0), rows=2, begin=START)
+    s = statement(
+        costs=(1.0, 0.0, None, 0.0, 0.0), gpu_hours=(10.0, 0.0, 0.0, 0.0, 0.0), rows=2, begin=START
+    )
     series = s.series.model_copy(
-        update={"cost_usd": [0.25, 0.75, *s.series.cost_usd[2:]], "gpu_hours": [9.0, 1.0, *s.series.gpu_hours[2:]]}
+        update={
+            "cost_usd": [0.25, 0.75, *s.series.cost_usd[2:]],
+            "gpu_hours": [9.0, 1.0, *s.series.gpu_hours[2:]],
+        }
     )
     found = samples(text_of(changed(s, series=series), "openmetrics"))
     assert [v for _, v in of(found, "ckptcost_cost_usd_total", "gpu_wait")] == [0.0, 0.25, 1.0]
-    assert [v for _, v in of(found, "ckptcost_gpu_lost_seconds_total", "gpu_wait")] == [0.0, 32400.0, 36000.0]
+    assert [v for _, v in of(found, "ckptcost_gpu_lost_seconds_total", "gpu_wait")] == [
+        0.0,
+        32400.0,
+        36000.0,
+    ]
 
 
 def test_rows_in_any_order_are_told_in_the_order_of_time():
     s = statement(rows=4, begin=START)
     names = [name for name in type(s.series).model_fields if name != "width_s"]
-    back = changed(s, series=s.series.model_copy(update={name: getattr(s.series, name)[::-1] for name in names}))
+    back = changed(
+        s,
+        series=s.series.model_copy(update={name: getattr(s.series, name)[::-1] for name in names}),
+    )
     one, other = (samples(text_of(each, "openmetrics")) for each in (s, back))
     for head in one:
         if "_total{" in head:
@@ -411,7 +561,11 @@ def test_rows_in_any_order_are_told_in_the_order_of_time():
 def test_rows_that_do_not_add_up_to_the_sum_are_not_followed():
     s = statement(rows=2, begin=START)
     energies = [e if e is None else e * 1.01 for e in s.series.energy_kwh]
-    found = samples(text_of(changed(s, series=s.series.model_copy(update={"energy_kwh": energies})), "openmetrics"))
+    found = samples(
+        text_of(
+            changed(s, series=s.series.model_copy(update={"energy_kwh": energies})), "openmetrics"
+        )
+    )
     gpu = of(found, "ckptcost_energy_joules_total", "gpu_wait")
     assert gpu == [(START, 0.0), (START + 7200, pytest.approx(1200.5 * 3.6e6))]
 
@@ -426,7 +580,10 @@ def test_stamps_to_the_millisecond():
 
 def test_otlp_attributes_that_are_false_or_zero_are_told():
     (line,) = text_of(statement(), "otlp").splitlines()
-    attributes = {each["key"]: each["value"] for each in json.loads(line)["resourceMetrics"][0]["resource"]["attributes"]}
+    attributes = {
+        each["key"]: each["value"]
+        for each in json.loads(line)["resourceMetrics"][0]["resource"]["attributes"]
+    }
     assert attributes["ckptcost.simulated"] == {"boolValue": False}
     assert attributes["ckptcost.inventory_treatment"] == {"stringValue": "memo_item"}
     assert attributes["ckptcost.method_version"] == {"stringValue": "2026.1"}
@@ -437,17 +594,35 @@ def test_otlp_attributes_that_are_false_or_zero_are_told():
 
 
 def test_prometheus_zero_is_told_and_unknown_has_a_series_of_its_own():
-    told = text_of(priced_standing(statement(ZERO, costs=(0.0, 0.0, None, 0.0, 0.0), checkpoints=0.0)), "prometheus")
+    told = text_of(
+        priced_standing(statement(ZERO, costs=(0.0, 0.0, None, 0.0, 0.0), checkpoints=0.0)),
+        "prometheus",
+    )
     lines = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
-    assert [v for k, v in lines.items() if k.startswith("ckptcost_energy_joules_total") and "gpu_wait" in k] == ["0"]
+    assert [
+        v
+        for k, v in lines.items()
+        if k.startswith("ckptcost_energy_joules_total") and "gpu_wait" in k
+    ] == ["0"]
     assert [v for k, v in lines.items() if k.startswith("ckptcost_checkpoints_total")] == ["0"]
-    assert [k for k in lines if k.startswith("ckptcost_component_unknown") and "storage_write" in k and 'quantity="cost"' in k]
+    assert [
+        k
+        for k in lines
+        if k.startswith("ckptcost_component_unknown")
+        and "storage_write" in k
+        and 'quantity="cost"' in k
+    ]
     assert not [k for k in lines if "standing" in k and not k.startswith("ckptcost_standing_")]
-    assert not [k for k in lines if k.startswith("ckptcost_component_unknown") and '"standing"' in k]
+    assert not [
+        k for k in lines if k.startswith("ckptcost_component_unknown") and '"standing"' in k
+    ]
 
 
 def test_labels_escape_what_ends_them():
-    assert metric_names.labels({"a": 'x"\\\n\r\x7f', "b": "", "c": None}) == '{a="x\\"\\\\\\n\ufffd\ufffd"}'
+    assert (
+        metric_names.labels({"a": 'x"\\\n\r\x7f', "b": "", "c": None})
+        == '{a="x\\"\\\\\\n\ufffd\ufffd"}'
+    )
     assert (metric_names.number(-0.0), metric_names.number(123456789.125)) == ("0", "123456789.125")
 
 
@@ -475,7 +650,10 @@ def meter(name, kwh=1.0, **more):
     [
         ([meter("gpu:0"), meter("cpu:0"), meter("node")], ["node"]),
         ([meter("gpu:0"), meter("cpu:0"), meter("node", coverage=0.5)], ["gpu:0", "cpu:0"]),
-        ([meter("gpu:0"), meter("gpu:0.memory"), meter("module:0"), meter("dram:0")], ["gpu:0", "dram:0"]),
+        (
+            [meter("gpu:0"), meter("gpu:0.memory"), meter("module:0"), meter("dram:0")],
+            ["gpu:0", "dram:0"],
+        ),
         ([meter("module:0"), meter("cpu:0")], ["module:0"]),
         ([meter("gpu:0"), meter("disk:0", boundary="drive"), meter("psys:0")], ["gpu:0"]),
         ([meter("psys:0")], []),
@@ -496,7 +674,11 @@ def value_of(found, family):
 
 def test_an_age_is_never_below_zero_and_an_ended_run_does_not_record():
     ahead = list(_freshness(Freshness(5.0, -3.0, False), "{}"))
-    assert (value_of(ahead, "age_seconds"), value_of(ahead, "_recording"), value_of(ahead, "_ended")) == (0.0, 1.0, 0.0)
+    assert (
+        value_of(ahead, "age_seconds"),
+        value_of(ahead, "_recording"),
+        value_of(ahead, "_ended"),
+    ) == (0.0, 1.0, 0.0)
     over = list(_freshness(Freshness(5.0, 1.0, True), "{}"))
     assert (value_of(over, "_recording"), value_of(over, "_ended")) == (0.0, 1.0)
     assert Freshness(5.0, 10.0, False).recording is True
@@ -507,12 +689,22 @@ def test_an_age_is_never_below_zero_and_an_ended_run_does_not_record():
 
 def test_saves_of_which_nothing_is_said_cost_no_zero():
     last = LastSave(9.0, 0.0, None, math.nan)
-    found = list(_of_saves(Saves(started=3, finished=2, safe=1, failed=0, stalls=0, sizes=0, last=last), "{}", 8.0))
+    found = list(
+        _of_saves(
+            Saves(started=3, finished=2, safe=1, failed=0, stalls=0, sizes=0, last=last), "{}", 8.0
+        )
+    )
     assert math.isnan(value_of(found, "_stall_seconds"))
     assert math.isnan(value_of(found, "_gpu_lost_seconds"))
     assert math.isnan(value_of(found, "live_checkpoint_bytes"))
-    assert (value_of(found, "_of_unknown_stall"), value_of(found, "_safe"), value_of(found, "_failed")) == (3.0, 1.0, 0.0)
-    stalls = [each.value for each in found if each.family.name.endswith("last_checkpoint_stall_seconds")]
+    assert (
+        value_of(found, "_of_unknown_stall"),
+        value_of(found, "_safe"),
+        value_of(found, "_failed"),
+    ) == (3.0, 1.0, 0.0)
+    stalls = [
+        each.value for each in found if each.family.name.endswith("last_checkpoint_stall_seconds")
+    ]
     assert stalls == [0.0]
     assert math.isnan(value_of(found, "last_checkpoint_length_seconds"))
     none = list(_of_saves(Saves(), "{}", math.nan))
@@ -526,7 +718,11 @@ def joules(value, covered_s, of_s):
 
 
 def test_joules_of_stretches_add_up_and_power_is_of_the_covered_time():
-    one, other, none = joules(100.0, 5.0, 10.0), joules(50.0, 5.0, 10.0), joules(math.nan, 0.0, 10.0)
+    one, other, none = (
+        joules(100.0, 5.0, 10.0),
+        joules(50.0, 5.0, 10.0),
+        joules(math.nan, 0.0, 10.0),
+    )
     assert (one.mean_w, math.isnan(none.mean_w)) == (20.0, True)
     assert one.plus(other)[3:6] == (150.0, 10.0, 20.0)
     assert one.plus(other, -1.0).of_s == 0.0
@@ -544,7 +740,16 @@ def test_saves_of_two_generations_add_up_each_for_itself():
 
 
 def header(**more):
-    return Header(**{"run": "r", "host": "h", "wall_ns": 1_000_000_000_000, "monotonic_ns": 400_000_000_000, "boot": "b", **more})
+    return Header(
+        **{
+            "run": "r",
+            "host": "h",
+            "wall_ns": 1_000_000_000_000,
+            "monotonic_ns": 400_000_000_000,
+            "boot": "b",
+            **more,
+        }
+    )
 
 
 def test_ages_by_this_machines_clock_only_where_it_is_its_own():
@@ -552,7 +757,10 @@ def test_ages_by_this_machines_clock_only_where_it_is_its_own():
     assert newest.wall_ns == 1_010_000_000_000
     assert newest.age_s(5_000_000_000_000, 412_000_000_000, "b") == 2.0
     assert newest.age_s(1_013_000_000_000, 999_000_000_000, "another") == 3.0
-    assert Newest(header(boot=""), 410_000_000_000).age_s(1_013_000_000_000, 999_000_000_000, "") == 3.0
+    assert (
+        Newest(header(boot=""), 410_000_000_000).age_s(1_013_000_000_000, 999_000_000_000, "")
+        == 3.0
+    )
     assert Newest(header(simulated=True), 410_000_000_000).age_s(1, 1, "b") is None
 
 
@@ -562,21 +770,37 @@ def test_ages_by_this_machines_clock_only_where_it_is_its_own():
 def test_codecarbon_knows_a_cloud_by_its_region():
     (row, *_) = rows_of(text_of(subject(statement(), cloud_provider="aws"), "codecarbon"))
     assert (row["on_cloud"], row["cloud_provider"], row["cloud_region"]) == ("N", "", "")
-    (row, *_) = rows_of(text_of(subject(statement(), cloud_provider="aws", cloud_region="us-east-1"), "codecarbon"))
-    assert (row["on_cloud"], row["cloud_provider"], row["cloud_region"]) == ("Y", "aws", "us-east-1")
+    (row, *_) = rows_of(
+        text_of(subject(statement(), cloud_provider="aws", cloud_region="us-east-1"), "codecarbon")
+    )
+    assert (row["on_cloud"], row["cloud_provider"], row["cloud_region"]) == (
+        "Y",
+        "aws",
+        "us-east-1",
+    )
 
 
 def test_two_sources_of_one_id_are_both_told():
     s = statement()
-    sources = [Source(id="a", title="one"), Source(id="a", title="two"), Source(id="a", title="one")]
-    told = package(changed(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))["sources"]
+    sources = [
+        Source(id="a", title="one"),
+        Source(id="a", title="two"),
+        Source(id="a", title="one"),
+    ]
+    told = package(changed(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))[
+        "sources"
+    ]
     assert [each["title"] for each in told] == ["one", "two"]
 
 
 def test_rules_of_runs_have_no_component():
     rules = text_of(statement(), "grafana", "rules.yaml")
     for name, expr in re.findall(r'record: "(run(?:_component)?):[^"]*"\n +expr: "([^"]*)"', rules):
-        assert expr.startswith("sum by (run, run_id, component) " if name == "run_component" else "sum by (run, run_id) "), expr
+        assert expr.startswith(
+            "sum by (run, run_id, component) "
+            if name == "run_component"
+            else "sum by (run, run_id) "
+        ), expr
 
 
 def test_the_manifest_says_method_and_memo_item_of_every_statement():
@@ -589,7 +813,9 @@ def test_the_manifest_says_method_and_memo_item_of_every_statement():
 def server(tmp_path):
     recorded(tmp_path / "run")
     with MetricsServer(LiveSource(tmp_path / "run", "a" * 32).read(), port=0) as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread = threading.Thread(
+            target=found.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
         thread.start()
         yield found
         found.shutdown()
@@ -607,7 +833,9 @@ def test_who_sends_a_byte_now_and_then_is_cut_off(server, monkeypatch):
 
 def test_the_server_says_nothing_of_its_python(server):
     with socket.create_connection(server.server_address[:2], timeout=10) as connection:
-        connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+        connection.sendall(
+            f"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
+        )
         answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
     assert answer.startswith("HTTP/1.0 200 ")
     assert "\r\nServer: ckptcost\r\n" in answer
@@ -620,13 +848,23 @@ def save_and_failure():
         *said("begin 12, returned 13", "bad"),
         *said("durable 13.5", "bad", detail={"error": "disk full"}),
     ]
-    return evaluated(Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}), for_s=40.0, marks=marks)
+    return evaluated(
+        Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}), for_s=40.0, marks=marks
+    )
 
 
 def test_a_save_that_failed_is_not_safe_and_the_last_is_the_latest():
     seen = save_and_failure()
-    found = live_counters._summed(seen.run, list(zip(seen.windows, seen.contents, strict=True)), 8.0)
-    assert (found.started, found.finished, found.safe, found.failed, found.stalls) == (2, 2, 1, 1, 2)
+    found = live_counters._summed(
+        seen.run, list(zip(seen.windows, seen.contents, strict=True)), 8.0
+    )
+    assert (found.started, found.finished, found.safe, found.failed, found.stalls) == (
+        2,
+        2,
+        1,
+        1,
+        2,
+    )
     assert (found.stall_s, found.gpu_s) == (pytest.approx(3.0), pytest.approx(24.0))
     assert found.last.over_s == pytest.approx(seen.run.wall_s(13.5))
     assert found.last.stall_s == pytest.approx(1.0)
@@ -664,7 +902,10 @@ def test_lines_that_come_late_are_not_the_newest_and_an_old_recorders_end_is_not
     lines = Lines("r")
     lines.now = SimpleNamespace(feed=lambda *_: None, add=lambda *_: None, fullness=0.0)
     meters = (SimpleNamespace(name="nvml"),)
-    old, new = (Header("r", "h", part=n, wall_ns=n * 10**12, monotonic_ns=n * 10**12, meters=meters) for n in (1, 2))
+    old, new = (
+        Header("r", "h", part=n, wall_ns=n * 10**12, monotonic_ns=n * 10**12, meters=meters)
+        for n in (1, 2)
+    )
     bare = Header("r", "h", part=3, wall_ns=3 * 10**12, monotonic_ns=3 * 10**12)
     for n, header_ in enumerate((old, new, bare)):
         lines._header(f"part{n}", header_)

@@ -22,13 +22,21 @@ from ckptcost.exports.formats import exported
 from ckptcost.report.statement import Statement, StatementDocument
 
 X = {
-    "energy": "x_EnergyKwh", "emissions_location": "x_EmissionsLocationKgCO2e", "emissions_market": "x_EmissionsMarketKgCO2e",
-    "embodied": "x_EmbodiedKgCO2e", "gpu_time_lost": "x_GpuHours", "cost": "BilledCost",
-}  # fmt: skip
+    "energy": "x_EnergyKwh",
+    "emissions_location": "x_EmissionsLocationKgCO2e",
+    "emissions_market": "x_EmissionsMarketKgCO2e",
+    "embodied": "x_EmbodiedKgCO2e",
+    "gpu_time_lost": "x_GpuHours",
+    "cost": "BilledCost",
+}
 SERIES = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_hours", "cost": "cost_usd",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+}
 LATE = START + 30 * 86400 + 22.5 * 3600
 """half past ten on the last evening of October"""
 CENTS = (16305.0, 217.4, None, 905.75, 0.0)
@@ -77,7 +85,10 @@ def check(text: str, doc: StatementDocument) -> None:
     rows = rows_of(text)
     columns = list(rows[0]) if rows else []
     wanted(set(MANDATORY) | set(X.values()) <= set(columns), "a column is missing")
-    wanted(sorted(columns, key=lambda name: name.startswith("x_")) == columns, "a column of ours is among those of the specification")
+    wanted(
+        sorted(columns, key=lambda name: name.startswith("x_")) == columns,
+        "a column of ours is among those of the specification",
+    )
     of_run = defaultdict(list)
     for row in rows:
         whole(row)
@@ -90,21 +101,42 @@ def check(text: str, doc: StatementDocument) -> None:
 def whole(row: Row) -> None:
     """What is true of a row alone."""
     cost, quantity = float(row["BilledCost"]), float(row["PricingQuantity"])
-    for price in ("ListUnitPrice", "ContractedUnitPrice", "PricingCurrencyListUnitPrice", "PricingCurrencyContractedUnitPrice"):
+    for price in (
+        "ListUnitPrice",
+        "ContractedUnitPrice",
+        "PricingCurrencyListUnitPrice",
+        "PricingCurrencyContractedUnitPrice",
+    ):
         near(float(row[price]) * quantity, cost, "quantity times price")
     for column in ("ListCost", "ContractedCost", "EffectiveCost", "PricingCurrencyEffectiveCost"):
         near(float(row[column]), cost, column)
     month, start, end, next_month = (
-        row[name] for name in ("BillingPeriodStart", "ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodEnd")
+        row[name]
+        for name in (
+            "BillingPeriodStart",
+            "ChargePeriodStart",
+            "ChargePeriodEnd",
+            "BillingPeriodEnd",
+        )
     )
     wanted(month <= start < end <= next_month, "charge outside of its month")
-    wanted(seconds(end) <= math.floor(seconds(start) / 86400) * 86400 + 86400, "charge of more than a day")
     wanted(
-        (month[8:], next_month[8:]) == ("01T00:00:00Z", "01T00:00:00Z") and 28 <= (seconds(next_month) - seconds(month)) / 86400 <= 31,
+        seconds(end) <= math.floor(seconds(start) / 86400) * 86400 + 86400,
+        "charge of more than a day",
+    )
+    wanted(
+        (month[8:], next_month[8:]) == ("01T00:00:00Z", "01T00:00:00Z")
+        and 28 <= (seconds(next_month) - seconds(month)) / 86400 <= 31,
         "month",
     )
-    wanted("(memo)" in row["ChargeDescription"] and row["x_InventoryTreatment"] == "memo_item", "no memo item")
-    wanted(json.loads(row["Tags"])["ckptcost/inventory_treatment"] == "memo_item", "tags lack the treatment")
+    wanted(
+        "(memo)" in row["ChargeDescription"] and row["x_InventoryTreatment"] == "memo_item",
+        "no memo item",
+    )
+    wanted(
+        json.loads(row["Tags"])["ckptcost/inventory_treatment"] == "memo_item",
+        "tags lack the treatment",
+    )
     wanted(row["InvoiceId"] == "", "has an invoice")
 
 
@@ -124,8 +156,14 @@ def check_statement(rows: list[Row], made: Statement) -> None:
         wanted(all(row["x_Basis"] == component.basis for row in own), "basis")
         for field, column in X.items():
             quantity = getattr(component, field)
-            wanted((quantity.value is None) == (known(own, column) == []), f"{name} {column}: null is not zero")
-            wanted(quantity.value is None or len(known(own, column)) == len(own), f"{name} {column}: a gap")
+            wanted(
+                (quantity.value is None) == (known(own, column) == []),
+                f"{name} {column}: null is not zero",
+            )
+            wanted(
+                quantity.value is None or len(known(own, column)) == len(own),
+                f"{name} {column}: a gap",
+            )
             near(math.fsum(known(own, column)), quantity.value or 0.0, f"{name} {column}")
             x = "x_BilledCost" if field == "cost" else column
             for end, at in (("Low", quantity.low), ("High", quantity.high)):
@@ -135,7 +173,10 @@ def check_statement(rows: list[Row], made: Statement) -> None:
         aside = [] if field == "cost" else known(rows, column.replace("x_", "x_Unpriced"))
         near(math.fsum(known(rows, column) + aside), total.value or 0.0, f"total {column}")
     lacking = " ".join(c.id for c in made.marginal() if c.cost.value is None)
-    wanted(all(row["x_UnpricedComponents"] == lacking for row in rows), "what has no price is not named")
+    wanted(
+        all(row["x_UnpricedComponents"] == lacking for row in rows),
+        "what has no price is not named",
+    )
     if made.series is not None:
         check_days(rows, made)
 
@@ -162,10 +203,17 @@ def check_days(rows: list[Row], made: Statement) -> None:
 
 
 def test_a_run_over_the_end_of_a_month_says_what_the_statement_says() -> None:
-    doc = document(statement(rows=30, begin=LATE), statement(run_id="other", name="second", rows=3, kind="measured"))
+    doc = document(
+        statement(rows=30, begin=LATE),
+        statement(run_id="other", name="second", rows=3, kind="measured"),
+    )
     text = written(doc)
     check(text, doc)
-    first = [row for row in rows_of(text) if row["x_RunId"] != "other" and row["x_Component"] == "gpu_wait"]
+    first = [
+        row
+        for row in rows_of(text)
+        if row["x_RunId"] != "other" and row["x_Component"] == "gpu_wait"
+    ]
     assert [(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in first] == [
         ("2026-10-31T22:30:00Z", "2026-11-01T00:00:00Z"),
         ("2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"),
@@ -176,7 +224,9 @@ def test_a_run_over_the_end_of_a_month_says_what_the_statement_says() -> None:
 
 
 def test_what_has_no_price_is_kept_apart_and_not_lost() -> None:
-    doc = document(statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE))
+    doc = document(
+        statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE)
+    )
     text = written(doc)
     check(text, doc)
     rows = rows_of(text)
@@ -184,23 +234,39 @@ def test_what_has_no_price_is_kept_apart_and_not_lost() -> None:
     assert math.fsum(known(rows, "x_UnpricedEnergyKwh")) == pytest.approx(77.0, rel=1e-12)
     assert len(known(rows, "x_UnpricedEnergyKwh")) == 3  # once a day
     assert json.loads(rows[0]["Tags"])["ckptcost/cost_excludes"] == "storage_write"
-    assert known([row for row in rows if row["x_Component"] == "retention"], "BilledCost") == [0.0, 0.0, 0.0]
+    assert known([row for row in rows if row["x_Component"] == "retention"], "BilledCost") == [
+        0.0,
+        0.0,
+        0.0,
+    ]
 
 
 def test_days_without_a_price_are_told_on_the_next_day_that_has_one_or_the_last() -> None:
-    made = statement((10.0, None, None, None, None), gpu_hours=(None,) * 5, costs=(7.0, None, None, None, None), rows=24 * 4, begin=START)
+    made = statement(
+        (10.0, None, None, None, None),
+        gpu_hours=(None,) * 5,
+        costs=(7.0, None, None, None, None),
+        rows=24 * 4,
+        begin=START,
+    )
     assert made.series is not None
     costs = [7.0 / 48 if 24 <= n < 72 else None for n in range(96)]
-    doc = document(made.model_copy(update={"series": made.series.model_copy(update={"cost_usd": costs})}))
+    doc = document(
+        made.model_copy(update={"series": made.series.model_copy(update={"cost_usd": costs})})
+    )
     rows = rows_of(written(doc))
     assert [row["ChargePeriodStart"][:10] for row in rows] == ["2026-10-02", "2026-10-03"]
     assert known(rows, "x_EnergyKwh") == pytest.approx([2.5, 2.5])
     assert known(rows, "x_UnpricedEnergyKwh") == pytest.approx([2.5, 2.5])
-    assert {row["x_UnpricedComponents"] for row in rows} == {"gpu_wait host_wait storage_write redone_work retention"}
+    assert {row["x_UnpricedComponents"] for row in rows} == {
+        "gpu_wait host_wait storage_write redone_work retention"
+    }
 
 
 @pytest.mark.parametrize("costs", [(None,) * 5, (None, None, 0.0, None, None)])
-def test_without_any_cost_there_is_no_file_and_a_cost_of_zero_is_one(costs: tuple[float | None, ...]) -> None:
+def test_without_any_cost_there_is_no_file_and_a_cost_of_zero_is_one(
+    costs: tuple[float | None, ...],
+) -> None:
     doc = document(statement(costs=costs))
     if costs[2] is None:
         with pytest.raises(InputError, match=r"no cost of .* is known"):
@@ -219,7 +285,9 @@ def test_a_statement_without_a_series_is_spread_over_its_days() -> None:
     text = written(doc)
     check(text, doc)
     gpu = [row for row in rows_of(text) if row["x_Component"] == "gpu_wait"]
-    assert known(gpu, "x_EnergyKwh") == pytest.approx([1200.5 * hours / 29.5 for hours in (1.5, 24, 4)])
+    assert known(gpu, "x_EnergyKwh") == pytest.approx(
+        [1200.5 * hours / 29.5 for hours in (1.5, 24, 4)]
+    )
     assert math.fsum(known(rows_of(text), "x_Checkpoints")) == pytest.approx(8.0)
 
 
@@ -227,15 +295,33 @@ def test_rows_longer_than_a_day_are_cut_at_midnight_and_at_the_month() -> None:
     doc = document(statement(rows=5, width_s=7 * 86400.0, begin=LATE))
     text = written(doc)
     check(text, doc)
-    assert len({row["ChargePeriodStart"][:10] for row in rows_of(text)}) == len(known(rows_of(text), "x_Checkpoints")) > 28
+    assert (
+        len({row["ChargePeriodStart"][:10] for row in rows_of(text)})
+        == len(known(rows_of(text), "x_Checkpoints"))
+        > 28
+    )
 
 
-def test_a_price_is_the_gpu_hour_where_that_is_all_and_a_mean_where_there_is_electricity_too() -> None:
-    doc = document(statement(gpu_hours=(3000.0, 0.0, 0.0, 160.5, 0.0), costs=(16305.0, 217.4, None, 905.75, 12.5)))
+def test_a_price_is_the_gpu_hour_where_that_is_all_and_a_mean_where_there_is_electricity_too() -> (
+    None
+):
+    doc = document(
+        statement(
+            gpu_hours=(3000.0, 0.0, 0.0, 160.5, 0.0), costs=(16305.0, 217.4, None, 905.75, 12.5)
+        )
+    )
     by_id = {row["x_Component"]: row for row in rows_of(written(doc))}
     alone, mean, hourly = by_id["gpu_wait"], by_id["redone_work"], by_id["retention"]
-    assert (alone["PricingUnit"], alone["ListUnitPrice"], alone["PricingCategory"]) == ("GPU-Hours", "5.435", "Standard")
-    assert (mean["PricingUnit"], mean["PricingCategory"], mean["x_GpuHourPrice"]) == ("GPU-Hours", "Other", "5.435")
+    assert (alone["PricingUnit"], alone["ListUnitPrice"], alone["PricingCategory"]) == (
+        "GPU-Hours",
+        "5.435",
+        "Standard",
+    )
+    assert (mean["PricingUnit"], mean["PricingCategory"], mean["x_GpuHourPrice"]) == (
+        "GPU-Hours",
+        "Other",
+        "5.435",
+    )
     assert float(mean["ListUnitPrice"]) == pytest.approx(905.75 / 160.5)
     assert (hourly["PricingUnit"], float(hourly["PricingQuantity"])) == ("Hours", 4.5)
     assert hourly["x_GpuHourPrice"] == ""
@@ -249,29 +335,63 @@ def test_names_come_through_and_compute_nothing(name: str) -> None:
     check(text, doc)
     for row in rows_of(text):
         tags = json.loads(row["Tags"])
-        assert (tags["team"], tags["ckptcost/run_name"], tags["ckptcost/simulated"]) == (name, name, True)
+        assert (tags["team"], tags["ckptcost/run_name"], tags["ckptcost/simulated"]) == (
+            name,
+            name,
+            True,
+        )
         assert row["ChargeDescription"].startswith("(memo) simulated: ")
-        numbers = {column for column in row if column.endswith(("Quantity", "Cost", "Price", "Kwh", "KgCO2e", "Hours", "Low", "High"))}
-        assert all(cell[:1] not in {"=", "+", "-", "@"} for column, cell in row.items() if column not in numbers)
+        numbers = {
+            column
+            for column in row
+            if column.endswith(
+                ("Quantity", "Cost", "Price", "Kwh", "KgCO2e", "Hours", "Low", "High")
+            )
+        }
+        assert all(
+            cell[:1] not in {"=", "+", "-", "@"}
+            for column, cell in row.items()
+            if column not in numbers
+        )
 
 
 def test_where_and_for_whom_comes_through_and_null_stays_null() -> None:
     made = statement()
     subject = made.subject.model_copy(
-        update={"organisation": "Org", "team": "T", "cloud_provider": "aws", "cloud_region": "us-east-1", "region": "N. Virginia"}
+        update={
+            "organisation": "Org",
+            "team": "T",
+            "cloud_provider": "aws",
+            "cloud_region": "us-east-1",
+            "region": "N. Virginia",
+        }
     )
     row = rows_of(written(document(made.model_copy(update={"subject": subject}))))[0]
-    assert (row["RegionId"], row["RegionName"], row["BillingAccountId"]) == ("us-east-1", "N. Virginia", "Org")
+    assert (row["RegionId"], row["RegionName"], row["BillingAccountId"]) == (
+        "us-east-1",
+        "N. Virginia",
+        "Org",
+    )
     assert (row["SubAccountId"], row["SubAccountName"], row["SubAccountType"]) == ("T", "T", "Team")
-    nowhere = made.subject.model_copy(update=dict.fromkeys(("site", "site_id", "grid_zone", "region")))
+    nowhere = made.subject.model_copy(
+        update=dict.fromkeys(("site", "site_id", "grid_zone", "region"))
+    )
     row = rows_of(written(document(made.model_copy(update={"subject": nowhere}))))[0]
-    assert (row["RegionId"], row["RegionName"], row["SubAccountId"], row["x_GridZone"]) == ("", "", "", "")
+    assert (row["RegionId"], row["RegionName"], row["SubAccountId"], row["x_GridZone"]) == (
+        "",
+        "",
+        "",
+        "",
+    )
 
 
 def test_factors_come_with_source_and_licence() -> None:
     row = rows_of(written(document()))[0]
     told = json.loads(row["x_Factors"])
-    assert told["site.grid_location"] == "383.5 g/kWh (Yearly electricity data, Ember; Our World in Data, CC BY 4.0)"
+    assert (
+        told["site.grid_location"]
+        == "383.5 g/kWh (Yearly electricity data, Ember; Our World in Data, CC BY 4.0)"
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -290,10 +410,20 @@ def test_ten_thousand_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "column", ["x_EnergyKwh", "BilledCost", "x_UnpricedEnergyKwh", "PricingQuantity", "x_GpuHoursHigh", "x_Checkpoints"]
+    "column",
+    [
+        "x_EnergyKwh",
+        "BilledCost",
+        "x_UnpricedEnergyKwh",
+        "PricingQuantity",
+        "x_GpuHoursHigh",
+        "x_Checkpoints",
+    ],
 )
 def test_a_slip_of_a_thousand_is_found(column: str) -> None:
-    doc = document(statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE))
+    doc = document(
+        statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE)
+    )
     rows = rows_of(written(doc))
     check(text_of(rows), doc)
     slipped = next(row for row in rows if float(row[column] or 0.0))
@@ -307,11 +437,19 @@ def test_a_lost_column_a_lost_row_a_zero_for_null_and_swapped_methods_are_found(
     text = written(doc)
     check(text, doc)
     rows = rows_of(text)
-    lost = [{name: cell for name, cell in row.items() if name != "x_EmissionsMarketKgCO2e"} for row in rows]
+    lost = [
+        {name: cell for name, cell in row.items() if name != "x_EmissionsMarketKgCO2e"}
+        for row in rows
+    ]
     zero = [{**row, "x_EnergyKwh": row["x_EnergyKwh"] or "0.0"} for row in rows]
     location, market = X["emissions_location"], X["emissions_market"]
     swapped = [{**row, location: row[market], market: row[location]} for row in rows]
-    for broken, complaint in ((lost, "missing"), (rows[1:], "where"), (zero, "null is not zero"), (swapped, "where the statement has")):
+    for broken, complaint in (
+        (lost, "missing"),
+        (rows[1:], "where"),
+        (zero, "null is not zero"),
+        (swapped, "where the statement has"),
+    ):
         with pytest.raises(AssertionError, match=complaint):
             check(text_of(broken), doc)
 
@@ -319,13 +457,24 @@ def test_a_lost_column_a_lost_row_a_zero_for_null_and_swapped_methods_are_found(
 # --- the validator of the FinOps Foundation ------------------------------------------------------------------------------------------
 
 ENVIRONMENT = Path(__file__).parents[2] / ".consumers" / "focus"
-CRITERIA = ",".join((
-    "ACCOUNT_NAMING_SUPPORTED", "BILLING_BASED_ON_PROVISIONED_RESOURCES_SUPPORTED", "MULTIPLE_BILLING_ACCOUNT_TYPES_SUPPORTED",
-    "MULTIPLE_PRICING_CATEGORIES_SUPPORTED", "MULTIPLE_SUB_ACCOUNT_TYPES_SUPPORTED", "NEGOTIATED_PRICING_SUPPORTED",
-    "PRICING_BILLING_CURRENCY_DIFFERENCES_SUPPORTED", "PUBLIC_PRICE_LIST_SUPPORTED", "REGION_SUPPORTED",
-    "RESOURCE_TYPE_ASSIGNMENT_SUPPORTED", "SUB_ACCOUNT_SUPPORTED", "TAGGING_SUPPORTED", "UNIT_PRICING_SUPPORTED",
-    "USAGE_MEASUREMENT_SUPPORTED",
-))  # fmt: skip
+CRITERIA = ",".join(
+    (
+        "ACCOUNT_NAMING_SUPPORTED",
+        "BILLING_BASED_ON_PROVISIONED_RESOURCES_SUPPORTED",
+        "MULTIPLE_BILLING_ACCOUNT_TYPES_SUPPORTED",
+        "MULTIPLE_PRICING_CATEGORIES_SUPPORTED",
+        "MULTIPLE_SUB_ACCOUNT_TYPES_SUPPORTED",
+        "NEGOTIATED_PRICING_SUPPORTED",
+        "PRICING_BILLING_CURRENCY_DIFFERENCES_SUPPORTED",
+        "PUBLIC_PRICE_LIST_SUPPORTED",
+        "REGION_SUPPORTED",
+        "RESOURCE_TYPE_ASSIGNMENT_SUPPORTED",
+        "SUB_ACCOUNT_SUPPORTED",
+        "TAGGING_SUPPORTED",
+        "UNIT_PRICING_SUPPORTED",
+        "USAGE_MEASUREMENT_SUPPORTED",
+    )
+)
 ARTEFACT = {"InvoiceId-C-005-C"}
 """one arm of an "or" whose other arm holds: a charge without an invoice has no id of one, and one of the two always fails"""
 
@@ -363,15 +512,33 @@ class Validator:
         report.unlink(missing_ok=True)
         done = subprocess.run(
             [
-                *self.command, "--data-file", str(path), "--validate-version", "1.2", "--block-download",
-                "--applicability-criteria", CRITERIA, "--output-type", "unittest", "--output-destination", str(report),
+                *self.command,
+                "--data-file",
+                str(path),
+                "--validate-version",
+                "1.2",
+                "--block-download",
+                "--applicability-criteria",
+                CRITERIA,
+                "--output-type",
+                "unittest",
+                "--output-destination",
+                str(report),
             ],
-            check=False, cwd=self.folder, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-        assert report.exists(), done.stdout[-2000:] + done.stderr[-2000:]  # its exit code says nothing of the data
+            check=False,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert report.exists(), (
+            done.stdout[-2000:] + done.stderr[-2000:]
+        )  # its exit code says nothing of the data
         cases = list(ET.parse(report).iter("testcase"))
         wrong = {
-            case.attrib["name"].split(" :: ")[0] for case in cases if case.find("failure") is not None or case.find("error") is not None
+            case.attrib["name"].split(" :: ")[0]
+            for case in cases
+            if case.find("failure") is not None or case.find("error") is not None
         }
         return Judged(sum(len(case) == 0 for case in cases), wrong)
 
@@ -384,7 +551,9 @@ def validator(tmp_path: Path) -> Validator:
 
 
 def two_runs() -> StatementDocument:
-    one = statement(rows=30, begin=LATE + 0.25, name='GPT-4 scale, "nas"\n=2', tags={"team": "Größe"})
+    one = statement(
+        rows=30, begin=LATE + 0.25, name='GPT-4 scale, "nas"\n=2', tags={"team": "Größe"}
+    )
     subject = one.subject.model_copy(update={"team": "training", "organisation": "Org"})
     return document(
         one.model_copy(update={"subject": subject}),
@@ -401,7 +570,10 @@ def test_the_validator_passes_all_but_its_own_artefact(validator: Validator) -> 
 def test_the_validator_passes_parquet_of_the_same(validator: Validator, tmp_path: Path) -> None:
     source, target = tmp_path / "in.csv", tmp_path / "focus.parquet"
     source.write_text(written(two_runs()), encoding="utf-8")
-    subprocess.run([str(ENVIRONMENT / "bin" / "python"), "-c", TO_PARQUET, str(source), str(target)], check=True)
+    subprocess.run(
+        [str(ENVIRONMENT / "bin" / "python"), "-c", TO_PARQUET, str(source), str(target)],
+        check=True,
+    )
     judged = validator.judge(target)
     assert judged.failed == ARTEFACT
     assert judged.passed >= 298
@@ -409,12 +581,31 @@ def test_the_validator_passes_parquet_of_the_same(validator: Validator, tmp_path
 
 def test_the_validator_finds_what_is_wrong(validator: Validator) -> None:
     """Of a price that is not the cost over the quantity it says nothing: where ChargeClass is null, it skips the row. `check` does not."""
-    rows = [{name: cell for name, cell in row.items() if name != "ListCost"} for row in rows_of(written(document()))]
-    rows[0] |= {"ChargePeriodStart": "31.10.2026", "BillingCurrency": "usd", "ContractedUnitPrice": "-1"}
+    rows = [
+        {name: cell for name, cell in row.items() if name != "ListCost"}
+        for row in rows_of(written(document()))
+    ]
+    rows[0] |= {
+        "ChargePeriodStart": "31.10.2026",
+        "BillingCurrency": "usd",
+        "ContractedUnitPrice": "-1",
+    }
     judged = validator.judge(text_of(rows))
-    wrong = {"CostAndUsage-D-032-M", "ChargePeriodStart-C-003-M", "BillingCurrency-C-003-M", "ContractedUnitPrice-C-009-C"}
+    wrong = {
+        "CostAndUsage-D-032-M",
+        "ChargePeriodStart-C-003-M",
+        "BillingCurrency-C-003-M",
+        "ContractedUnitPrice-C-009-C",
+    }
     assert wrong <= judged.failed
-    about = ("ListCost", "ListUnitPrice", "ChargePeriodStart", "BillingCurrency", "ContractedUnitPrice", "CostAndUsage")
+    about = (
+        "ListCost",
+        "ListUnitPrice",
+        "ChargePeriodStart",
+        "BillingCurrency",
+        "ContractedUnitPrice",
+        "CostAndUsage",
+    )
     assert {rule for rule in judged.failed - ARTEFACT if not rule.startswith(about)} == set()
 
 
@@ -431,19 +622,32 @@ def _allowed(rule: object) -> list[dict[str, str]]:
 
 def test_words_are_among_the_allowed_ones(validator: Validator) -> None:
     """The validator takes a column for good where two of its rows differ, so its model is read here."""
-    rules = json.loads((validator.folder / "focus_validator" / "rules" / "model-1.2.0.1.json").read_text())["ModelRules"]
+    rules = json.loads(
+        (validator.folder / "focus_validator" / "rules" / "model-1.2.0.1.json").read_text()
+    )["ModelRules"]
     names = [
-        "ServiceCategory-C-003-M", "ServiceSubcategory-C-003-M", "ServiceSubcategory-C-004-M", "ChargeCategory-C-003-M",
-        "ChargeFrequency-C-003-M", "PricingCategory-C-007-M",
-    ]  # fmt: skip
+        "ServiceCategory-C-003-M",
+        "ServiceSubcategory-C-003-M",
+        "ServiceSubcategory-C-004-M",
+        "ChargeCategory-C-003-M",
+        "ChargeFrequency-C-003-M",
+        "PricingCategory-C-007-M",
+    ]
     for name in names:
         allowed = _allowed(rules[name]["ValidationCriteria"]["Requirement"])
         assert len(allowed) > 2
         for row in rows_of(written(two_runs())):
-            assert any(all(row[column] == cell for column, cell in each.items()) for each in allowed), (name, row)
+            assert any(
+                all(row[column] == cell for column, cell in each.items()) for each in allowed
+            ), (name, row)
 
 
-def test_the_validator_takes_unicode_for_an_error_which_the_specification_does_not(validator: Validator) -> None:
+def test_the_validator_takes_unicode_for_an_error_which_the_specification_does_not(
+    validator: Validator,
+) -> None:
     judged = validator.judge(written(document(statement(name="Größe"))))
     columns = ("ChargeDescription", "ResourceName")
-    assert judged.failed == ARTEFACT | {f"{column}-C-002-M" for column in columns} | {"ChargeDescription-C-000-M", "ResourceName-C-000-C"}
+    assert judged.failed == ARTEFACT | {f"{column}-C-002-M" for column in columns} | {
+        "ChargeDescription-C-000-M",
+        "ResourceName-C-000-C",
+    }

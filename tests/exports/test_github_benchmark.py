@@ -16,7 +16,12 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
 from ckptcost.report.statement import Statement, StatementDocument
 
-BASE = {"kWh": ("energy", 3.6e6), "GPU-h": ("gpu_time_lost", 3600.0), "USD": ("cost", 1.0), "kgCO2e": ("emissions", 1000.0)}
+BASE = {
+    "kWh": ("energy", 3.6e6),
+    "GPU-h": ("gpu_time_lost", 3600.0),
+    "USD": ("cost", 1.0),
+    "kgCO2e": ("emissions", 1000.0),
+}
 """quantity and base units in it: J, GPU-s, USD, g"""
 FIGURES = {
     "energy": "energy",
@@ -33,7 +38,10 @@ def text_of(document: StatementDocument) -> str:
 
 def read(text: str) -> list[dict[str, Any]]:
     """As the action does: a list, of each the five fields; plus what its charts and its comparison need of them."""
-    found = [{key: each.get(key) for key in ("name", "value", "unit", "range", "extra")} for each in json.loads(text)]
+    found = [
+        {key: each.get(key) for key in ("name", "value", "unit", "range", "extra")}
+        for each in json.loads(text)
+    ]
     assert found, "No benchmark result was found"
     for each in found:
         assert isinstance(each["name"], str), "name"
@@ -62,11 +70,17 @@ def check(document: StatementDocument, text: str) -> None:
                 assert (per == "checkpoint") == bool(suffix), "unit"
                 base, factor = BASE[unit]
                 assert what.startswith(base), "unit"
-                assert math.isclose(told["value"] * factor * over, quantity.value * factor, rel_tol=1e-9), (
-                    f"{what}: {told['value']} for {quantity.value}"
-                )
-                ends = [float(each) for each in re.findall(r"[\d.e+-]+(?= to | \(|$)", told["range"] or "")]
-                assert ends == pytest.approx([each / over for each in (quantity.low, quantity.high) if each is not None], rel=1e-9), "range"
+                assert math.isclose(
+                    told["value"] * factor * over, quantity.value * factor, rel_tol=1e-9
+                ), f"{what}: {told['value']} for {quantity.value}"
+                ends = [
+                    float(each)
+                    for each in re.findall(r"[\d.e+-]+(?= to | \(|$)", told["range"] or "")
+                ]
+                assert ends == pytest.approx(
+                    [each / over for each in (quantity.low, quantity.high) if each is not None],
+                    rel=1e-9,
+                ), "range"
                 assert s.subject.run_id in told["extra"], "run"
                 assert "method 2026.1" in told["extra"], "method"
                 assert "memo_item" in told["extra"], "memo"
@@ -76,7 +90,10 @@ def check(document: StatementDocument, text: str) -> None:
 
 def name_of(document: StatementDocument, s: Statement) -> str:
     """Without a run's id or date; the second of the same name has a number."""
-    names = ["measured run" if each.kind == "measured" else each.subject.name for each in document.statements]
+    names = [
+        "measured run" if each.kind == "measured" else each.subject.name
+        for each in document.statements
+    ]
     at = [each.id for each in document.statements].index(s.id)
     before = names[:at].count(names[at])
     return f"{names[at]} ({before + 1})" if before else names[at]
@@ -87,13 +104,21 @@ GOOD: dict[str, Callable[[], StatementDocument]] = {
     "as made": statements.document,
     "undated": lambda: statements.document(statements.statement(dated=False)),
     "nasty": lambda: statements.document(statements.statement(name=NASTY)),
-    "no grid, no price": lambda: statements.document(statements.statement(grid=None, market=None, costs=(None,) * 5)),
-    "zeros": lambda: statements.document(statements.statement((0.0,) * 5, gpu_hours=(0.0,) * 5, costs=(0.0,) * 5)),
+    "no grid, no price": lambda: statements.document(
+        statements.statement(grid=None, market=None, costs=(None,) * 5)
+    ),
+    "zeros": lambda: statements.document(
+        statements.statement((0.0,) * 5, gpu_hours=(0.0,) * 5, costs=(0.0,) * 5)
+    ),
     "no checkpoint": lambda: statements.document(statements.statement(checkpoints=0.0)),
-    "of one name": lambda: statements.document(statements.statement(run_id="a"), statements.statement(run_id="b", grid=0.05)),
+    "of one name": lambda: statements.document(
+        statements.statement(run_id="a"), statements.statement(run_id="b", grid=0.05)
+    ),
     "measured": lambda: statements.document(statements.statement(kind="measured")),
-    "tiny and huge": lambda: statements.document(statements.statement((1e-300, 1e-9, None, 0.0, 0.0), costs=(1e12, *(None,) * 4))),
-}  # fmt: skip
+    "tiny and huge": lambda: statements.document(
+        statements.statement((1e-300, 1e-9, None, 0.0, 0.0), costs=(1e12, *(None,) * 4))
+    ),
+}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -105,7 +130,11 @@ def test_what_is_written_is_what_is_stated(name: str) -> None:
 @settings(max_examples=60)
 @given(statements.documents())
 def test_any_statement(document: StatementDocument) -> None:
-    if all(getattr(s.totals, what).value is None for s in document.statements for what in FIGURES.values()):
+    if all(
+        getattr(s.totals, what).value is None
+        for s in document.statements
+        for what in FIGURES.values()
+    ):
         with pytest.raises(InputError, match="refuses an empty list"):
             text_of(document)
         return
@@ -135,7 +164,7 @@ BROKEN: dict[str, tuple[Callable[[list[dict[str, Any]]], object], str]] = {
     "one name twice": (lambda entries: entries.append(entries[0]), "two points"),
     "range of numbers": (lambda entries: entries[0].update(range=[1, 2]), "range is no text"),
     "other range": (lambda entries: entries[0].update(range="1.0 to 2.0 (p5-p95)"), "range"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -153,7 +182,11 @@ def test_names_stay_from_run_to_run() -> None:
             for each in read(
                 text_of(
                     statements.document(
-                        statements.statement(run_id=run, kind=kind, name="run 2026 on host" if kind == "measured" else "a plan")
+                        statements.statement(
+                            run_id=run,
+                            kind=kind,
+                            name="run 2026 on host" if kind == "measured" else "a plan",
+                        )
                     )
                 )
             )
@@ -167,12 +200,20 @@ def test_names_stay_from_run_to_run() -> None:
 def test_low_high_and_open_ends() -> None:
     s = statements.statement()
     energy = s.totals.energy.model_copy(update={"high": None})
-    told = read(text_of(statements.document(s.model_copy(update={"totals": s.totals.model_copy(update={"energy": energy})}))))
+    told = read(
+        text_of(
+            statements.document(
+                s.model_copy(update={"totals": s.totals.model_copy(update={"energy": energy})})
+            )
+        )
+    )
     assert told[0]["range"] == "at least 2484.7875 (p5-p95)"
     assert "without" not in told[0]["extra"]
     assert "not in the sum, because unknown: storage_write" in told[0]["extra"]
     location = next(each for each in told if each["name"].endswith("location-based"))
-    assert "site.grid_location 383.5 g/kWh: Yearly electricity data (CC BY 4.0)" in location["extra"]
+    assert (
+        "site.grid_location 383.5 g/kWh: Yearly electricity data (CC BY 4.0)" in location["extra"]
+    )
 
 
 def test_simulated_meters_are_told_and_the_standing_share_is_not_added() -> None:

@@ -18,17 +18,29 @@ from ckptcost.exports.formats import exported
 from ckptcost.report.statement import StatementDocument
 
 WHOLE = {
-    "Energy": "energy", "GPU-hours lost": "gpu_time_lost", "Cost": "cost", "Emissions, location-based": "emissions_location",
-    "Emissions, market-based": "emissions_market", "Embodied carbon": "embodied", "Checkpoints": "checkpoints",
-}  # fmt: skip
+    "Energy": "energy",
+    "GPU-hours lost": "gpu_time_lost",
+    "Cost": "cost",
+    "Emissions, location-based": "emissions_location",
+    "Emissions, market-based": "emissions_market",
+    "Embodied carbon": "embodied",
+    "Checkpoints": "checkpoints",
+}
 RECORDED = {
-    "energy_kwh": "energy", "gpu_hours_lost": "gpu_time_lost", "cost_usd": "cost", "emissions_location_kg": "emissions_location",
-    "emissions_market_kg": "emissions_market", "embodied_kg": "embodied", "checkpoints": "checkpoints",
-}  # fmt: skip
+    "energy_kwh": "energy",
+    "gpu_hours_lost": "gpu_time_lost",
+    "cost_usd": "cost",
+    "emissions_location_kg": "emissions_location",
+    "emissions_market_kg": "emissions_market",
+    "embodied_kg": "embodied",
+    "checkpoints": "checkpoints",
+}
 
 
 def files(wanted: StatementDocument | None = None) -> dict[str, str]:
-    return {name: "".join(pieces) for name, pieces in exported(wanted or document(), "grafana").items()}  # type: ignore[arg-type]
+    return {
+        name: "".join(pieces) for name, pieces in exported(wanted or document(), "grafana").items()
+    }  # type: ignore[arg-type]
 
 
 def board() -> dict[str, Any]:
@@ -41,7 +53,9 @@ def panels() -> list[dict[str, Any]]:
 
 def rules() -> dict[str, str]:
     """By name: the expression. JSON's quoting is YAML's too."""
-    found = re.findall(r'^      - (?:record|alert): (".*")\n +expr: (".*")$', files()["rules.yaml"], re.M)
+    found = re.findall(
+        r'^      - (?:record|alert): (".*")\n +expr: (".*")$', files()["rules.yaml"], re.M
+    )
     return {json.loads(name): json.loads(expr) for name, expr in found}
 
 
@@ -52,9 +66,11 @@ def test_the_same_for_every_statement():
 
 def test_panels_lie_beside_each_other():
     taken = [
-        (x, y) for each in panels() for x in range(each["gridPos"]["x"], each["gridPos"]["x"] + each["gridPos"]["w"])
+        (x, y)
+        for each in panels()
+        for x in range(each["gridPos"]["x"], each["gridPos"]["x"] + each["gridPos"]["w"])
         for y in range(each["gridPos"]["y"], each["gridPos"]["y"] + each["gridPos"]["h"])
-    ]  # fmt: skip
+    ]
     assert len(taken) == len(set(taken))
     assert max(x for x, _ in taken) == 23
     assert [each["id"] for each in panels()] == list(range(1, len(panels()) + 1))
@@ -68,17 +84,30 @@ def test_carbon_panels_name_their_factor():
 
 
 def test_location_and_market_are_never_together():
-    exprs = [target["expr"] for each in panels() for target in each.get("targets", ())] + list(rules().values())
-    asked = [set(re.findall(r"ckptcost_(?:run_)?emissions_(location|market)_", expr)) for expr in exprs]
-    assert {frozenset(each) for each in asked} == {frozenset(), frozenset({"location"}), frozenset({"market"})}
-    assert all(each or not re.search(r"(?<!embodied_)emissions_", expr) for expr, each in zip(exprs, asked, strict=True))
+    exprs = [target["expr"] for each in panels() for target in each.get("targets", ())] + list(
+        rules().values()
+    )
+    asked = [
+        set(re.findall(r"ckptcost_(?:run_)?emissions_(location|market)_", expr)) for expr in exprs
+    ]
+    assert {frozenset(each) for each in asked} == {
+        frozenset(),
+        frozenset({"location"}),
+        frozenset({"market"}),
+    }
+    assert all(
+        each or not re.search(r"(?<!embodied_)emissions_", expr)
+        for expr, each in zip(exprs, asked, strict=True)
+    )
 
 
 def test_every_name_is_one_that_is_written():
     """Rules of a name that nobody writes are silent."""
     (text,) = exported(document(), "prometheus").values()
     known = {name for name, _ in samples("".join(text))}  # type: ignore[arg-type]
-    exprs = [target["expr"] for each in panels() for target in each.get("targets", ())] + list(rules().values())
+    exprs = [target["expr"] for each in panels() for target in each.get("targets", ())] + list(
+        rules().values()
+    )
     assert {name for expr in exprs for name in re.findall(r"ckptcost_\w+", expr)} <= known
 
 
@@ -105,12 +134,17 @@ type Ours = One<'text', Text> | One<'stat', Stat> | One<'bargauge', BarGauge> | 
 type Board = Omit<Plain<Dashboard>, 'panels'> & { panels: Ours[] };
 export const board: Board = """
 MISTAKES = {
-    "width": ('"w": 24', '"w": "24"'), "orientation": ('"orientation": "auto"', '"orientation": "sideways"'),
-    "refresh": ('"refresh": 2', '"refresh": 9'), "key": ('"uid": "ckptcost"', '"uid": "ckptcost", "nonsense": 1'),
-    "style": ('"drawStyle": "bars"', '"drawStyle": "bar"'), "option": ('"justifyMode"', '"justifyMod"'),
-    "transformation": ('"id": "merge"', '"idd": "merge"'), "version": ('"schemaVersion": 42', '"schemaVersion": "42"'),
-    "kind": ('"type": "bargauge"', '"type": "bargraph"'), "query": ('"format": "table"', '"format": "tables"'),
-}  # fmt: skip
+    "width": ('"w": 24', '"w": "24"'),
+    "orientation": ('"orientation": "auto"', '"orientation": "sideways"'),
+    "refresh": ('"refresh": 2', '"refresh": 9'),
+    "key": ('"uid": "ckptcost"', '"uid": "ckptcost", "nonsense": 1'),
+    "style": ('"drawStyle": "bars"', '"drawStyle": "bar"'),
+    "option": ('"justifyMode"', '"justifyMod"'),
+    "transformation": ('"id": "merge"', '"idd": "merge"'),
+    "version": ('"schemaVersion": 42', '"schemaVersion": "42"'),
+    "kind": ('"type": "bargauge"', '"type": "bargraph"'),
+    "query": ('"format": "table"', '"format": "tables"'),
+}
 """what Grafana's types must refuse, or they prove nothing"""
 
 
@@ -122,16 +156,31 @@ def test_grafanas_types(tmp_path):
     for name, each in boards.items():
         assert name == "good" or each != text
         (tmp_path / f"{name}.ts").write_text(f"{TYPES}{each};\n")
-    options = {"strict": True, "noEmit": True, "module": "nodenext", "target": "es2022", "skipLibCheck": True, "types": []}
-    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "files": [f"{name}.ts" for name in boards]}))
+    options = {
+        "strict": True,
+        "noEmit": True,
+        "module": "nodenext",
+        "target": "es2022",
+        "skipLibCheck": True,
+        "types": [],
+    }
+    (tmp_path / "tsconfig.json").write_text(
+        json.dumps({"compilerOptions": options, "files": [f"{name}.ts" for name in boards]})
+    )
     command = [program("node"), str(modules / "typescript/bin/tsc"), "-p", "tsconfig.json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240)
-    refused = {line.partition(".ts(")[0] for line in done.stdout.splitlines() if not line.startswith(" ")}
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
+    )
+    refused = {
+        line.partition(".ts(")[0] for line in done.stdout.splitlines() if not line.startswith(" ")
+    }
     assert refused == set(MISTAKES), done.stdout
 
 
 def test_its_version_is_grafanas_newest():
-    schema = consumer("node/node_modules") / "@grafana/schema/dist/esm/raw/dashboard/x/types.gen.mjs"
+    schema = (
+        consumer("node/node_modules") / "@grafana/schema/dist/esm/raw/dashboard/x/types.gen.mjs"
+    )
     found = re.search(r"schemaVersion: (\d+)", schema.read_text())
     assert found
     assert board()["schemaVersion"] == int(found[1])
@@ -139,14 +188,16 @@ def test_its_version_is_grafanas_newest():
 
 @pytest.fixture(scope="module")
 def sample() -> StatementDocument:
-    simulated = statement(name="b.2 (new)", run_id="b", begin=START + 4000.25, rows=28, kind="measured").model_copy(
-        update={"simulated": True}
-    )
+    simulated = statement(
+        name="b.2 (new)", run_id="b", begin=START + 4000.25, rows=28, kind="measured"
+    ).model_copy(update={"simulated": True})
     return document(statement(rows=30), simulated)
 
 
 @pytest.fixture(scope="module")
-def prometheus(sample: StatementDocument, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def prometheus(
+    sample: StatementDocument, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
     (text,) = exported(sample, "openmetrics").values()
     with prometheus_with("".join(text), tmp_path_factory.mktemp("prometheus")) as running:  # type: ignore[arg-type]
         yield running
@@ -164,7 +215,9 @@ def filled(expr: str, run: str = ".*", window: str = "1d") -> str:
     return expr
 
 
-def answered(prometheus: Prometheus, target: dict[str, Any], run: str = ".*") -> list[dict[str, Any]]:
+def answered(
+    prometheus: Prometheus, target: dict[str, Any], run: str = ".*"
+) -> list[dict[str, Any]]:
     if target["instant"]:
         return prometheus.query(filled(target["expr"], run), END)
     return prometheus.query_range(filled(target["expr"], run), BEGIN, END, 3600.0)
@@ -174,11 +227,17 @@ def answered(prometheus: Prometheus, target: dict[str, Any], run: str = ".*") ->
 def test_every_panel_has_data(prometheus, run):
     targets = [(each["title"], target) for each in panels() for target in each.get("targets", ())]
     assert len(targets) > 40
-    assert [(title, target["expr"]) for title, target in targets if not answered(prometheus, target, run)] == []
+    assert [
+        (title, target["expr"])
+        for title, target in targets
+        if not answered(prometheus, target, run)
+    ] == []
 
 
 def test_the_list_of_runs(prometheus, sample):
-    query = next(each for each in board()["templating"]["list"] if each["name"] == "run")["query"]["query"]
+    query = next(each for each in board()["templating"]["list"] if each["name"] == "run")["query"][
+        "query"
+    ]
     match = re.fullmatch(r"label_values\((.*), (\w+)\)", query)
     assert match
     found = prometheus.label_values(match[2], match[1], BEGIN, END)
@@ -188,23 +247,38 @@ def test_the_list_of_runs(prometheus, sample):
 def columns(title: str) -> dict[str, dict[str, Any]]:
     """A table's targets by what the column is called in the end."""
     panel = next(each for each in panels() if each["title"] == title)
-    (organized,) = (each["options"] for each in panel["transformations"] if each["id"] == "organize")
-    return {organized["renameByName"].get(f"Value #{each['refId']}", ""): each for each in panel["targets"]}
+    (organized,) = (
+        each["options"] for each in panel["transformations"] if each["id"] == "organize"
+    )
+    return {
+        organized["renameByName"].get(f"Value #{each['refId']}", ""): each
+        for each in panel["targets"]
+    }
 
 
-def check(prometheus: Prometheus, sample: StatementDocument, table: dict[str, dict[str, Any]]) -> None:
+def check(
+    prometheus: Prometheus, sample: StatementDocument, table: dict[str, dict[str, Any]]
+) -> None:
     """Raises unless the table of runs has each run's sums, in the statement's units."""
     for title, what in WHOLE.items():
-        found = {each["metric"]["run_id"]: float(each["value"][1]) for each in answered(prometheus, table[title])}
+        found = {
+            each["metric"]["run_id"]: float(each["value"][1])
+            for each in answered(prometheus, table[title])
+        }
         for run in sample.statements:
-            assert math.isclose(found[run.subject.run_id], getattr(run.totals, what).value, rel_tol=1e-9), title
+            assert math.isclose(
+                found[run.subject.run_id], getattr(run.totals, what).value, rel_tol=1e-9
+            ), title
 
 
 def test_the_table_of_runs(prometheus, sample):
     check(prometheus, sample, columns("Runs"))
 
 
-@pytest.mark.parametrize("slip", [("3600000", "3600"), ("location", "market"), ("ckptcost_cost_usd_total", "ckptcost_cost_usd")])
+@pytest.mark.parametrize(
+    "slip",
+    [("3600000", "3600"), ("location", "market"), ("ckptcost_cost_usd_total", "ckptcost_cost_usd")],
+)
 def test_a_slip_is_seen(prometheus, sample, slip):
     with pytest.raises((AssertionError, KeyError)):
         check(prometheus, sample, json.loads(json.dumps(columns("Runs")).replace(*slip)))
@@ -212,8 +286,14 @@ def test_a_slip_is_seen(prometheus, sample, slip):
 
 def test_figures_of_a_save_and_the_factor(prometheus, sample):
     run = sample.statements[0]
-    found = {title: float(answered(prometheus, target)[0]["value"][1]) for title, target in columns("Per checkpoint").items() if title}
-    assert math.isclose(found["Energy"], run.totals.energy.value / run.totals.checkpoints.value, rel_tol=1e-9)
+    found = {
+        title: float(answered(prometheus, target)[0]["value"][1])
+        for title, target in columns("Per checkpoint").items()
+        if title
+    }
+    assert math.isclose(
+        found["Energy"], run.totals.energy.value / run.totals.checkpoints.value, rel_tol=1e-9
+    )
     market = next(each for each in panels() if each["title"] == "Emissions, market-based")
     factors = [float(each["value"][1]) for each in answered(prometheus, market["targets"][1])]
     assert factors == pytest.approx([120.0, 120.0], rel=1e-9)
@@ -225,8 +305,15 @@ def test_windows_add_up(prometheus, sample):
     panel = next(each for each in panels() if each["title"].startswith("Energy in the"))
     expr = filled(panel["targets"][0]["expr"], window="6h")
     bars = prometheus.query_range(expr, BEGIN + 6 * 3600, BEGIN + 36 * 3600, 6 * 3600.0)
-    mine = [float(value) for each in bars if each["metric"]["run"] == run.subject.name for _, value in each["values"]]
-    assert math.fsum(mine) == pytest.approx(run.totals.energy.value, rel=0.05)  # Prometheus extrapolates to a window's ends
+    mine = [
+        float(value)
+        for each in bars
+        if each["metric"]["run"] == run.subject.name
+        for _, value in each["values"]
+    ]
+    assert math.fsum(mine) == pytest.approx(
+        run.totals.energy.value, rel=0.05
+    )  # Prometheus extrapolates to a window's ends
 
 
 def test_every_rule_has_data(prometheus, sample):
@@ -237,14 +324,25 @@ def test_every_rule_has_data(prometheus, sample):
         assert found, name
         _, metric, change = name.split(":") if ":" in name else ("", "", "")
         if change in {"last1d", "increase30d"}:
-            value = math.fsum(float(each["value"][1]) for each in found if each["metric"]["run_id"] != "b")
+            value = math.fsum(
+                float(each["value"][1]) for each in found if each["metric"]["run_id"] != "b"
+            )
             what = RECORDED[metric.removeprefix("ckptcost_")]
             most = 1e-9 if change == "last1d" else 0.05
-            assert value == pytest.approx(getattr(sample.statements[0].totals, what).value, rel=most), name
+            assert value == pytest.approx(
+                getattr(sample.statements[0].totals, what).value, rel=most
+            ), name
 
 
 def promtool(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program("promtool"), *args], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [program("promtool"), *args],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_promtool_checks_the_rules(tmp_path):
@@ -253,7 +351,9 @@ def test_promtool_checks_the_rules(tmp_path):
     done = promtool("check", "rules", "rules.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "SUCCESS: 35 rules found" in done.stdout
-    (tmp_path / "broken.yaml").write_text(text.replace("sum by (run, run_id) (", "sum by (run, run_id) ((", 1))
+    (tmp_path / "broken.yaml").write_text(
+        text.replace("sum by (run, run_id) (", "sum by (run, run_id) ((", 1)
+    )
     assert promtool("check", "rules", "broken.yaml", cwd=tmp_path).returncode != 0
 
 
@@ -274,10 +374,18 @@ def scenario(lost_per_hour: int, kwh: float = 24.0) -> dict[str, Any]:
         "run_component:ckptcost_energy_kwh:last1d": 48.0,
     }
     tests = [
-        {"expr": name, "eval_time": "48h", "exp_samples": [
-            {"labels": f"{name}{{{WHO if 'component' in name else WHO.rpartition(',')[0]}}}", "value": value}
-        ]} for name, value in exact.items()
-    ]  # fmt: skip
+        {
+            "expr": name,
+            "eval_time": "48h",
+            "exp_samples": [
+                {
+                    "labels": f"{name}{{{WHO if 'component' in name else WHO.rpartition(',')[0]}}}",
+                    "value": value,
+                }
+            ],
+        }
+        for name, value in exact.items()
+    ]
     fired = {
         "exp_labels": {"run": "r", "run_id": "1", "severity": "warning"},
         "exp_annotations": {
@@ -285,13 +393,24 @@ def scenario(lost_per_hour: int, kwh: float = 24.0) -> dict[str, Any]:
             "description": "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change the share to suit.",
         },
     }
-    alert = {"eval_time": "48h", "alertname": "CkptcostGpuTimeLost", "exp_alerts": [fired] if lost_per_hour == 2 else []}
+    alert = {
+        "eval_time": "48h",
+        "alertname": "CkptcostGpuTimeLost",
+        "exp_alerts": [fired] if lost_per_hour == 2 else [],
+    }
     inputs = [{"series": name, "values": values} for name, values in series.items()]
-    one = {"interval": "1h", "input_series": inputs, "promql_expr_test": tests, "alert_rule_test": [alert]}
+    one = {
+        "interval": "1h",
+        "input_series": inputs,
+        "promql_expr_test": tests,
+        "alert_rule_test": [alert],
+    }
     return {"rule_files": ["rules.yaml"], "evaluation_interval": "4m", "tests": [one]}
 
 
-@pytest.mark.parametrize(("case", "fits"), [(scenario(0), True), (scenario(2), True), (scenario(2, kwh=23.0), False)])
+@pytest.mark.parametrize(
+    ("case", "fits"), [(scenario(0), True), (scenario(2), True), (scenario(2, kwh=23.0), False)]
+)
 def test_rules_with_hourly_scrapes_from_two_places(tmp_path, case, fits):
     (tmp_path / "rules.yaml").write_text(files()["rules.yaml"])
     (tmp_path / "tests.yaml").write_text(json.dumps(case))

@@ -51,7 +51,10 @@ def computed(tree: Tree) -> Tree:
     """What if-run does with the rows."""
     return {
         group: {
-            child: [{**row, "carbon-operational": row["energy"] * row["grid/carbon-intensity"]} for row in rows]
+            child: [
+                {**row, "carbon-operational": row["energy"] * row["grid/carbon-intensity"]}
+                for row in rows
+            ]
             for child, rows in children.items()
         }
         for group, children in tree.items()
@@ -62,7 +65,9 @@ def near(what: str, told: float | None, known: float | None) -> None:
     if told is None or known is None:
         assert told is known, f"{what}: {told} in the manifest, {known} in the statement"
     else:
-        assert math.isclose(told, known, rel_tol=1e-9, abs_tol=1e-300), f"{what}: {told} in the manifest, {known} in the statement"
+        assert math.isclose(told, known, rel_tol=1e-9, abs_tol=1e-300), (
+            f"{what}: {told} in the manifest, {known} in the statement"
+        )
 
 
 def computable(s: Statement) -> set[str]:
@@ -70,7 +75,9 @@ def computable(s: Statement) -> set[str]:
     unknown = (
         {
             line
-            for line, g, kwh in zip(s.series.component, s.series.grid_kgco2e_per_kwh, s.series.energy_kwh, strict=True)
+            for line, g, kwh in zip(
+                s.series.component, s.series.grid_kgco2e_per_kwh, s.series.energy_kwh, strict=True
+            )
             if g is None or kwh is None
         }
         if s.series
@@ -85,7 +92,11 @@ def check(document: StatementDocument, tree: Tree) -> None:
     assert set(tree) == set(wanted)
     for key, s in wanted.items():
         assert set(tree[key]) == computable(s)
-        sums: dict[str, list[float]] = {"energy": [], "carbon-operational": [], "carbon-embodied": []}
+        sums: dict[str, list[float]] = {
+            "energy": [],
+            "carbon-operational": [],
+            "carbon-embodied": [],
+        }
         for child, rows in tree[key].items():
             line = next(c for c in s.components if c.id == child)
             check_rows(child, rows, s.series)
@@ -95,7 +106,11 @@ def check(document: StatementDocument, tree: Tree) -> None:
                 ("carbon-embodied", line.embodied, 1e3),
             ):
                 values = [row[name] for row in rows if name in row]
-                near(f"{child} {name}", math.fsum(values) if values else None, None if quantity.value is None else quantity.value * unit)
+                near(
+                    f"{child} {name}",
+                    math.fsum(values) if values else None,
+                    None if quantity.value is None else quantity.value * unit,
+                )
                 sums[name] += values
         for name, quantity, unit in (
             ("energy", s.totals.energy, 1.0),
@@ -103,13 +118,24 @@ def check(document: StatementDocument, tree: Tree) -> None:
             ("carbon-embodied", s.totals.embodied, 1e3),
         ):
             left_out = [
-                getattr(c, {"energy": "energy", "carbon-operational": "emissions_location", "carbon-embodied": "embodied"}[name]).value
+                getattr(
+                    c,
+                    {
+                        "energy": "energy",
+                        "carbon-operational": "emissions_location",
+                        "carbon-embodied": "embodied",
+                    }[name],
+                ).value
                 for c in s.marginal()
                 if c.id not in tree[key]
             ]
             known = [each for each in left_out if each]
             if quantity.value is not None:
-                near(f"total {name}", math.fsum([*sums[name], *(each * unit for each in known)]), quantity.value * unit)
+                near(
+                    f"total {name}",
+                    math.fsum([*sums[name], *(each * unit for each in known)]),
+                    quantity.value * unit,
+                )
 
 
 def check_rows(child: str, rows: list[dict[str, Any]], series: Series | None) -> None:
@@ -118,7 +144,12 @@ def check_rows(child: str, rows: list[dict[str, Any]], series: Series | None) ->
     known = [
         (statements.seconds(start), kwh, kg, embodied)
         for start, line, kwh, kg, embodied in zip(
-            series.start, series.component, series.energy_kwh, series.emissions_location_kgco2e, series.embodied_kgco2e, strict=True
+            series.start,
+            series.component,
+            series.energy_kwh,
+            series.emissions_location_kgco2e,
+            series.embodied_kgco2e,
+            strict=True,
         )
         if line == child
     ]
@@ -126,27 +157,48 @@ def check_rows(child: str, rows: list[dict[str, Any]], series: Series | None) ->
         assert row["duration"] >= 1.0
         begin = statements.seconds(row["timestamp"])
         inside = [each for each in known if begin <= each[0] < begin + row["duration"]]
-        near(f"{child} at {row['timestamp']} energy", row["energy"], math.fsum(each[1] or 0.0 for each in inside))
-        near(f"{child} at {row['timestamp']} carbon", row["carbon-operational"], math.fsum((each[2] or 0.0) * 1e3 for each in inside))
+        near(
+            f"{child} at {row['timestamp']} energy",
+            row["energy"],
+            math.fsum(each[1] or 0.0 for each in inside),
+        )
+        near(
+            f"{child} at {row['timestamp']} carbon",
+            row["carbon-operational"],
+            math.fsum((each[2] or 0.0) * 1e3 for each in inside),
+        )
         if "carbon-embodied" in row:
-            near(f"{child} at {row['timestamp']} embodied", row["carbon-embodied"], math.fsum((each[3] or 0.0) * 1e3 for each in inside))
+            near(
+                f"{child} at {row['timestamp']} embodied",
+                row["carbon-embodied"],
+                math.fsum((each[3] or 0.0) * 1e3 for each in inside),
+            )
 
 
-def changed(s: Statement, keep: Callable[[int], bool] = lambda n: True, **columns: Callable[[int, Any], Any]) -> Statement:
+def changed(
+    s: Statement, keep: Callable[[int], bool] = lambda n: True, **columns: Callable[[int, Any], Any]
+) -> Statement:
     """With rows of the series left out or replaced; components and totals follow the rows."""
     assert s.series is not None
     rows = [n for n in range(len(s.series.start)) if keep(n)]
-    table = {name: [getattr(s.series, name)[n] for n in rows] for name in Series.model_fields if name != "width_s"}
+    table = {
+        name: [getattr(s.series, name)[n] for n in rows]
+        for name in Series.model_fields
+        if name != "width_s"
+    }
     for name, make in columns.items():
         table[name] = [make(n, getattr(s.series, name)[n]) for n in rows]
     table["emissions_location_kgco2e"] = [
-        None if kwh is None or g is None else kwh * g for kwh, g in zip(table["energy_kwh"], table["grid_kgco2e_per_kwh"], strict=True)
+        None if kwh is None or g is None else kwh * g
+        for kwh, g in zip(table["energy_kwh"], table["grid_kgco2e_per_kwh"], strict=True)
     ]
     made = []
     for c in s.components:
         at = [i for i, line in enumerate(table["component"]) if line == c.id]
         new = {
-            what: getattr(c, what).model_copy(update={"value": total([table[column][i] for i in at])})
+            what: getattr(c, what).model_copy(
+                update={"value": total([table[column][i] for i in at])}
+            )
             for what, column in (
                 ("energy", "energy_kwh"),
                 ("emissions_location", "emissions_location_kgco2e"),
@@ -157,12 +209,18 @@ def changed(s: Statement, keep: Callable[[int], bool] = lambda n: True, **column
         made.append(c.model_copy(update=new))
     sums = {
         what: getattr(s.totals, what).model_copy(
-            update={"value": total([getattr(c, what).value for c in made if c.ledger == "marginal"], skip=True)}
+            update={
+                "value": total(
+                    [getattr(c, what).value for c in made if c.ledger == "marginal"], skip=True
+                )
+            }
         )
         for what in ("energy", "emissions_location", "embodied")
     }
     series = Series(width_s=s.series.width_s, **table)
-    return s.model_copy(update={"series": series, "components": made, "totals": s.totals.model_copy(update=sums)})
+    return s.model_copy(
+        update={"series": series, "components": made, "totals": s.totals.model_copy(update=sums)}
+    )
 
 
 def total(values: list[float | None], skip: bool = False) -> float | None:
@@ -170,23 +228,36 @@ def total(values: list[float | None], skip: bool = False) -> float | None:
     return math.fsum(known) if known and (skip or len(known) == len(values)) else None
 
 
-NASTY_LINES = tuple((line, NASTY + label, cause, edge) for line, label, cause, edge in statements.LINES)
+NASTY_LINES = tuple(
+    (line, NASTY + label, cause, edge) for line, label, cause, edge in statements.LINES
+)
 GOOD: dict[str, Callable[[], StatementDocument]] = {
     "as made": statements.document,
     "nasty names": lambda: statements.document(statements.statement(name=NASTY, lines=NASTY_LINES)),
     "alternatives of different lengths": lambda: statements.document(
-        statements.statement(run_id="123456", rows=3), statements.statement(run_id="7", rows=5, grid=0.05, begin=statements.START + 86400.0)
+        statements.statement(run_id="123456", rows=3),
+        statements.statement(run_id="7", rows=5, grid=0.05, begin=statements.START + 86400.0),
     ),
-    "some embodied unknown": lambda: statements.document(statements.statement(gpu_hours=(3000.0, None, None, 160.5, 0.0))),
+    "some embodied unknown": lambda: statements.document(
+        statements.statement(gpu_hours=(3000.0, None, None, 160.5, 0.0))
+    ),
     "no embodied known": lambda: statements.document(statements.statement(gpu_hours=(None,) * 5)),
-    "rows missing in one component": lambda: statements.document(changed(statements.statement(), keep=lambda n: n not in (0, 6, 7))),
-    "tiny and huge": lambda: statements.document(statements.statement((1e-9, 1e12, None, 1e-300, 0.0))),
-    "a first row below a second": lambda: statements.document(statements.statement(begin=statements.START + 3599.75)),
-    "every row below a second": lambda: statements.document(statements.statement(begin=statements.START, width_s=0.25, rows=10)),
+    "rows missing in one component": lambda: statements.document(
+        changed(statements.statement(), keep=lambda n: n not in (0, 6, 7))
+    ),
+    "tiny and huge": lambda: statements.document(
+        statements.statement((1e-9, 1e12, None, 1e-300, 0.0))
+    ),
+    "a first row below a second": lambda: statements.document(
+        statements.statement(begin=statements.START + 3599.75)
+    ),
+    "every row below a second": lambda: statements.document(
+        statements.statement(begin=statements.START, width_s=0.25, rows=10)
+    ),
     "one row": lambda: statements.document(statements.statement(rows=1)),
     "no checkpoint saved": lambda: statements.document(statements.statement(checkpoints=0.0)),
     "a grid of 0": lambda: statements.document(statements.statement(grid=0.0)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -207,16 +278,25 @@ def test_any_statement(document: StatementDocument) -> None:
 
 MUTATIONS: dict[str, Callable[[str], str]] = {
     "x1000 in one energy": lambda text: re.sub(
-        r"energy: ([\d.e+-]+), grid", lambda m: f"energy: {float(m[1]) * 1000!r}, grid", text, count=1
+        r"energy: ([\d.e+-]+), grid",
+        lambda m: f"energy: {float(m[1]) * 1000!r}, grid",
+        text,
+        count=1,
     ),
-    "market for location": lambda text: re.sub(r"carbon-intensity: [\d.e+-]+", f"carbon-intensity: {statements.MARKET * 1000}", text),
+    "market for location": lambda text: re.sub(
+        r"carbon-intensity: [\d.e+-]+", f"carbon-intensity: {statements.MARKET * 1000}", text
+    ),
     "kilograms for grams": lambda text: re.sub(
-        r"carbon-intensity: ([\d.e+-]+)", lambda m: f"carbon-intensity: {float(m[1]) / 1000!r}", text
+        r"carbon-intensity: ([\d.e+-]+)",
+        lambda m: f"carbon-intensity: {float(m[1]) / 1000!r}",
+        text,
     ),
     "dropped child": lambda text: re.sub(r'        "host_wait":\n(?:          .*\n)+', "", text),
     "dropped row": lambda text: re.sub(r"            - \{.*\}\n", "", text, count=1),
     "embodied dropped": lambda text: re.sub(r", carbon-embodied: [\d.e+-]+\}", "}", text),
-    "embodied twice": lambda text: re.sub(r"carbon-embodied: ([\d.e+-]+)\}", lambda m: f"carbon-embodied: {float(m[1]) * 2!r}}}", text),
+    "embodied twice": lambda text: re.sub(
+        r"carbon-embodied: ([\d.e+-]+)\}", lambda m: f"carbon-embodied: {float(m[1]) * 2!r}}}", text
+    ),
 }
 
 
@@ -231,16 +311,27 @@ def test_a_planted_slip_is_found(name: str) -> None:
 
 
 def test_unknown_is_left_out_and_said() -> None:
-    s = changed(statements.statement(), grid_kgco2e_per_kwh=lambda n, g: None if n == 12 else g)  # a row of redone_work
+    s = changed(
+        statements.statement(), grid_kgco2e_per_kwh=lambda n, g: None if n == 12 else g
+    )  # a row of redone_work
     text = text_of(statements.document(s))
-    assert set(little_parser(text)[f"run {s.subject.run_id}"]) == {"gpu_wait", "host_wait", "retention"}
-    assert "left out: storage_write (energy unknown), redone_work (210.125 kWh, grid factor unknown)" in text
+    assert set(little_parser(text)[f"run {s.subject.run_id}"]) == {
+        "gpu_wait",
+        "host_wait",
+        "retention",
+    }
+    assert (
+        "left out: storage_write (energy unknown), redone_work (210.125 kWh, grid factor unknown)"
+        in text
+    )
     with pytest.raises(InputError, match=r"no component.*energy unknown.*--set site.grid_location"):
         text_of(statements.document(statements.statement(grid=None)))
 
 
 def test_zero_is_written_where_it_has_rows() -> None:
-    rows = little_parser(text_of(statements.document()))["run 3449a33ac9b5dd46-nas-hdd-100"]["retention"]
+    rows = little_parser(text_of(statements.document()))["run 3449a33ac9b5dd46-nas-hdd-100"][
+        "retention"
+    ]
     assert [row["energy"] for row in rows] == [0.0] * 5
 
 
@@ -258,7 +349,9 @@ def test_the_standing_share_and_market_figures_are_not_there() -> None:
     tree = text_of(statements.document(s)).split("\ntree:")[1]
     assert '"standing"' not in tree
     assert "market" not in tree.lower()
-    assert "METERS WERE SIMULATED" in text_of(statements.document(s.model_copy(update={"simulated": True})))
+    assert "METERS WERE SIMULATED" in text_of(
+        statements.document(s.model_copy(update={"simulated": True}))
+    )
 
 
 # the real consumer
@@ -275,12 +368,22 @@ def node() -> Path:
 def offline() -> list[str]:
     """A network of its own without one, where the system allows that."""
     words = ["unshare", "-rn"]
-    works = shutil.which("unshare") and subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0
+    works = (
+        shutil.which("unshare")
+        and subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0
+    )
     return words if works else []
 
 
 def loaded(node: Path, text: str) -> dict[str, Any]:
-    said = subprocess.run(["node", "-e", TO_JSON, str(node)], input=text, capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run(
+        ["node", "-e", TO_JSON, str(node)],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     found: dict[str, Any] = json.loads(said.stdout)
     return found
 
@@ -292,7 +395,9 @@ def if_run(node: Path, offline: list[str], tmp_path: Path) -> Callable[[str], di
     def run(text: str) -> dict[str, Any]:
         (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
         words = [*offline, str(node / ".bin" / "if-run"), "-m", "m.yaml", "-o", "out.yaml"]
-        said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+        said = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
         assert said.returncode == 0, said.stderr
         return loaded(node, (tmp_path / "out.yaml").read_text(encoding="utf-8"))
 
@@ -317,23 +422,42 @@ def check_sums(document: StatementDocument, told: Mapping[str, Any]) -> None:
         for c in lines:
             said = group["children"][c.id]["aggregated"]
             near(f"{c.id} energy", said["energy"], c.energy.value)
-            near(f"{c.id} carbon", said["carbon-operational"], (c.emissions_location.value or 0.0) * 1e3)
-            near(f"{c.id} both", said["carbon"], ((c.emissions_location.value or 0.0) + (c.embodied.value or 0.0)) * 1e3)
+            near(
+                f"{c.id} carbon",
+                said["carbon-operational"],
+                (c.emissions_location.value or 0.0) * 1e3,
+            )
+            near(
+                f"{c.id} both",
+                said["carbon"],
+                ((c.emissions_location.value or 0.0) + (c.embodied.value or 0.0)) * 1e3,
+            )
         kg = math.fsum(c.emissions_location.value or 0.0 for c in lines)
         made = math.fsum(c.embodied.value or 0.0 for c in lines)
-        for said in [group["aggregated"], *([tree["aggregated"]] if len(document.statements) == 1 else [])]:
+        for said in [
+            group["aggregated"],
+            *([tree["aggregated"]] if len(document.statements) == 1 else []),
+        ]:
             near("energy", said["energy"], math.fsum(c.energy.value or 0.0 for c in lines))
             near("operational", said["carbon-operational"], kg * 1e3)
             near("carbon", said["carbon"], (kg + made) * 1e3)
-            assert ("carbon-embodied" in said) == (embodied if len(document.statements) == 1 else "carbon-embodied" in said)
+            assert ("carbon-embodied" in said) == (
+                embodied if len(document.statements) == 1 else "carbon-embodied" in said
+            )
             saves = s.totals.checkpoints.value or 0.0
-            near("sci", said.get("sci-per-checkpoint"), (kg + made) * 1e3 / saves if embodied and saves else None)
+            near(
+                "sci",
+                said.get("sci-per-checkpoint"),
+                (kg + made) * 1e3 / saves if embodied and saves else None,
+            )
         near("our own total", group["statement"].get("energy"), s.totals.energy.value)
     if len(document.statements) > 1:
         assert tree["aggregated"] == {}
 
 
-@pytest.mark.parametrize("name", [name for name in GOOD if name not in ("one row", "as made", "a grid of 0")])
+@pytest.mark.parametrize(
+    "name", [name for name in GOOD if name not in ("one row", "as made", "a grid of 0")]
+)
 def test_if_run_computes_our_carbon(name: str, if_run: Callable[[str], dict[str, Any]]) -> None:
     document = GOOD[name]()
     told = if_run(text_of(document))
@@ -343,7 +467,9 @@ def test_if_run_computes_our_carbon(name: str, if_run: Callable[[str], dict[str,
 
 
 @pytest.mark.parametrize("name", ["x1000 in one energy", "market for location", "dropped child"])
-def test_a_slip_shows_in_what_if_run_computes(name: str, if_run: Callable[[str], dict[str, Any]]) -> None:
+def test_a_slip_shows_in_what_if_run_computes(
+    name: str, if_run: Callable[[str], dict[str, Any]]
+) -> None:
     document = statements.document()
     told = if_run(MUTATIONS[name](text_of(document)))
     assert told["execution"]["status"] == "success"  # if-run itself sees nothing wrong
@@ -356,14 +482,22 @@ def test_a_slip_shows_in_what_if_run_computes(name: str, if_run: Callable[[str],
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (lambda text: re.sub(r"energy: [\d.e+-]+, grid", 'energy: "much", grid', text, count=1), "energy"),
-        (lambda text: re.sub(r"grid/carbon-intensity: [\d.e+-]+, ", "", text, count=1), "carbon-intensity"),
+        (
+            lambda text: re.sub(r"energy: [\d.e+-]+, grid", 'energy: "much", grid', text, count=1),
+            "energy",
+        ),
+        (
+            lambda text: re.sub(r"grid/carbon-intensity: [\d.e+-]+, ", "", text, count=1),
+            "carbon-intensity",
+        ),
         (lambda text: text.replace("name: ", "nome: ", 1), "name"),
         (lambda text: text.replace("duration: 1800.0", "duration: 0.5", 1), "duration"),
     ],
     ids=["text for a number", "no intensity", "no name", "half a second"],
 )
-def test_if_run_refuses_a_broken_manifest(broken: Callable[[str], str], says: str, if_run: Callable[[str], dict[str, Any]]) -> None:
+def test_if_run_refuses_a_broken_manifest(
+    broken: Callable[[str], str], says: str, if_run: Callable[[str], dict[str, Any]]
+) -> None:
     text = text_of(statements.document())
     assert broken(text) != text
     told = if_run(broken(text))
@@ -393,6 +527,8 @@ def test_any_text_is_the_same_text_to_a_reader_of_yaml(node: Path) -> None:
 
 
 def test_thousands_of_rows_are_aligned() -> None:
-    text = text_of(statements.document().model_copy(update={"statements": [statements.statement(rows=2_500)]}))
+    text = text_of(
+        statements.document().model_copy(update={"statements": [statements.statement(rows=2_500)]})
+    )
     assert len(re.findall(r"^            - \{", text, flags=re.MULTILINE)) == 10_000
     assert text.count('timestamp: "2026-10-01T00:30:00Z"') == 4

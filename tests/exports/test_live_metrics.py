@@ -30,7 +30,11 @@ from ckptcost.runs.summary import one_of
 
 NASTY = 'a,"b"\n\\=1+1 <script>é日'
 LENGTH_S = 360.0
-FAMILIES = {each.sample: each for each in vars(live_metrics).values() if isinstance(each, metric_names.Family)}
+FAMILIES = {
+    each.sample: each
+    for each in vars(live_metrics).values()
+    if isinstance(each, metric_names.Family)
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,11 @@ def report_of(folder: Path, host: str = "") -> dict[str, Any]:
     """Exactly what `ckptcost report -f json` would tell in its tables."""
     study, _ = answers.review(folder, host)
     tables = {table.id: table.rows for table in study.tables}
-    return {"seconds": study.question["seconds"], "domains": tables["domains"], "windows": tables.get("windows", [])}
+    return {
+        "seconds": study.question["seconds"],
+        "domains": tables["domains"],
+        "windows": tables.get("windows", []),
+    }
 
 
 def of_host(parsed: str, host: str) -> dict[str, dict[tuple[str, ...], float]]:
@@ -71,7 +79,9 @@ def of_host(parsed: str, host: str) -> dict[str, dict[tuple[str, ...], float]]:
         if words.get("host") == host:
             ((at, value),) = values
             assert at is None, "node_exporter refuses timestamps"
-            found.setdefault(name, {})[tuple(words[key] for key in ("domain", "role") if key in words)] = value
+            found.setdefault(name, {})[
+                tuple(words[key] for key in ("domain", "role") if key in words)
+            ] = value
     return found
 
 
@@ -82,7 +92,9 @@ def close(a: float | None, b: float | None) -> bool:
 def check(parsed: str, report: dict[str, Any], host: str) -> None:
     """Raises unless the text says what the report says, of every domain that adds up or contains others, and no more."""
     found = of_host(parsed, host)
-    domains = {(row["domain"], row["role"]): row for row in report["domains"] if row["role"] != "detail"}
+    domains = {
+        (row["domain"], row["role"]): row for row in report["domains"] if row["role"] != "detail"
+    }
     joules = {key: row["joules"] for key, row in domains.items() if row["joules"] is not None}
     theirs = found.get("ckptcost_live_metered_energy_joules_total", {})
     assert theirs.keys() == joules.keys()
@@ -97,11 +109,15 @@ def check(parsed: str, report: dict[str, Any], host: str) -> None:
     expected = {
         "ckptcost_live_checkpoints_started_total": float(len(saves)),
         "ckptcost_live_checkpoints_failed_total": float(sum(bool(row["error"]) for row in saves)),
-        "ckptcost_live_checkpoints_safe_total": float(sum(row["durable"] is not None and not row["error"] for row in saves)),
+        "ckptcost_live_checkpoints_safe_total": float(
+            sum(row["durable"] is not None and not row["error"] for row in saves)
+        ),
         "ckptcost_live_stall_seconds_total": known_sum(saves, "stall"),
-        "ckptcost_live_gpu_lost_seconds_total": known_sum(saves, "gpu_s") if any(key[0].startswith("gpu:") for key in domains) else None,
+        "ckptcost_live_gpu_lost_seconds_total": known_sum(saves, "gpu_s")
+        if any(key[0].startswith("gpu:") for key in domains)
+        else None,
         "ckptcost_live_checkpoint_bytes_total": known_sum(saves, "bytes"),
-    }  # fmt: skip
+    }
     for name, value in expected.items():
         assert close(found.get(name, {}).get(()), value), name
 
@@ -115,28 +131,43 @@ def known_sum(rows: list[dict[str, Any]], key: str) -> float | None:
 def test_an_ended_run_is_told_as_the_report_tells_it(simulated):
     parsed = told(counters_of(simulated))
     check(parsed, report_of(simulated), one_of(simulated).heads[0].header.host)
-    assert {dict(labels).get("simulated") for name, labels in samples(parsed) if name.startswith("ckptcost_live")} == {"true"}
+    assert {
+        dict(labels).get("simulated")
+        for name, labels in samples(parsed)
+        if name.startswith("ckptcost_live")
+    } == {"true"}
 
 
 def thousandfold(parsed: str) -> str:
-    line = next(line for line in parsed.splitlines() if line.startswith("ckptcost_live_stall_seconds_total"))
+    line = next(
+        line for line in parsed.splitlines() if line.startswith("ckptcost_live_stall_seconds_total")
+    )
     return parsed.replace(line, f"{line}e3")
 
 
 def dropped(parsed: str) -> str:
-    return "".join(f"{line}\n" for line in parsed.splitlines() if not ("metered_energy" in line and 'domain="gpu:3"' in line))
+    return "".join(
+        f"{line}\n"
+        for line in parsed.splitlines()
+        if not ("metered_energy" in line and 'domain="gpu:3"' in line)
+    )
 
 
 def swapped(parsed: str) -> str:
-    return parsed.replace('role="part"', 'role="?"').replace('role="whole"', 'role="part"').replace('role="?"', 'role="whole"')
+    return (
+        parsed.replace('role="part"', 'role="?"')
+        .replace('role="whole"', 'role="part"')
+        .replace('role="?"', 'role="whole"')
+    )
 
 
 def filled(parsed: str) -> str:
     """0 for what is not known."""
     return parsed + "".join(
         line.split(" ")[0].replace('domain="gpu:1"', 'domain="dram:9"') + " 0\n"
-        for line in parsed.splitlines() if line.startswith("ckptcost_live_metered_energy") and 'domain="gpu:1"' in line
-    )  # fmt: skip
+        for line in parsed.splitlines()
+        if line.startswith("ckptcost_live_metered_energy") and 'domain="gpu:1"' in line
+    )
 
 
 @pytest.mark.parametrize("slip", [thousandfold, dropped, swapped, filled])
@@ -161,7 +192,9 @@ def test_generations_come_to_the_same(simulated, monkeypatch):
     small_generations(monkeypatch)
     counters = counters_of(simulated)
     assert counters._from_s > 120.0, "no generation took over"
-    assert counters._lines.now.values < 0.7 * sum(len(row) for line in lines_of(simulated) for row in line.fields.get("v", ()) if row)
+    assert counters._lines.now.values < 0.7 * sum(
+        len(row) for line in lines_of(simulated) for row in line.fields.get("v", ()) if row
+    )
     check(told(counters), report_of(simulated), one_of(simulated).heads[0].header.host)
 
 
@@ -169,8 +202,14 @@ def test_a_late_word_begins_no_other_save(simulated, monkeypatch):
     """Of a save that was counted and let go without an end, what comes later is no save of its own."""
     small_generations(monkeypatch)
     lines = [endless(line) for line in lines_of(simulated)]
-    late = next(line for line in lines if line.fields.get("window") == "save-4" and line.fields["name"] == "returned")
-    word = late._replace(fields={**late.fields, "name": "durable", "window": "save-1", "t": late.fields["t"] + 2 * S})
+    late = next(
+        line
+        for line in lines
+        if line.fields.get("window") == "save-4" and line.fields["name"] == "returned"
+    )
+    word = late._replace(
+        fields={**late.fields, "name": "durable", "window": "save-1", "t": late.fields["t"] + 2 * S}
+    )
     place = lines.index(late) + 1
     counters = counters_of(simulated, [*lines[:place], word, *lines[place:]])
     assert "save-1" in counters._left
@@ -201,16 +240,29 @@ def test_on_the_way_no_counter_falls(simulated, monkeypatch, small):
             for series, values in before.items():
                 if series[0].endswith("_total"):
                     assert now[series][0][1] >= values[0][1], series
-            seen += sum(now[series][0][1] > values[0][1] for series, values in before.items() if series[0].endswith("_total"))
+            seen += sum(
+                now[series][0][1] > values[0][1]
+                for series, values in before.items()
+                if series[0].endswith("_total")
+            )
             before = now
     assert seen > 100
-    check(told(counters, highest=highest), report_of(simulated), one_of(simulated).heads[0].header.host)
+    check(
+        told(counters, highest=highest),
+        report_of(simulated),
+        one_of(simulated).heads[0].header.host,
+    )
 
 
 def test_what_was_told_is_held():
     highest = Highest()
     told = [
-        [each.value for each in highest.kept([Sample(live_metrics.STALL, "{}", value), Sample(live_metrics.POWER, "{}", value)])]
+        [
+            each.value
+            for each in highest.kept(
+                [Sample(live_metrics.STALL, "{}", value), Sample(live_metrics.POWER, "{}", value)]
+            )
+        ]
         for value in (3.0, 2.0, math.nan, 4.0)
     ]
     assert told == [[3.0, 3.0], [3.0, 2.0], [3.0], [4.0, 4.0]]
@@ -219,7 +271,14 @@ def test_what_was_told_is_held():
 def test_a_host_each(tmp_path):
     """The same save, told on two hosts: a figure of each, none of both together."""
     for number, host in enumerate(("node1", "node2")):
-        recorded(tmp_path, seconds=30, host=host, start_ns=number * 500 * S, count=1 + number, saves=(5, 15))
+        recorded(
+            tmp_path,
+            seconds=30,
+            host=host,
+            start_ns=number * 500 * S,
+            count=1 + number,
+            saves=(5, 15),
+        )
     parsed = told(counters_of(tmp_path))
     for host in ("node1", "node2"):
         check(parsed, report_of(tmp_path, host), host)
@@ -286,10 +345,17 @@ def test_files_of_another_run_and_bad_lines(tmp_path):
     lines = lines_of(tmp_path / "one")
     stray = [line._replace(part=f"stray-{line.part}") for line in lines_of(tmp_path / "two")]
     copy = [line._replace(part=f"copy-{line.part}") for line in lines]
-    bad = [Line(lines[0].part, {}, "cut off"), lines[-3]._replace(fields={"k": "raw", "t": 1, "d": [0], "v": [[1.0, 2.0, 3.0]]})]
+    bad = [
+        Line(lines[0].part, {}, "cut off"),
+        lines[-3]._replace(fields={"k": "raw", "t": 1, "d": [0], "v": [[1.0, 2.0, 3.0]]}),
+    ]
     mixed = counters_of(tmp_path / "one", [*lines, *stray, *copy, *bad])
     found = samples(told(mixed))
-    assert [values[0][1] for (name, _), values in found.items() if name == "ckptcost_live_bad_lines_total"] == [2.0]
+    assert [
+        values[0][1]
+        for (name, _), values in found.items()
+        if name == "ckptcost_live_bad_lines_total"
+    ] == [2.0]
     check(told(mixed), report_of(tmp_path / "one"), "node1")
 
 
@@ -312,12 +378,18 @@ def test_parts_of_a_long_recording_and_its_successor(tmp_path):
 
 def test_text_names_every_family_once(simulated):
     for flavour in ("prometheus", "openmetrics"):
-        lines = text(Highest().kept(samples_of(counters_of(simulated).counters(), NASTY)), flavour).splitlines()
+        lines = text(
+            Highest().kept(samples_of(counters_of(simulated).counters(), NASTY)), flavour
+        ).splitlines()
         heads = [line.split(" ", 3)[:3] for line in lines if line.startswith("# TYPE")]
         assert len(heads) == len({tuple(head) for head in heads})
         assert (lines[-1] == "# EOF") == (flavour == "openmetrics")
     parsed = samples(told(counters_of(simulated), NASTY))
-    assert {dict(labels)["run"] for name, labels in parsed if name in FAMILIES and name.startswith("ckptcost_live")} == {NASTY}
+    assert {
+        dict(labels)["run"]
+        for name, labels in parsed
+        if name in FAMILIES and name.startswith("ckptcost_live")
+    } == {NASTY}
     assert len({name for name, _ in parsed if name in FAMILIES}) > 20
 
 
@@ -328,22 +400,29 @@ def test_text_names_every_family_once(simulated):
         ("*/*", "prometheus"),
         ("text/plain", "prometheus"),
         ("application/openmetrics-text; version=1.0.0", "openmetrics"),
-        ("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;q=0.5,*/*;q=0.1",
-         "openmetrics"),
+        (
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;q=0.5,*/*;q=0.1",
+            "openmetrics",
+        ),
         ("text/plain;version=0.0.4;q=0.9,application/openmetrics-text;q=0.2", "prometheus"),
         ("application/openmetrics-text;q=0", "prometheus"),
         ("application/openmetrics-text;q=high", "prometheus"),
         (",;,;;q=,", "prometheus"),
     ],
-)  # fmt: skip
+)
 def test_by_the_accept_header(accept, flavour):
     assert flavour_for(accept) == flavour
 
 
 def promtool(parsed: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [program("promtool"), "check", "metrics"], input=parsed, capture_output=True, text=True, check=False, timeout=60
-    )  # fmt: skip
+        [program("promtool"), "check", "metrics"],
+        input=parsed,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_promtool_finds_nothing(simulated, tmp_path):
@@ -358,7 +437,10 @@ def test_promtool_finds_nothing(simulated, tmp_path):
     [
         lambda parsed: parsed.replace("stall_seconds_total", "stall_seconds"),
         lambda parsed: parsed.replace("_live_measured_seconds", "_live_measuredSeconds"),
-        lambda parsed: parsed.replace("# TYPE ckptcost_live_stall_seconds_total counter", "# TYPE ckptcost_live_stall_seconds_total much"),
+        lambda parsed: parsed.replace(
+            "# TYPE ckptcost_live_stall_seconds_total counter",
+            "# TYPE ckptcost_live_stall_seconds_total much",
+        ),
     ],
     ids=["no _total", "camel", "no such type"],
 )
@@ -377,11 +459,15 @@ print(json.dumps({f.name: [f.type, f.unit, len(f.samples)] for f in text_string_
 
 def openmetrics_read(parsed: str) -> subprocess.CompletedProcess[str]:
     python = str(consumer("py/bin/python"))
-    return subprocess.run([python, "-c", READ], input=parsed, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [python, "-c", READ], input=parsed, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_openmetrics_is_read(simulated):
-    parsed = text(Highest().kept(samples_of(counters_of(simulated).counters(), NASTY)), "openmetrics")
+    parsed = text(
+        Highest().kept(samples_of(counters_of(simulated).counters(), NASTY)), "openmetrics"
+    )
     done = openmetrics_read(parsed)
     assert done.returncode == 0, done.stderr
     families = json.loads(done.stdout)

@@ -81,7 +81,11 @@ def said(connection: socket.socket) -> bytes:
 def asked(server: MetricsServer, raw: str) -> str:
     """What a request as it stands is answered; `{host}` is filled in."""
     with connected(server) as connection:
-        connection.sendall(raw.replace("\n", "\r\n").replace("{host}", f"127.0.0.1:{server.server_port}").encode("latin-1"))
+        connection.sendall(
+            raw.replace("\n", "\r\n")
+            .replace("{host}", f"127.0.0.1:{server.server_port}")
+            .encode("latin-1")
+        )
         return said(connection).decode()
 
 
@@ -92,10 +96,22 @@ def status_of(answer: str) -> int:
 @pytest.mark.parametrize(
     ("path", "kind", "body"),
     [
-        ("/metrics", "text/plain; version=0.0.4; charset=utf-8", "ckptcost_live_metered_energy_joules_total{"),
-        ("/metrics?name[]=x", "text/plain; version=0.0.4; charset=utf-8", "ckptcost_live_recording{"),
+        (
+            "/metrics",
+            "text/plain; version=0.0.4; charset=utf-8",
+            "ckptcost_live_metered_energy_joules_total{",
+        ),
+        (
+            "/metrics?name[]=x",
+            "text/plain; version=0.0.4; charset=utf-8",
+            "ckptcost_live_recording{",
+        ),
         ("/healthz", "text/plain; charset=utf-8", "ok\n"),
-        ("/", "text/plain; charset=utf-8", "metrics of the run run (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) are at /metrics\n"),
+        (
+            "/",
+            "text/plain; charset=utf-8",
+            "metrics of the run run (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) are at /metrics\n",
+        ),
     ],
 )
 def test_answers(server, path, kind, body):
@@ -111,7 +127,10 @@ def test_answers(server, path, kind, body):
 
 
 def test_openmetrics_for_who_asks_for_it(server):
-    answer = asked(server, "GET /metrics HTTP/1.1\nHost: {host}\nAccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\n\n")
+    answer = asked(
+        server,
+        "GET /metrics HTTP/1.1\nHost: {host}\nAccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\n\n",
+    )
     assert "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" in answer
     assert answer.endswith("\n# EOF\n")
 
@@ -145,13 +164,20 @@ def test_openmetrics_for_who_asks_for_it(server):
         ("GET\n\n", 400),
         ("\x16\x03\x01\x02\n\n", 400),
         (f"GET /{'a' * 70_000} HTTP/1.1\nHost: {{host}}\n\n", 414),
-        (f"GET / HTTP/1.1\nHost: {{host}}\n{''.join(f'X-{n}: 1{chr(10)}' for n in range(200))}\n", 431),
+        (
+            f"GET / HTTP/1.1\nHost: {{host}}\n{''.join(f'X-{n}: 1{chr(10)}' for n in range(200))}\n",
+            431,
+        ),
     ],
-)  # fmt: skip
+)
 def test_who_is_answered(server, raw, status):
     answer = asked(server, raw.replace("{port}", str(server.server_port)))
     # a request that is no HTTP has a bare answer
-    assert answer.split("\r\n")[0].split(" ")[1] == str(status) if answer.startswith("HTTP/") else answer.startswith(f"{status} "), answer
+    assert (
+        answer.split("\r\n")[0].split(" ")[1] == str(status)
+        if answer.startswith("HTTP/")
+        else answer.startswith(f"{status} ")
+    ), answer
     assert "root:" not in answer
     assert ("ckptcost_live" in answer) == (status == 200)
 
@@ -170,7 +196,9 @@ def test_the_newer_internet_too(tmp_path):
         with server_of(tmp_path, "::1") as server:
             assert server.url == f"http://[::1]:{server.server_port}"
             with connected(server) as connection:
-                connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: [::1]:{server.server_port}\r\n\r\n".encode())
+                connection.sendall(
+                    f"GET /healthz HTTP/1.1\r\nHost: [::1]:{server.server_port}\r\n\r\n".encode()
+                )
                 assert b"200 OK" in said(connection)
     except InputError as error:
         pytest.skip(f"no IPv6 here: {error}")
@@ -178,9 +206,15 @@ def test_the_newer_internet_too(tmp_path):
 
 def test_where_it_cannot_listen(server, tmp_path):
     source = server.source
-    with pytest.raises(InputError, match=r"--port \d+: cannot be listened on .*in use.* give another"):
+    with pytest.raises(
+        InputError, match=r"--port \d+: cannot be listened on .*in use.* give another"
+    ):
         MetricsServer(source, "127.0.0.1", server.server_port)
-    for address, port, why in (("here", 0, "no IP address"), ("127.0.0.1", 70_000, "no port"), ("203.0.113.7", 0, "--address 203.0.113.7")):
+    for address, port, why in (
+        ("here", 0, "no IP address"),
+        ("127.0.0.1", 70_000, "no port"),
+        ("203.0.113.7", 0, "--address 203.0.113.7"),
+    ):
         with pytest.raises(InputError, match=why):
             MetricsServer(source, address, port)
 
@@ -221,7 +255,9 @@ def test_connections_are_few(server):
         until(lambda: len(server._open) == metrics_server.CONNECTIONS)
         for _ in range(3):
             with connected(server) as late:
-                assert said(late).startswith(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\n")
+                assert said(late).startswith(
+                    b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\n"
+                )
         assert threading.active_count() <= before + metrics_server.CONNECTIONS
     until(lambda: not server._open)
     assert status_of(asked(server, "GET /metrics HTTP/1.1\nHost: {host}\n\n")) == 200
@@ -230,13 +266,28 @@ def test_connections_are_few(server):
 def test_many_at_once(server):
     """Eight at a time, as several scrapers do: all are answered, and alike."""
     answers: list[str] = []
-    threads = [threading.Thread(target=lambda: answers.append(asked(server, "GET /metrics HTTP/1.1\nHost: {host}\n\n"))) for _ in range(8)]
+    threads = [
+        threading.Thread(
+            target=lambda: answers.append(asked(server, "GET /metrics HTTP/1.1\nHost: {host}\n\n"))
+        )
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     assert [status_of(answer) for answer in answers] == [200] * 8
-    assert len({line for answer in answers for line in answer.splitlines() if "_energy_joules_total{" in line}) == 1
+    assert (
+        len(
+            {
+                line
+                for answer in answers
+                for line in answer.splitlines()
+                if "_energy_joules_total{" in line
+            }
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("what", ["removed", "emptied", "replaced"])
@@ -247,7 +298,9 @@ def test_a_run_that_is_gone(server, tmp_path, what):
         for file in (tmp_path / "run").iterdir():
             file.unlink()
     else:
-        (tmp_path / "run").rename(tmp_path / "was") if what == "replaced" else shutil.rmtree(tmp_path / "run")
+        (tmp_path / "run").rename(tmp_path / "was") if what == "replaced" else shutil.rmtree(
+            tmp_path / "run"
+        )
     if what == "replaced":
         recorded(tmp_path / "run", run_id="b" * 32)
     for path in ("/metrics", "/healthz"):
@@ -289,7 +342,11 @@ def test_a_part_of_a_newer_version(server, tmp_path):
 def recording(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """A real recorder in a process of its own, on the real clock."""
     folder = tmp_path / "recording"
-    process = subprocess.Popen([sys.executable, "-c", RECORDS, str(SUPPORT), str(folder)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RECORDS, str(SUPPORT), str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "recording\n"
@@ -303,8 +360,10 @@ def recording(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
 
 def value_of(parsed: str, name: str, **labels: str) -> float:
     (value,) = (
-        values[0][1] for (series, of), values in samples(parsed).items() if series == name and labels.items() <= dict(of).items()
-    )  # fmt: skip
+        values[0][1]
+        for (series, of), values in samples(parsed).items()
+        if series == name and labels.items() <= dict(of).items()
+    )
     return value
 
 
@@ -318,7 +377,12 @@ def test_a_recorder_that_is_killed(recording, monkeypatch):
         assert value_of(first, "ckptcost_live_last_reading_age_seconds") < 10.0
         os.kill(process.pid, signal.SIGKILL)
         process.wait(30)
-        until(lambda: value_of(get(f"{server.url}/metrics"), "ckptcost_live_last_reading_age_seconds") > 2.0)
+        until(
+            lambda: (
+                value_of(get(f"{server.url}/metrics"), "ckptcost_live_last_reading_age_seconds")
+                > 2.0
+            )
+        )
         monkeypatch.setattr("ckptcost.jobs.live_figures.SILENT_S", 2.0)
         last = get(f"{server.url}/metrics")
     assert value_of(last, "ckptcost_live_recording") == 0.0
@@ -337,9 +401,12 @@ def test_a_real_prometheus_scrapes_a_recording(recording, tmp_path):
             f"  static_configs:\n  - targets: ['127.0.0.1:{server.server_port}']\n"
         )
         command = [
-            program("prometheus"), f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}",
-            "--web.listen-address=127.0.0.1:{port}", "--log.level=error",
-        ]  # fmt: skip
+            program("prometheus"),
+            f"--config.file={tmp_path / 'prometheus.yml'}",
+            f"--storage.tsdb.path={tmp_path / 'data'}",
+            "--web.listen-address=127.0.0.1:{port}",
+            "--log.level=error",
+        ]
         with serving(command, "/-/ready") as url:
             prometheus = Prometheus(url)
 
@@ -349,13 +416,25 @@ def test_a_real_prometheus_scrapes_a_recording(recording, tmp_path):
 
             joules = 'ckptcost_live_metered_energy_joules_total{domain="gpu:0",role="part"}'
             until(lambda: asked_of(f"increase({joules}[1m])") > 300.0, 60.0)
-            until(lambda: asked_of("increase(ckptcost_live_checkpoints_finished_total[1m])") > 3.0, 60.0)
+            until(
+                lambda: asked_of("increase(ckptcost_live_checkpoints_finished_total[1m])") > 3.0,
+                60.0,
+            )
             assert asked_of('up{job="ckptcost"}') == 1.0
             assert asked_of(f"resets({joules}[1m])") == 0.0
             seconds = "ckptcost_live_measured_seconds"
-            grown = {name: asked_of(f"max_over_time({name}[1m]) - min_over_time({name}[1m])") for name in (joules, seconds)}
-            assert grown[joules] / grown[seconds] == pytest.approx(100.0, rel=0.1)  # a scrape may come between the two queries
-            stalled = asked_of("ckptcost_live_stall_seconds_total / ckptcost_live_checkpoints_finished_total")
+            grown = {
+                name: asked_of(f"max_over_time({name}[1m]) - min_over_time({name}[1m])")
+                for name in (joules, seconds)
+            }
+            assert grown[joules] / grown[seconds] == pytest.approx(
+                100.0, rel=0.1
+            )  # a scrape may come between the two queries
+            stalled = asked_of(
+                "ckptcost_live_stall_seconds_total / ckptcost_live_checkpoints_finished_total"
+            )
             assert 0.1 <= stalled < 0.2
             assert asked_of("ckptcost_live_recording") == 1.0
-            assert asked_of('sum(ckptcost_live_power_watts{role="part"})') == pytest.approx(201.0, rel=0.05)
+            assert asked_of('sum(ckptcost_live_power_watts{role="part"})') == pytest.approx(
+                201.0, rel=0.05
+            )

@@ -22,7 +22,9 @@ from ckptcost.report.document import Warned
 from ckptcost.report.statement import Measurement, Statement, StatementDocument
 
 PYTHON = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "python"
-NASTY = 'a, "b": {c} # d - &e *f\n\ttab \\ é \U0001f600 \u2028 \x85 <b>x</b> =1+1 [l](http://x) ~ null'
+NASTY = (
+    'a, "b": {c} # d - &e *f\n\ttab \\ é \U0001f600 \u2028 \x85 <b>x</b> =1+1 [l](http://x) ~ null'
+)
 READER = """
 import json, sys
 from huggingface_hub import ModelCard, ModelInfo
@@ -38,7 +40,9 @@ print(json.dumps({"data": data, "again": again.data.to_dict(), "text": card.text
 """
 
 
-def meter(domain: str, kwh: float | None, coverage: float | None = 1.0, boundary: str = "node") -> Measurement:
+def meter(
+    domain: str, kwh: float | None, coverage: float | None = 1.0, boundary: str = "node"
+) -> Measurement:
     scope = domain.split(":", maxsplit=1)[0]
     return Measurement(
         id=domain,
@@ -55,9 +59,17 @@ def meter(domain: str, kwh: float | None, coverage: float | None = 1.0, boundary
 def whole(*meters: Measurement, gpus: float | None = 2.0, **more: Any) -> Statement:
     """A measured run whose meters tell all of its energy."""
     s = statements.statement((120.5, 30.25, None, 0.0, 0.0), kind="measured", **more)
-    told = meters or (meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("cpu:0", 90.0), meter("dram:0", 10.0))
+    told = meters or (
+        meter("gpu:0", 400.0),
+        meter("gpu:1", 410.0),
+        meter("cpu:0", 90.0),
+        meter("dram:0", 10.0),
+    )
     return s.model_copy(
-        update={"measurements": list(told), "subject": s.subject.model_copy(update={"accelerator_count": gpus, "nodes": 1.0})}
+        update={
+            "measurements": list(told),
+            "subject": s.subject.model_copy(update={"accelerator_count": gpus, "nodes": 1.0}),
+        }
     )
 
 
@@ -79,7 +91,10 @@ def text_of(document: StatementDocument) -> str:
 
 def front(text: str) -> dict[str, Any]:
     """The block's only mapping, by hand: a key a line, numbers bare and texts in quotes."""
-    found = re.fullmatch(r"---\nco2_eq_emissions:\n((?:  [a-z_]+: .*\n)+)---\n\n## Environmental impact\n\n((?:- .*\n)+)", text)
+    found = re.fullmatch(
+        r"---\nco2_eq_emissions:\n((?:  [a-z_]+: .*\n)+)---\n\n## Environmental impact\n\n((?:- .*\n)+)",
+        text,
+    )
     assert found is not None
     pairs = (line.strip().split(": ", 1) for line in found[1].splitlines())
     return {key: value if value.startswith('"') else float(value) for key, value in pairs}
@@ -90,7 +105,9 @@ def check(s: Statement, kwh: float, fields: dict[str, Any], text: str) -> None:
     pue = s.boundary.pue or 1.0
     per_j = next(f.value for f in s.factors if f.id == "site.grid_location") or 0.0
     grams = kwh * 3.6e6 * pue * per_j * 1000.0
-    assert math.isclose(fields["emissions"], grams, rel_tol=1e-9), f"{fields['emissions']} for {grams} g"
+    assert math.isclose(fields["emissions"], grams, rel_tol=1e-9), (
+        f"{fields['emissions']} for {grams} g"
+    )
     assert s.method_version in str(fields["source"]), "method"
     assert ("SIMULATED" in str(fields["source"])) == s.simulated, "simulated"
     assert "Memo item" in text, "memo"
@@ -103,13 +120,21 @@ def test_a_whole_run_has_a_card() -> None:
     check(s, 910.0, fields, text)
     assert json.loads(fields["hardware_used"]) == "2 x H100 SXM5 80GB"
     assert json.loads(fields["geographical_location"]) == "United States"
-    assert "PUE 1.15; location-based grid factor 383.5 gCO2e/kWh from Yearly electricity data (CC BY 4.0)" in fields["source"]
+    assert (
+        "PUE 1.15; location-based grid factor 383.5 gCO2e/kWh from Yearly electricity data (CC BY 4.0)"
+        in fields["source"]
+    )
     assert "training_type" not in fields
     assert "Of these, checkpoints and failures: 151 kWh (14.4 %) at the nodes" in text
 
 
 def test_the_type_of_training_is_a_tag() -> None:
-    assert front(text_of(statements.document(whole(tags={"training_type": "fine-tuning"}))))["training_type"] == '"fine-tuning"'
+    assert (
+        front(text_of(statements.document(whole(tags={"training_type": "fine-tuning"}))))[
+            "training_type"
+        ]
+        == '"fine-tuning"'
+    )
 
 
 def test_without_a_pue_the_energy_is_as_metered() -> None:
@@ -121,15 +146,50 @@ def test_without_a_pue_the_energy_is_as_metered() -> None:
 
 
 METERS: dict[str, tuple[tuple[Measurement, ...], float]] = {
-    "details lie inside": ((meter("gpu:0", 400.0), meter("gpu:0.memory", 90.0), meter("gpu:1", 410.0)), 810.0),
-    "the node's own meter has them all": ((meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("node", 1200.0)), 1200.0),
-    "a node with a gap": ((meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("node", 1200.0, coverage=0.5)), 810.0),
-    "psys contains CPUs": ((meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("psys:0", 99.0), meter("cpu:0", 50.0)), 860.0),
+    "details lie inside": (
+        (meter("gpu:0", 400.0), meter("gpu:0.memory", 90.0), meter("gpu:1", 410.0)),
+        810.0,
+    ),
+    "the node's own meter has them all": (
+        (meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("node", 1200.0)),
+        1200.0,
+    ),
+    "a node with a gap": (
+        (meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("node", 1200.0, coverage=0.5)),
+        810.0,
+    ),
+    "psys contains CPUs": (
+        (meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("psys:0", 99.0), meter("cpu:0", 50.0)),
+        860.0,
+    ),
     "a node alone": ((meter("node", 1200.0),), 1200.0),
-    "modules contain CPUs": ((meter("module:0", 500.0), meter("module:1", 510.0), meter("cpu:0", 90.0), meter("dram:0", 9.0)), 1010.0),
-    "modules beside GPUs": ((meter("module:0", 500.0), meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("cpu:0", 90.0)), 900.0),
-    "drives are not of the node": ((meter("gpu:0", 400.0), meter("gpu:1", 410.0), meter("drive:nvme0n1", 5.0, boundary="drive")), 810.0),
-}  # fmt: skip
+    "modules contain CPUs": (
+        (
+            meter("module:0", 500.0),
+            meter("module:1", 510.0),
+            meter("cpu:0", 90.0),
+            meter("dram:0", 9.0),
+        ),
+        1010.0,
+    ),
+    "modules beside GPUs": (
+        (
+            meter("module:0", 500.0),
+            meter("gpu:0", 400.0),
+            meter("gpu:1", 410.0),
+            meter("cpu:0", 90.0),
+        ),
+        900.0,
+    ),
+    "drives are not of the node": (
+        (
+            meter("gpu:0", 400.0),
+            meter("gpu:1", 410.0),
+            meter("drive:nvme0n1", 5.0, boundary="drive"),
+        ),
+        810.0,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", METERS)
@@ -145,25 +205,44 @@ def pair(*second: Any, **more: Any) -> StatementDocument:
 
 
 def one_host() -> StatementDocument:
-    return statements.document(whole().model_copy(update={"warnings": [Warned(code="ONE_HOST", message="of two")]}))
+    return statements.document(
+        whole().model_copy(update={"warnings": [Warned(code="ONE_HOST", message="of two")]})
+    )
 
 
 def many_nodes() -> StatementDocument:
     s = whole(meter("node", 1200.0))
-    return statements.document(s.model_copy(update={"subject": s.subject.model_copy(update={"nodes": 128.0})}))
+    return statements.document(
+        s.model_copy(update={"subject": s.subject.model_copy(update={"nodes": 128.0})})
+    )
 
 
 REFUSED: dict[str, tuple[Callable[[], StatementDocument], str]] = {
     "a plan": (statements.document, "no meter tells"),
-    "an undated plan": (lambda: statements.document(statements.statement(dated=False)), "no meter tells"),
-    "a meter with a gap": (lambda: pair(410.0, coverage=0.8), "gpu:1: not known over the whole time"),
+    "an undated plan": (
+        lambda: statements.document(statements.statement(dated=False)),
+        "no meter tells",
+    ),
+    "a meter with a gap": (
+        lambda: pair(410.0, coverage=0.8),
+        "gpu:1: not known over the whole time",
+    ),
     "a meter without a sum": (lambda: pair(None), "gpu:1: not known"),
     "a coverage nobody knows": (lambda: pair(410.0, coverage=None), "gpu:1: not known"),
-    "one of many GPUs": (lambda: statements.document(statements.statement(kind="measured")), r"meters of 1 of 1,?024 accelerators"),
-    "only drives": (lambda: statements.document(whole(meter("drive:nvme0n1", 5.0, boundary="drive"))), "no meter tells"),
+    "one of many GPUs": (
+        lambda: statements.document(statements.statement(kind="measured")),
+        r"meters of 1 of 1,?024 accelerators",
+    ),
+    "only drives": (
+        lambda: statements.document(whole(meter("drive:nvme0n1", 5.0, boundary="drive"))),
+        "no meter tells",
+    ),
     "one host of many": (one_host, "one host of several"),
     "one node of many": (many_nodes, "a meter of 1 of 128 nodes"),
-    "no grid": (lambda: statements.document(whole().model_copy(update={"factors": []})), "grid factor is not known"),
+    "no grid": (
+        lambda: statements.document(whole().model_copy(update={"factors": []})),
+        "grid factor is not known",
+    ),
 }
 
 
@@ -171,7 +250,8 @@ REFUSED: dict[str, tuple[Callable[[], StatementDocument], str]] = {
 def test_what_is_not_the_whole_run_has_no_card(name: str) -> None:
     make, why = REFUSED[name]
     with pytest.raises(
-        InputError, match=rf"means the whole training, and this statement has only what checkpoints and failures add \(.*{why}"
+        InputError,
+        match=rf"means the whole training, and this statement has only what checkpoints and failures add \(.*{why}",
     ):
         text_of(make())
 
@@ -192,10 +272,18 @@ def test_simulated_meters_are_told() -> None:
 
 
 MUTATIONS: dict[str, Callable[[str], str]] = {
-    "kg for g": lambda text: re.sub(r"emissions: [\d.e+]+", lambda m: f"emissions: {float(m[0][11:]) / 1000!r}", text),
-    "x1000": lambda text: re.sub(r"emissions: [\d.e+]+", lambda m: f"emissions: {float(m[0][11:]) * 1000!r}", text),
-    "the checkpoints' share": lambda text: re.sub(r"emissions: [\d.e+]+", f"emissions: {150.75 * 383.5!r}", text),
-    "market for location": lambda text: re.sub(r"emissions: [\d.e+]+", f"emissions: {910.0 * 1.15 * statements.MARKET * 1000!r}", text),
+    "kg for g": lambda text: re.sub(
+        r"emissions: [\d.e+]+", lambda m: f"emissions: {float(m[0][11:]) / 1000!r}", text
+    ),
+    "x1000": lambda text: re.sub(
+        r"emissions: [\d.e+]+", lambda m: f"emissions: {float(m[0][11:]) * 1000!r}", text
+    ),
+    "the checkpoints' share": lambda text: re.sub(
+        r"emissions: [\d.e+]+", f"emissions: {150.75 * 383.5!r}", text
+    ),
+    "market for location": lambda text: re.sub(
+        r"emissions: [\d.e+]+", f"emissions: {910.0 * 1.15 * statements.MARKET * 1000!r}", text
+    ),
     "no memo": lambda text: re.sub(r"- Memo item.*\n", "", text),
 }
 
@@ -210,11 +298,19 @@ def test_a_planted_slip_is_found(name: str) -> None:
 
 
 @settings(max_examples=40)
-@given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=8), st.one_of(st.none(), st.floats(1.0, 3.0)), statements.statements())
+@given(
+    st.lists(st.floats(0.0, 1e9), min_size=1, max_size=8),
+    st.one_of(st.none(), st.floats(1.0, 3.0)),
+    statements.statements(),
+)
 def test_any_statement(kwhs: list[float], pue: float | None, s: Statement) -> None:
     meters = [meter(f"gpu:{n}", kwh) for n, kwh in enumerate(kwhs)]
     subject = s.subject.model_copy(update={"accelerator_count": float(len(kwhs))})
-    known = placed(s.model_copy(update={"measurements": meters, "subject": subject}), pue=pue, pue_included_in_energy=pue is not None)
+    known = placed(
+        s.model_copy(update={"measurements": meters, "subject": subject}),
+        pue=pue,
+        pue_included_in_energy=pue is not None,
+    )
     if any(f.id == "site.grid_location" for f in s.factors):
         text = text_of(of(known))
         check(known, math.fsum(kwhs), front(text), text)
@@ -235,7 +331,14 @@ def hub() -> Callable[[Path], dict[str, Any]]:
 
     def read(file: Path) -> dict[str, Any]:
         offline = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(file.parent)}
-        said = subprocess.run([str(PYTHON), "-c", READER, str(file)], capture_output=True, text=True, check=False, timeout=60, env=offline)
+        said = subprocess.run(
+            [str(PYTHON), "-c", READER, str(file)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=offline,
+        )
         assert said.returncode == 0, said.stderr[-400:]
         found: dict[str, Any] = json.loads(said.stdout)
         return found
@@ -249,11 +352,13 @@ CARDS: dict[str, tuple[Callable[[], Statement], float]] = {
     "huge": (lambda: whole(meter("node", 1e16)), 1e16),
     "small": (lambda: whole(meter("node", 3e-5)), 3e-5),
     "zero": (lambda: whole(meter("node", 0.0)), 0.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_the_hub_reads_the_same(name: str, hub: Callable[[Path], dict[str, Any]], tmp_path: Path) -> None:
+def test_the_hub_reads_the_same(
+    name: str, hub: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
     make, kwh = CARDS[name]
     s = make()
     text = text_of(statements.document(s))
@@ -283,7 +388,9 @@ def test_the_hub_reads_the_same(name: str, hub: Callable[[Path], dict[str, Any]]
     ],
     ids=["not YAML", "a text without quotes", "no block", "no emissions"],
 )
-def test_the_hub_refuses_a_broken_card(broken: Callable[[str], str], hub: Callable[[Path], dict[str, Any]], tmp_path: Path) -> None:
+def test_the_hub_refuses_a_broken_card(
+    broken: Callable[[str], str], hub: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
     text = text_of(statements.document(whole()))
     assert broken(text) != text
     (tmp_path / "README.md").write_text(broken(text), encoding="utf-8")

@@ -23,8 +23,16 @@ MEANING = {
     "gpu_time_lost": ("ckptcost_gpu_lost_seconds_total", 3600.0, "gpu_hours"),
     "cost": ("ckptcost_cost_usd_total", 1.0, "cost_usd"),
     "embodied": ("ckptcost_embodied_emissions_grams_total", 1000.0, "embodied_kgco2e"),
-    "emissions_location": ("ckptcost_emissions_location_grams_total", 1000.0, "emissions_location_kgco2e"),
-    "emissions_market": ("ckptcost_emissions_market_grams_total", 1000.0, "emissions_market_kgco2e"),
+    "emissions_location": (
+        "ckptcost_emissions_location_grams_total",
+        1000.0,
+        "emissions_location_kgco2e",
+    ),
+    "emissions_market": (
+        "ckptcost_emissions_market_grams_total",
+        1000.0,
+        "emissions_market_kgco2e",
+    ),
 }
 NASTY = 'a,"b"\n\\=1+1 <script>alert("é日")</script> \\n {x="y"} # EOF'
 History = list[tuple[float, float]]
@@ -42,9 +50,10 @@ def close(a: float, b: float, most: float = 0.0) -> bool:
 def histories(parsed: dict[Any, Any], name: str, run_id: str) -> dict[str, History]:
     """By component."""
     return {
-        dict(labels)["component"]: values for (series, labels), values in parsed.items()
+        dict(labels)["component"]: values
+        for (series, labels), values in parsed.items()
         if series == name and ("run_id", run_id) in labels
-    }  # fmt: skip
+    }
 
 
 def check(text: str, wanted: StatementDocument) -> None:
@@ -56,7 +65,11 @@ def check(text: str, wanted: StatementDocument) -> None:
         begin, end = seconds(run.period_start or ""), seconds(run.period_end or "")
         for what, (name, scale, column) in MEANING.items():
             theirs = histories(parsed, name, run.subject.run_id)
-            ours = {c.id: getattr(c, what).value for c in run.marginal() if getattr(c, what).value is not None}
+            ours = {
+                c.id: getattr(c, what).value
+                for c in run.marginal()
+                if getattr(c, what).value is not None
+            }
             assert theirs.keys() == ours.keys(), what
             for component, history in theirs.items():
                 times, values = zip(*history, strict=True)
@@ -67,10 +80,16 @@ def check(text: str, wanted: StatementDocument) -> None:
                 assert close(values[-1] / scale, ours[component]), what
                 _check_rows(run, component, column, dict(history), scale)
             total = getattr(run.totals, what).value
-            assert total is None if not theirs else close(math.fsum(each[-1][1] for each in theirs.values()) / scale, total), what
+            assert (
+                total is None
+                if not theirs
+                else close(math.fsum(each[-1][1] for each in theirs.values()) / scale, total)
+            ), what
 
 
-def _check_rows(run: Statement, component: str, column: str, at: dict[float, float], scale: float) -> None:
+def _check_rows(
+    run: Statement, component: str, column: str, at: dict[float, float], scale: float
+) -> None:
     for n, whose in enumerate(run.series.component if run.series else ()):
         amount = getattr(run.series, column)[n]
         if whose == component and amount is not None:
@@ -81,7 +100,9 @@ def _check_rows(run: Statement, component: str, column: str, at: dict[float, flo
 
 @pytest.fixture(scope="module")
 def sample() -> StatementDocument:
-    simulated = statement(name=NASTY, run_id="b", begin=START + 0.25, rows=30, kind="measured").model_copy(update={"simulated": True})
+    simulated = statement(
+        name=NASTY, run_id="b", begin=START + 0.25, rows=30, kind="measured"
+    ).model_copy(update={"simulated": True})
     return document(statement(rows=30), simulated)
 
 
@@ -100,7 +121,10 @@ def thousandfold(text: str) -> str:
         labels, value, at = line.rsplit(" ", 2)
         return f"{labels} {value}e3 {at}"
 
-    return "\n".join(dearer(line) if line.startswith("ckptcost_energy_joules_total") else line for line in text.split("\n"))
+    return "\n".join(
+        dearer(line) if line.startswith("ckptcost_energy_joules_total") else line
+        for line in text.split("\n")
+    )
 
 
 def without(text: str, start: str) -> str:
@@ -117,12 +141,17 @@ def an_hour_later(text: str) -> str:
         labels, _, at = line.rpartition(" ")
         return f"{labels} {float(at) + 3600:.3f}"
 
-    return "\n".join(later(line) if line.startswith("ckptcost_cost") else line for line in text.split("\n"))
+    return "\n".join(
+        later(line) if line.startswith("ckptcost_cost") else line for line in text.split("\n")
+    )
 
 
 def fewer_rows(text: str) -> str:
     lines = text.split("\n")
-    del lines[next(n for n, line in enumerate(lines) if line.startswith("ckptcost_energy_joules_total")) + 3]
+    del lines[
+        next(n for n, line in enumerate(lines) if line.startswith("ckptcost_energy_joules_total"))
+        + 3
+    ]
     return "\n".join(lines)
 
 
@@ -143,21 +172,38 @@ def test_a_slip_is_seen(sample, slip: Callable[[str], str]):
         check(slip(text), sample)
 
 
-def changed(run: Statement, keep: Callable[[int], bool] = lambda n: True, **columns: list[Any]) -> Statement:
+def changed(
+    run: Statement, keep: Callable[[int], bool] = lambda n: True, **columns: list[Any]
+) -> Statement:
     """With only some rows, and other columns."""
-    columns = {key: each for key, each in {**dict(run.series or ()), **columns}.items() if key != "width_s"}
-    kept = {key: [value for n, value in enumerate(each) if keep(n)] for key, each in columns.items()}
+    columns = {
+        key: each for key, each in {**dict(run.series or ()), **columns}.items() if key != "width_s"
+    }
+    kept = {
+        key: [value for n, value in enumerate(each) if keep(n)] for key, each in columns.items()
+    }
     return run.model_copy(update={"series": run.series.model_copy(update=kept)})
 
 
 def energy_of_gpus(run: Statement) -> History:
-    return histories(samples(text_of(document(run))), "ckptcost_energy_joules_total", run.subject.run_id)["gpu_wait"]
+    return histories(
+        samples(text_of(document(run))), "ckptcost_energy_joules_total", run.subject.run_id
+    )["gpu_wait"]
 
 
-def one_line(amounts: list[float | None], keep: Callable[[int], bool] = lambda n: True) -> Statement:
+def one_line(
+    amounts: list[float | None], keep: Callable[[int], bool] = lambda n: True
+) -> Statement:
     """One component, a row an hour of such kWh."""
     known = [amount for n, amount in enumerate(amounts) if amount is not None and keep(n)]
-    run = statement((1.0,), gpu_hours=(None,), costs=(None,), lines=(("gpu_wait", "x", "save", "node"),), rows=len(amounts), begin=START)
+    run = statement(
+        (1.0,),
+        gpu_hours=(None,),
+        costs=(None,),
+        lines=(("gpu_wait", "x", "save", "node"),),
+        rows=len(amounts),
+        begin=START,
+    )
     line = run.components[0].model_copy(update={"energy": quantity("energy", math.fsum(known))})
     return changed(run.model_copy(update={"components": [line]}), keep, energy_kwh=amounts)
 
@@ -165,18 +211,31 @@ def one_line(amounts: list[float | None], keep: Callable[[int], bool] = lambda n
 def test_hours_without_a_row_are_flat():
     """Or the row's amount would seem to have come evenly since the row before."""
     assert energy_of_gpus(one_line([1.0, 9.0, 9.0, 2.0], lambda n: n in (0, 3))) == [
-        (START, 0.0), (START + 3600, 3.6e6), (START + 3 * 3600, 3.6e6), (START + 4 * 3600, 10.8e6),
-    ]  # fmt: skip
+        (START, 0.0),
+        (START + 3600, 3.6e6),
+        (START + 3 * 3600, 3.6e6),
+        (START + 4 * 3600, 10.8e6),
+    ]
 
 
 def test_an_unknown_hour_has_no_sample():
     """Nor is it flat, which would say nought."""
-    assert energy_of_gpus(one_line([1.0, None, 2.0])) == [(START, 0.0), (START + 3600, 3.6e6), (START + 3 * 3600, 10.8e6)]
+    assert energy_of_gpus(one_line([1.0, None, 2.0])) == [
+        (START, 0.0),
+        (START + 3600, 3.6e6),
+        (START + 3 * 3600, 10.8e6),
+    ]
 
 
 def test_a_saving_is_taken_off_what_came_before_it():
     """A counter that fell would be read as one that began anew."""
-    assert [value / 3.6e6 for _, value in energy_of_gpus(one_line([1.0, 3.0, -2.0, 1.0]))] == [0.0, 1.0, 2.0, 2.0, 3.0]
+    assert [value / 3.6e6 for _, value in energy_of_gpus(one_line([1.0, 3.0, -2.0, 1.0]))] == [
+        0.0,
+        1.0,
+        2.0,
+        2.0,
+        3.0,
+    ]
 
 
 def test_less_than_nothing_is_refused():
@@ -186,11 +245,16 @@ def test_less_than_nothing_is_refused():
 
 def test_a_sum_without_rows_goes_evenly():
     run = statement().model_copy(update={"series": None})
-    assert energy_of_gpus(run) == [(seconds(run.period_start), 0.0), (seconds(run.period_end), 1200.5 * 3.6e6)]
+    assert energy_of_gpus(run) == [
+        (seconds(run.period_start), 0.0),
+        (seconds(run.period_end), 1200.5 * 3.6e6),
+    ]
 
 
 def test_units_are_the_names_last_words(sample):
-    units = [line.split(" ")[2:] for line in text_of(sample).splitlines() if line.startswith("# UNIT")]
+    units = [
+        line.split(" ")[2:] for line in text_of(sample).splitlines() if line.startswith("# UNIT")
+    ]
     assert ["ckptcost_energy_joules", "joules"] in units
     assert ["ckptcost_gpu_lost_seconds", "seconds"] in units
     assert ["ckptcost_run_gpu_lost_low_seconds", "seconds"] in units
@@ -216,7 +280,14 @@ json.dump(rows, sys.stdout)
 
 
 def read_by_client(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([consumer("py/bin/python"), "-c", READ], input=text, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [consumer("py/bin/python"), "-c", READ],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_prometheus_client_reads_it(sample):
@@ -263,19 +334,36 @@ def test_prometheus_answers_with_our_figures(sample, tmp_path):
     """The increase over the run is what it cost; every row's end has its sum."""
     with prometheus_with(text_of(sample), tmp_path) as prometheus:
         for run in sample.statements:
-            begin, end, run_id = seconds(run.period_start), seconds(run.period_end), run.subject.run_id
+            begin, end, run_id = (
+                seconds(run.period_start),
+                seconds(run.period_end),
+                run.subject.run_id,
+            )
             for what, (name, scale, _) in MEANING.items():
                 chosen = f'{name}{{run_id="{run_id}"}}'
                 # a second more: newer versions leave out a sample at the window's very beginning
                 grown = prometheus.query(f"increase({chosen}[{int(end - begin) + 1}s])", end)
-                theirs = {each["metric"]["component"]: float(each["value"][1]) / scale for each in grown}
-                ours = {c.id: getattr(c, what).value for c in run.marginal() if getattr(c, what).value is not None}
+                theirs = {
+                    each["metric"]["component"]: float(each["value"][1]) / scale for each in grown
+                }
+                ours = {
+                    c.id: getattr(c, what).value
+                    for c in run.marginal()
+                    if getattr(c, what).value is not None
+                }
                 assert theirs.keys() == ours.keys()
-                assert all(close(value, ours[component]) for component, value in theirs.items()), what
+                assert all(close(value, ours[component]) for component, value in theirs.items()), (
+                    what
+                )
                 assert close(math.fsum(theirs.values()), getattr(run.totals, what).value), what
-            history = histories(samples(text_of(sample)), "ckptcost_energy_joules_total", run_id)["gpu_wait"]
+            history = histories(samples(text_of(sample)), "ckptcost_energy_joules_total", run_id)[
+                "gpu_wait"
+            ]
             (range_of_hours,) = prometheus.query_range(
-                f'ckptcost_energy_joules_total{{run_id="{run_id}",component="gpu_wait"}}', history[1][0], end, 3600.0
+                f'ckptcost_energy_joules_total{{run_id="{run_id}",component="gpu_wait"}}',
+                history[1][0],
+                end,
+                3600.0,
             )
             assert [(at, float(value)) for at, value in range_of_hours["values"]] == history[1:]
             (about,) = prometheus.query(f'ckptcost_statement_info{{run_id="{run_id}"}}', end)

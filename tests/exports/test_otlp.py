@@ -30,7 +30,7 @@ MEANT = {
     "ckptcost.emissions.market": ("g", 1000.0, "emissions_market", "emissions_market_kgco2e"),
     "ckptcost.emissions.embodied": ("g", 1000.0, "embodied", "embodied_kgco2e"),
     "ckptcost.cost": ("{USD}", 1.0, "cost", "cost_usd"),
-}  # fmt: skip
+}
 """by name: unit, how many in one of the statement's, the component's field, the series' column"""
 Series = dict[tuple[str, str, str | None], list[tuple[int, int, float]]]
 """by run, name and component: begin, end and value of the points"""
@@ -51,14 +51,21 @@ def read(text: str) -> Series:
             run = plain(resource["resource"]["attributes"])["ckptcost.run.id"]
             for scope in resource["scopeMetrics"]:
                 for metric in scope["metrics"]:
-                    assert (metric["sum"]["aggregationTemporality"], metric["sum"]["isMonotonic"]) == (2, True)
+                    assert (
+                        metric["sum"]["aggregationTemporality"],
+                        metric["sum"]["isMonotonic"],
+                    ) == (2, True)
                     for point in metric["sum"]["dataPoints"]:
                         said = plain(point["attributes"])
                         if metric["name"] != "ckptcost.checkpoints":
                             assert metric["unit"] == MEANT[metric["name"]][0]
                             assert said.keys() == {"component", "basis"}
                         found[run, metric["name"], said.get("component")].append(
-                            (int(point["startTimeUnixNano"]), int(point["timeUnixNano"]), point["asDouble"])
+                            (
+                                int(point["startTimeUnixNano"]),
+                                int(point["timeUnixNano"]),
+                                point["asDouble"],
+                            )
                         )
     return found
 
@@ -92,7 +99,9 @@ def check(what: StatementDocument, text: str) -> None:
                 last.append(points[-1][2])
                 _check_rows(s, component.id, column, scale, points)
             stated = getattr(s.totals, quantity).value
-            assert same(math.fsum(last), stated * scale) if last else stated is None, f"sum of {name}"
+            assert same(math.fsum(last), stated * scale) if last else stated is None, (
+                f"sum of {name}"
+            )
         saves = found[run, "ckptcost.checkpoints", None]
         expected.add((run, "ckptcost.checkpoints", None))
         assert saves == sorted(saves)
@@ -100,29 +109,50 @@ def check(what: StatementDocument, text: str) -> None:
     assert set(found) == expected
 
 
-def _check_rows(s: Any, component: str, column: str, scale: float, points: list[tuple[int, int, float]]) -> None:
-    rows = [] if s.series is None else [n for n, each in enumerate(s.series.component) if each == component]
+def _check_rows(
+    s: Any, component: str, column: str, scale: float, points: list[tuple[int, int, float]]
+) -> None:
+    rows = (
+        []
+        if s.series is None
+        else [n for n, each in enumerate(s.series.component) if each == component]
+    )
     if not rows:
         assert [end for _, end, _ in points] == [ns(s.period_end)]
         return
-    ends = [round(seconds(s.series.start[n]) * 1000 + s.series.duration_s[n] * 1000) * 1_000_000 for n in rows]
+    ends = [
+        round(seconds(s.series.start[n]) * 1000 + s.series.duration_s[n] * 1000) * 1_000_000
+        for n in rows
+    ]
     assert [end for _, end, _ in points] == ends
     before = 0.0
     for n, (_, _, value) in zip(rows, points, strict=True):
-        assert abs(value - before - getattr(s.series, column)[n] * scale) <= 1e-9 * value + 1e-290, f"{column} at {s.series.start[n]}"
+        assert (
+            abs(value - before - getattr(s.series, column)[n] * scale) <= 1e-9 * value + 1e-290
+        ), f"{column} at {s.series.start[n]}"
         before = value
 
 
 def slip(text: str) -> str:
     """kWh that are Wh."""
-    head, energy, rest = re.split(r'(?="name":"ckptcost\.(?:energy|gpu_time_lost)")', text, maxsplit=2)
-    return head + re.sub(r'"asDouble":([^}]+)', lambda found: f'"asDouble":{float(found[1]) * 1000}', energy) + rest
+    head, energy, rest = re.split(
+        r'(?="name":"ckptcost\.(?:energy|gpu_time_lost)")', text, maxsplit=2
+    )
+    return (
+        head
+        + re.sub(
+            r'"asDouble":([^}]+)', lambda found: f'"asDouble":{float(found[1]) * 1000}', energy
+        )
+        + rest
+    )
 
 
 def drop(text: str) -> str:
     request = json.loads(text)
     metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]
-    request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"] = [metric for metric in metrics if metric["name"] != "ckptcost.cost"]
+    request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"] = [
+        metric for metric in metrics if metric["name"] != "ckptcost.cost"
+    ]
     return json.dumps(request)
 
 
@@ -135,11 +165,19 @@ def drop_one(text: str) -> str:
 
 def swap(text: str) -> str:
     other = {"location": "market", "market": "location"}
-    return re.sub(r'(?<="name":"ckptcost\.emissions\.)(location|market)(?=")', lambda found: other[found[1]], text)
+    return re.sub(
+        r'(?<="name":"ckptcost\.emissions\.)(location|market)(?=")',
+        lambda found: other[found[1]],
+        text,
+    )
 
 
 def test_the_metrics_are_the_statement() -> None:
-    what = document(statement(), statement(run_id="b", name='=1, "x"\r\n<b> 東京', market=None), statement(run_id="c", grid=None, rows=1))
+    what = document(
+        statement(),
+        statement(run_id="b", name='=1, "x"\r\n<b> 東京', market=None),
+        statement(run_id="c", grid=None, rows=1),
+    )
     check(what, written(what))
 
 
@@ -170,7 +208,11 @@ def test_unknown_has_no_point_and_zero_has_one() -> None:
 def test_rows_in_any_order_add_up_in_time() -> None:
     s = statement()
     assert s.series is not None
-    columns = {name: list(reversed(value)) for name, value in s.series.model_dump().items() if isinstance(value, list)}
+    columns = {
+        name: list(reversed(value))
+        for name, value in s.series.model_dump().items()
+        if isinstance(value, list)
+    }
     other = s.model_copy(update={"series": s.series.model_copy(update=columns)})
     assert {key: points[-1][:2] for key, points in read(written(document(other))).items()} == {
         key: points[-1][:2] for key, points in read(written(document(s))).items()
@@ -184,7 +226,9 @@ def test_a_row_of_which_nothing_is_known_has_no_point() -> None:
     other = s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})})
     points = read(written(document(other)))[s.subject.run_id, "ckptcost.energy", "gpu_wait"]
     assert len(points) == 3
-    assert same(points[-1][2], 3.6e6 * math.fsum(value for value in energies[:4] if value is not None))
+    assert same(
+        points[-1][2], 3.6e6 * math.fsum(value for value in energies[:4] if value is not None)
+    )
 
 
 def test_a_short_statement_is_one_request() -> None:
@@ -244,7 +288,10 @@ def points(text):
                     yield [plain(resource.resource.attributes)["ckptcost.run.id"], metric.name, metric.unit, plain(point.attributes),
                            point.start_time_unix_nano, point.time_unix_nano, point.as_double]
 """
-FROM_FILE = PARSE + "print(json.dumps([point for line in open(sys.argv[1], encoding='utf-8') for point in points(line)]))"
+FROM_FILE = (
+    PARSE
+    + "print(json.dumps([point for line in open(sys.argv[1], encoding='utf-8') for point in points(line)]))"
+)
 RECEIVER = (
     PARSE
     + """
@@ -283,7 +330,10 @@ def reader() -> str:
 
 
 def last_of(points: list[Any]) -> dict[tuple[str, str, Any], tuple[int, int, float]]:
-    return {(run, name, said.get("component")): (begin, end, value) for run, name, _, said, begin, end, value in points}
+    return {
+        (run, name, said.get("component")): (begin, end, value)
+        for run, name, _, said, begin, end, value in points
+    }
 
 
 def ours(text: str) -> dict[tuple[str, str, Any], tuple[int, int, float]]:
@@ -291,10 +341,18 @@ def ours(text: str) -> dict[tuple[str, str, Any], tuple[int, int, float]]:
 
 
 def test_opentelemetry_reads_the_file(reader: str, tmp_path: Path) -> None:
-    text = written(document(statement(), statement(run_id="b", name='"x"\r\n東京', begin=1790812800.25)))
+    text = written(
+        document(statement(), statement(run_id="b", name='"x"\r\n東京', begin=1790812800.25))
+    )
     file = tmp_path / "metrics.jsonl"
     file.write_text(text, "utf-8", newline="")
-    ran = subprocess.run([reader, "-c", FROM_FILE, str(file)], capture_output=True, text=True, timeout=120, check=True)
+    ran = subprocess.run(
+        [reader, "-c", FROM_FILE, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     points = json.loads(ran.stdout)
     assert len(points) == sum(len(each) for each in read(text).values())
     assert last_of(points) == ours(text)
@@ -303,23 +361,35 @@ def test_opentelemetry_reads_the_file(reader: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("good", "bad"),
     [
-        ('"asDouble"', '"asFloat"'), ('"dataPoints"', '"datapoints_"'), ('"timeUnixNano":"1', '"timeUnixNano":"x1'),
+        ('"asDouble"', '"asFloat"'),
+        ('"dataPoints"', '"datapoints_"'),
+        ('"timeUnixNano":"1', '"timeUnixNano":"x1'),
         ('"isMonotonic":true', '"isMonotonic":"yes"'),
     ],
-)  # fmt: skip
-def test_opentelemetry_refuses_what_is_no_otlp(reader: str, tmp_path: Path, good: str, bad: str) -> None:
+)
+def test_opentelemetry_refuses_what_is_no_otlp(
+    reader: str, tmp_path: Path, good: str, bad: str
+) -> None:
     file = tmp_path / "metrics.jsonl"
     text = written(document())
     assert good in text
     file.write_text(text.replace(good, bad), "utf-8", newline="")
-    ran = subprocess.run([reader, "-c", FROM_FILE, str(file)], capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(
+        [reader, "-c", FROM_FILE, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert ran.returncode != 0
     assert "ParseError" in ran.stderr
 
 
 @contextmanager
 def receiving(reader: str, requests: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with subprocess.Popen([reader, "-c", RECEIVER, str(requests)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [reader, "-c", RECEIVER, str(requests)], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1/metrics", process
@@ -330,7 +400,10 @@ def receiving(reader: str, requests: int) -> Iterator[tuple[str, subprocess.Pope
 def post(url: str, line: str) -> int:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(urllib.request.Request(url, line.encode(), {"Content-Type": "application/json"}), timeout=60) as answer:
+        with opener.open(
+            urllib.request.Request(url, line.encode(), {"Content-Type": "application/json"}),
+            timeout=60,
+        ) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:

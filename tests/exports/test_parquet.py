@@ -22,9 +22,13 @@ from ckptcost.report.statement import COLUMNS, QUANTITIES, StatementDocument, ut
 
 PYTHON = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "python"
 COLUMN = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_hours", "cost": "cost_usd",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+}
 Files = dict[str, bytes]
 
 
@@ -43,23 +47,36 @@ def same(a: float | None, b: float | None) -> bool:
 
 def check(what: StatementDocument, files: Files) -> None:
     """Raises where the files say something else than the statement."""
-    tables = {name.removesuffix(".parquet"): read(content).to_pylist() for name, content in files.items()}
+    tables = {
+        name.removesuffix(".parquet"): read(content).to_pylist() for name, content in files.items()
+    }
     assert sorted(tables) == ["components", "factors", "intervals", "totals"]
     for s in what.statements:
-        mine = {name: [row for row in rows if row["run_id"] == s.subject.run_id] for name, rows in tables.items()}
-        assert all(row["inventory_treatment"] == "memo_item" for rows in mine.values() for row in rows)
+        mine = {
+            name: [row for row in rows if row["run_id"] == s.subject.run_id]
+            for name, rows in tables.items()
+        }
+        assert all(
+            row["inventory_treatment"] == "memo_item" for rows in mine.values() for row in rows
+        )
         assert all(row["run_name"] == s.subject.name for rows in mine.values() for row in rows)
         (sums,) = mine["totals"]
         for quantity, name in COLUMN.items():
-            known = [row[name] for row in mine["components"] if row["ledger"] == "marginal" and row[name] is not None]
+            known = [
+                row[name]
+                for row in mine["components"]
+                if row["ledger"] == "marginal" and row[name] is not None
+            ]
             stated = getattr(s.totals, quantity).value
             assert same(sums[name], stated), f"total of {name}"
             assert same(math.fsum(known) if known else None, stated), f"sum of {name}"
             for row, component in zip(mine["components"], s.components, strict=True):
                 meant = getattr(component, quantity)
-                assert [row[name], row[f"{name}_low"], row[f"{name}_high"]] == [meant.value, meant.low, meant.high], (
-                    f"{name} of {component.id}"
-                )
+                assert [row[name], row[f"{name}_low"], row[f"{name}_high"]] == [
+                    meant.value,
+                    meant.low,
+                    meant.high,
+                ], f"{name} of {component.id}"
         rows = mine["intervals"]
         assert len(rows) == (0 if s.series is None else len(s.series.start))
         if s.series is not None:
@@ -68,8 +85,13 @@ def check(what: StatementDocument, files: Files) -> None:
                 assert [row[name] for row in rows] == getattr(s.series, name), name
             for row in rows:
                 if row["energy_kwh"] is not None and row["grid_kgco2e_per_kwh"] is not None:
-                    assert same(row["energy_kwh"] * row["grid_kgco2e_per_kwh"], row["emissions_location_kgco2e"])
-        assert [(row["factor_id"], row["value"]) for row in mine["factors"]] == [(factor.id, factor.value) for factor in s.factors]
+                    assert same(
+                        row["energy_kwh"] * row["grid_kgco2e_per_kwh"],
+                        row["emissions_location_kgco2e"],
+                    )
+        assert [(row["factor_id"], row["value"]) for row in mine["factors"]] == [
+            (factor.id, factor.value) for factor in s.factors
+        ]
 
 
 def edited(files: Files, name: str, change: Any) -> Files:
@@ -88,18 +110,27 @@ def drop(table: pa.Table) -> pa.Table:
 
 
 def swap(table: pa.Table) -> pa.Table:
-    names = {"grid_kgco2e_per_kwh": "market_kgco2e_per_kwh", "market_kgco2e_per_kwh": "grid_kgco2e_per_kwh"}
+    names = {
+        "grid_kgco2e_per_kwh": "market_kgco2e_per_kwh",
+        "market_kgco2e_per_kwh": "grid_kgco2e_per_kwh",
+    }
     return table.rename_columns([names.get(name, name) for name in table.column_names])
 
 
 def test_the_tables_are_the_statement() -> None:
-    what = document(statement(), statement(run_id="b", name='=1, "x"\r\n東京', market=None), statement(run_id="c", dated=False))
+    what = document(
+        statement(),
+        statement(run_id="b", name='=1, "x"\r\n東京', market=None),
+        statement(run_id="c", dated=False),
+    )
     check(what, written(what))
 
 
 def test_text_is_as_it_was() -> None:
     """A typed column is no spreadsheet's formula: nothing stands before it."""
-    assert read(written(document(statement(name="=1+1")))["totals.parquet"])["run_name"].to_pylist() == ["=1+1"]
+    assert read(written(document(statement(name="=1+1")))["totals.parquet"])[
+        "run_name"
+    ].to_pylist() == ["=1+1"]
 
 
 def test_columns_have_types_units_and_meaning() -> None:
@@ -108,8 +139,13 @@ def test_columns_have_types_units_and_meaning() -> None:
     assert schema.field("energy_kwh").type == pa.float64()
     assert schema.field("component").type == pa.dictionary(pa.int32(), pa.string())
     assert schema.field("simulated").type == pa.bool_()
-    assert schema.field("energy_kwh").metadata == {b"unit": b"kWh", b"description": b"electricity"} | {
-        key: value for key, value in schema.field("energy_kwh").metadata.items() if key.startswith(b"PARQUET:")
+    assert schema.field("energy_kwh").metadata == {
+        b"unit": b"kWh",
+        b"description": b"electricity",
+    } | {
+        key: value
+        for key, value in schema.field("energy_kwh").metadata.items()
+        if key.startswith(b"PARQUET:")
     }
     assert not schema.field("run_id").nullable
     assert all(field.metadata[b"description"] for field in schema)
@@ -125,14 +161,18 @@ def test_the_file_says_who_made_it_and_how() -> None:
 
 
 def test_unknown_is_null_and_zero_is_zero() -> None:
-    rows = {row["component"]: row for row in read(written(document())["components.parquet"]).to_pylist()}
+    rows = {
+        row["component"]: row for row in read(written(document())["components.parquet"]).to_pylist()
+    }
     assert rows["storage_write"]["energy_kwh"] is None
     assert rows["retention"]["energy_kwh"] == 0.0
 
 
 def test_milliseconds_are_kept() -> None:
     what = document(statement(begin=1790812800.25))
-    assert read(written(what)["intervals.parquet"])["start"][0].as_py() == utc("2026-10-01T00:00:00.250Z")
+    assert read(written(what)["intervals.parquet"])["start"][0].as_py() == utc(
+        "2026-10-01T00:00:00.250Z"
+    )
 
 
 def test_the_same_statement_gives_the_same_bytes() -> None:
@@ -202,7 +242,14 @@ def duckdb(tmp_path: Path) -> Any:
         for name, content in files.items():
             (tmp_path / name).write_bytes(content)
         code = f"COLUMNS = {list(COLUMN.values())}\n{ASK}"
-        ran = subprocess.run([str(PYTHON), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        ran = subprocess.run(
+            [str(PYTHON), "-c", code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         return json.loads(ran.stdout) if ran.returncode == 0 else None
 
     return ask
@@ -215,13 +262,17 @@ def test_duckdb_adds_up_the_statement(duckdb: Any) -> None:
     for s in what.statements:
         for value, quantity in zip(sums[s.subject.run_id], QUANTITIES, strict=True):
             assert same(value, getattr(s.totals, quantity).value), quantity
-        energies = {component: kwh for run, component, kwh, *_ in told["rows"] if run == s.subject.run_id}
+        energies = {
+            component: kwh for run, component, kwh, *_ in told["rows"] if run == s.subject.run_id
+        }
         for component in s.components:
             if component.id in energies:
                 assert same(energies[component.id], component.energy.value)
     assert told["said"]["ckptcost.inventory_treatment"] == "memo_item"
     first = what.statements[0]
-    assert told["first"] == [[1000 * seconds(str(first.period_start)), 1000 * seconds(str(first.period_end))]]
+    assert told["first"] == [
+        [1000 * seconds(str(first.period_start)), 1000 * seconds(str(first.period_end))]
+    ]
     assert told["types"] == ["TIMESTAMP WITH TIME ZONE", "DOUBLE", "VARCHAR", "BOOLEAN"]
 
 

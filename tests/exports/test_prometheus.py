@@ -19,11 +19,13 @@ from ckptcost.report.document import Component
 from ckptcost.report.statement import Statement, StatementDocument
 
 MEANING = {
-    "energy": ("ckptcost_energy_joules_total", 3.6e6), "gpu_time_lost": ("ckptcost_gpu_lost_seconds_total", 3600.0),
-    "cost": ("ckptcost_cost_usd_total", 1.0), "embodied": ("ckptcost_embodied_emissions_grams_total", 1000.0),
+    "energy": ("ckptcost_energy_joules_total", 3.6e6),
+    "gpu_time_lost": ("ckptcost_gpu_lost_seconds_total", 3600.0),
+    "cost": ("ckptcost_cost_usd_total", 1.0),
+    "embodied": ("ckptcost_embodied_emissions_grams_total", 1000.0),
     "emissions_location": ("ckptcost_emissions_location_grams_total", 1000.0),
     "emissions_market": ("ckptcost_emissions_market_grams_total", 1000.0),
-}  # fmt: skip
+}
 NASTY = 'a,"b"\n\\=1+1 <script>alert("é日")</script> \\n {x="y"} # EOF'
 
 
@@ -44,14 +46,23 @@ def check(text: str, wanted: StatementDocument) -> None:
     for run in wanted.statements:
         for what, (name, scale) in MEANING.items():
             theirs = {
-                dict(labels)["component"]: value for (series, labels), value in found.items()
+                dict(labels)["component"]: value
+                for (series, labels), value in found.items()
                 if series == name and ("run_id", run.subject.run_id) in labels
-            }  # fmt: skip
-            ours = {c.id: getattr(c, what).value for c in run.marginal() if getattr(c, what).value is not None}
+            }
+            ours = {
+                c.id: getattr(c, what).value
+                for c in run.marginal()
+                if getattr(c, what).value is not None
+            }
             assert theirs.keys() == ours.keys(), what
-            assert all(close(value / scale, ours[component]) for component, value in theirs.items()), what
+            assert all(
+                close(value / scale, ours[component]) for component, value in theirs.items()
+            ), what
             total = getattr(run.totals, what).value
-            assert total is None if not theirs else close(math.fsum(theirs.values()) / scale, total), what
+            assert (
+                total is None if not theirs else close(math.fsum(theirs.values()) / scale, total)
+            ), what
             expected += len(ours)
         mine = [
             value
@@ -64,7 +75,9 @@ def check(text: str, wanted: StatementDocument) -> None:
 
 @pytest.fixture
 def sample() -> StatementDocument:
-    simulated = statement(name=NASTY, run_id="b", kind="measured").model_copy(update={"simulated": True})
+    simulated = statement(name=NASTY, run_id="b", kind="measured").model_copy(
+        update={"simulated": True}
+    )
     return document(statement(), simulated, statement(run_id="undated", dated=False, grid=None))
 
 
@@ -79,7 +92,10 @@ def test_any_statement(drawn):
 
 
 def thousandfold(text: str) -> str:
-    return "\n".join(line + "e3" if line.startswith("ckptcost_energy_joules_total") else line for line in text.split("\n"))
+    return "\n".join(
+        line + "e3" if line.startswith("ckptcost_energy_joules_total") else line
+        for line in text.split("\n")
+    )
 
 
 def without_a_series(text: str) -> str:
@@ -109,10 +125,19 @@ def of(text: str, name: str) -> list[dict[str, str]]:
 
 def test_unknown_has_no_series_and_is_named():
     text = text_of(document())
-    assert "storage_write" not in {each["component"] for each in of(text, "ckptcost_energy_joules_total")}
-    assert {each["quantity"] for each in of(text, "ckptcost_component_unknown") if each["component"] == "storage_write"} == {
-        "energy", "emissions_location", "emissions_market", "cost",
-    }  # fmt: skip
+    assert "storage_write" not in {
+        each["component"] for each in of(text, "ckptcost_energy_joules_total")
+    }
+    assert {
+        each["quantity"]
+        for each in of(text, "ckptcost_component_unknown")
+        if each["component"] == "storage_write"
+    } == {
+        "energy",
+        "emissions_location",
+        "emissions_market",
+        "cost",
+    }
 
 
 def test_nought_is_written():
@@ -127,7 +152,10 @@ def test_nought_is_written():
 def test_what_the_statement_is(sample):
     about = {each["run_id"]: each for each in of(text_of(sample), "ckptcost_statement_info")}
     assert about["b"]["run"] == NASTY
-    assert [about["b"][key] for key in ("simulated", "kind", "inventory_treatment", "method_version", "grid_zone")] == [
+    assert [
+        about["b"][key]
+        for key in ("simulated", "kind", "inventory_treatment", "method_version", "grid_zone")
+    ] == [
         "true",
         "measured",
         "memo_item",
@@ -140,7 +168,11 @@ def test_what_the_statement_is(sample):
 
 
 def test_factors_have_source_and_licence(sample):
-    grid = next(each for each in of(text_of(sample), "ckptcost_factor") if each["factor"] == "site.grid_location")
+    grid = next(
+        each
+        for each in of(text_of(sample), "ckptcost_factor")
+        if each["factor"] == "site.grid_location"
+    )
     assert (grid["text"], grid["unit"], grid["source"], grid["licence"]) == (
         "383.5 g/kWh",
         "kgco2e_per_j",
@@ -150,29 +182,56 @@ def test_factors_have_source_and_licence(sample):
 
 
 def test_ranges(sample):
-    found = {(name, labels): values[0][1] for (name, labels), values in samples(text_of(sample)).items()}
+    found = {
+        (name, labels): values[0][1] for (name, labels), values in samples(text_of(sample)).items()
+    }
     run = sample.statements[0]
-    for family, what in (("ckptcost_run_energy_{}_joules", run.totals.energy), ("ckptcost_energy_{}_joules", run.components[0].energy)):
+    for family, what in (
+        ("ckptcost_run_energy_{}_joules", run.totals.energy),
+        ("ckptcost_energy_{}_joules", run.components[0].energy),
+    ):
         for end in ("low", "high"):
-            values = [v for (name, labels), v in found.items() if name == family.format(end) and ("run_id", run.subject.run_id) in labels]
+            values = [
+                v
+                for (name, labels), v in found.items()
+                if name == family.format(end) and ("run_id", run.subject.run_id) in labels
+            ]
             assert any(close(value, getattr(what, end) * 3.6e6) for value in values)
 
 
 def test_what_stands_there_anyway_is_apart(sample):
     text = text_of(sample)
-    assert "standing" not in {each["component"] for each in of(text, "ckptcost_energy_joules_total")}
-    assert {each["component"] for each in of(text, "ckptcost_standing_energy_joules_total")} == {"standing"}
+    assert "standing" not in {
+        each["component"] for each in of(text, "ckptcost_energy_joules_total")
+    }
+    assert {each["component"] for each in of(text, "ckptcost_standing_energy_joules_total")} == {
+        "standing"
+    }
 
 
 def test_no_family_has_location_and_market_in_it():
     """So that a sum over one, whatever its labels, never adds the two."""
     run = statement()
-    carbon = {what: getattr(run.components[0], what) for what in ("emissions_location", "emissions_market")}
-    lines = [line.model_copy(update=carbon) if line.ledger == "allocated" else line for line in run.components]
+    carbon = {
+        what: getattr(run.components[0], what)
+        for what in ("emissions_location", "emissions_market")
+    }
+    lines = [
+        line.model_copy(update=carbon) if line.ledger == "allocated" else line
+        for line in run.components
+    ]
     found = samples(text_of(document(run.model_copy(update={"components": lines}))))
-    families = {name.removeprefix("ckptcost_") for name, _ in found if re.match(r"ckptcost_(run_|standing_)?emissions_", name)}
+    families = {
+        name.removeprefix("ckptcost_")
+        for name, _ in found
+        if re.match(r"ckptcost_(run_|standing_)?emissions_", name)
+    }
     whose = ("emissions_{}_grams_total", "emissions_{}_low_grams", "emissions_{}_high_grams")
-    whose += ("run_emissions_{}_low_grams", "run_emissions_{}_high_grams", "standing_emissions_{}_grams_total")
+    whose += (
+        "run_emissions_{}_low_grams",
+        "run_emissions_{}_high_grams",
+        "standing_emissions_{}_grams_total",
+    )
     assert families == {name.format(method) for name in whose for method in ("location", "market")}
     assert "method" not in {key for _, labels in found for key, _ in labels}
 
@@ -192,7 +251,11 @@ def test_the_same_run_twice_is_refused():
 def rounding_noise(run: Statement) -> Statement:
     def nudged(line: Component) -> Component:
         value = line.energy.value
-        return line.model_copy(update={"energy": quantity("energy", math.nextafter(value, math.inf) if value else value)})
+        return line.model_copy(
+            update={
+                "energy": quantity("energy", math.nextafter(value, math.inf) if value else value)
+            }
+        )
 
     return run.model_copy(update={"components": [nudged(line) for line in run.components]})
 
@@ -200,14 +263,25 @@ def rounding_noise(run: Statement) -> Statement:
 def test_noise_in_the_last_bits_is_not_written():
     """Some readers compare the text of a number."""
     lines = [
-        [line for line in text_of(document(run)).splitlines() if line.startswith("ckptcost_energy_joules_total")]
+        [
+            line
+            for line in text_of(document(run)).splitlines()
+            if line.startswith("ckptcost_energy_joules_total")
+        ]
         for run in (statement(), rounding_noise(statement()))
-    ]  # fmt: skip
+    ]
     assert lines[0] == lines[1]
 
 
 def promtool(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [program("promtool"), "check", "metrics"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
 
 
 def test_promtool(sample):
@@ -230,9 +304,13 @@ def test_promtool_refuses(sample, slip):
 
 def scraped(folder: Path) -> str:
     command = [
-        program("prometheus-node-exporter"), "--web.listen-address=127.0.0.1:{port}", "--collector.disable-defaults",
-        "--collector.textfile", f"--collector.textfile.directory={folder}", "--web.disable-exporter-metrics",
-    ]  # fmt: skip
+        program("prometheus-node-exporter"),
+        "--web.listen-address=127.0.0.1:{port}",
+        "--collector.disable-defaults",
+        "--collector.textfile",
+        f"--collector.textfile.directory={folder}",
+        "--web.disable-exporter-metrics",
+    ]
     with serving(command, "/") as url:
         return get(f"{url}/metrics")
 
@@ -261,7 +339,9 @@ def test_node_exporter_serves_it(sample, tmp_path):
     [
         lambda text: text.replace("} 1\n", "} 1 1790812800000\n", 1),
         lambda text: text.replace("} 1\n", "} one\n", 1),
-        lambda text: text.replace("# TYPE ckptcost_cost_usd_total counter", "# TYPE ckptcost_cost_usd_total money"),
+        lambda text: text.replace(
+            "# TYPE ckptcost_cost_usd_total counter", "# TYPE ckptcost_cost_usd_total money"
+        ),
     ],
     ids=["with a timestamp", "no number", "no such type"],
 )

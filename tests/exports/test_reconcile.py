@@ -38,7 +38,11 @@ class Mismatch(AssertionError):
 
 
 def of_datapackage(files):
-    rows = [row for row in csv.DictReader(io.StringIO(files["components.csv"])) if row["ledger"] == "marginal"]
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(files["components.csv"]))
+        if row["ledger"] == "marginal"
+    ]
     return {what: _sum(row[name] for row in rows) for what, name in COLUMNS.items()}
 
 
@@ -71,47 +75,82 @@ def _metrics(text):
         found = re.match(r"(\w+)\{(.*)\} (\S+)", line)
         if found and found[1] in NAMES:
             last[found[1], found[2]] = float(found[3])
-    return {what: _sum(value / scale for (name, _), value in last.items() if NAMES[name][0] == what) for what, scale in NAMES.values()}
+    return {
+        what: _sum(value / scale for (name, _), value in last.items() if NAMES[name][0] == what)
+        for what, scale in NAMES.values()
+    }
 
 
 def of_impact_framework(files):
-    rows = re.findall(r"energy: (\S+), grid/carbon-intensity: ([^,}\s]+)(?:, carbon-embodied: ([^,}\s]+))?", files["manifest.yaml"])
+    rows = re.findall(
+        r"energy: (\S+), grid/carbon-intensity: ([^,}\s]+)(?:, carbon-embodied: ([^,}\s]+))?",
+        files["manifest.yaml"],
+    )
     return {
-        "energy": _sum(row[0] for row in rows), "emissions_location": _sum(float(row[0]) * float(row[1]) / 1e3 for row in rows),
+        "energy": _sum(row[0] for row in rows),
+        "emissions_location": _sum(float(row[0]) * float(row[1]) / 1e3 for row in rows),
         "embodied": _sum(float(row[2]) / 1e3 for row in rows if row[2]),
-    }  # fmt: skip
+    }
 
 
 def of_codecarbon(files):
     rows = list(csv.DictReader(io.StringIO(files["emissions.csv"])))
     if len(rows[0]) != 38:
         raise Mismatch("codecarbon has 38 columns")
-    return {"energy": _sum(row["energy_consumed"] for row in rows), "emissions_location": _sum(row["emissions"] for row in rows)}
+    return {
+        "energy": _sum(row["energy_consumed"] for row in rows),
+        "emissions_location": _sum(row["emissions"] for row in rows),
+    }
 
 
 def of_focus(files):
     rows = list(csv.DictReader(io.StringIO(files["focus.csv"])))
-    words = {"energy": "EnergyKwh", "emissions_location": "EmissionsLocationKgCO2e", "emissions_market": "EmissionsMarketKgCO2e",
-             "embodied": "EmbodiedKgCO2e", "gpu_time_lost": "GpuHours"}  # fmt: skip
-    both = {what: _sum(row[each] for row in rows for each in (f"x_{word}", f"x_Unpriced{word}")) for what, word in words.items()}
+    words = {
+        "energy": "EnergyKwh",
+        "emissions_location": "EmissionsLocationKgCO2e",
+        "emissions_market": "EmissionsMarketKgCO2e",
+        "embodied": "EmbodiedKgCO2e",
+        "gpu_time_lost": "GpuHours",
+    }
+    both = {
+        what: _sum(row[each] for row in rows for each in (f"x_{word}", f"x_Unpriced{word}"))
+        for what, word in words.items()
+    }
     return both | {"cost": _sum(row["BilledCost"] for row in rows)}
 
 
 def of_datadog(files):
-    return {"cost": _sum(row["BilledCost"] for row in csv.DictReader(io.StringIO(files["datadog-costs.csv"])))}
+    return {
+        "cost": _sum(
+            row["BilledCost"] for row in csv.DictReader(io.StringIO(files["datadog-costs.csv"]))
+        )
+    }
 
 
 def of_otlp(files):
-    names = {"ckptcost.energy": ("energy", KWH_J), "ckptcost.emissions.location": ("emissions_location", 1e3),
-             "ckptcost.emissions.market": ("emissions_market", 1e3), "ckptcost.emissions.embodied": ("embodied", 1e3),
-             "ckptcost.gpu_time_lost": ("gpu_time_lost", HOUR_S), "ckptcost.cost": ("cost", 1.0)}  # fmt: skip
+    names = {
+        "ckptcost.energy": ("energy", KWH_J),
+        "ckptcost.emissions.location": ("emissions_location", 1e3),
+        "ckptcost.emissions.market": ("emissions_market", 1e3),
+        "ckptcost.emissions.embodied": ("embodied", 1e3),
+        "ckptcost.gpu_time_lost": ("gpu_time_lost", HOUR_S),
+        "ckptcost.cost": ("cost", 1.0),
+    }
     last = {}
     for line in files["metrics.jsonl"].splitlines():
         for resource in json.loads(line)["resourceMetrics"]:
-            for metric in (m for scope in resource["scopeMetrics"] for m in scope["metrics"] if m["name"] in names):
+            for metric in (
+                m
+                for scope in resource["scopeMetrics"]
+                for m in scope["metrics"]
+                if m["name"] in names
+            ):
                 for point in metric["sum"]["dataPoints"]:
                     last[metric["name"], json.dumps(point["attributes"])] = point["asDouble"]
-    return {what: _sum(v / scale for (name, _), v in last.items() if names[name][0] == what) for what, scale in names.values()}
+    return {
+        what: _sum(v / scale for (name, _), v in last.items() if names[name][0] == what)
+        for what, scale in names.values()
+    }
 
 
 def of_boamps(files):
@@ -131,7 +170,10 @@ def of_github_benchmark(files):
 def of_parquet(files):
     pq = pytest.importorskip("pyarrow.parquet")
     table = pq.read_table(io.BytesIO(files["components.parquet"])).to_pylist()
-    return {what: _sum(row[name] for row in table if row["ledger"] == "marginal") for what, name in COLUMNS.items()}
+    return {
+        what: _sum(row[name] for row in table if row["ledger"] == "marginal")
+        for what, name in COLUMNS.items()
+    }
 
 
 def of_statement(files):
@@ -156,7 +198,10 @@ READERS = {
 
 
 def test_every_format_is_reconciled():
-    assert set(FORMATS) - set(READERS) == {"grafana", "model-card"}  # queries, and the whole training's energy: tests of their own
+    assert set(FORMATS) - set(READERS) == {
+        "grafana",
+        "model-card",
+    }  # queries, and the whole training's energy: tests of their own
 
 
 def _sum(values):
@@ -179,13 +224,41 @@ def reconcile(said, wanted):
 # ---- the same answer in every format
 
 ANSWERS = {
-    "plan": (("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", MARKET), ("--start", "2026-09-01T00:20Z")),
+    "plan": (
+        ("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", MARKET),
+        ("--start", "2026-09-01T00:20Z"),
+    ),
     "two tiers": (
-        ("model", "-s", "small-8b", "--set", "second_tier.id=flash-shared", "--set", "policy.second_every=4", "--set", MARKET),
+        (
+            "model",
+            "-s",
+            "small-8b",
+            "--set",
+            "second_tier.id=flash-shared",
+            "--set",
+            "policy.second_every=4",
+            "--set",
+            MARKET,
+        ),
         ("--start", "2026-09-01"),
     ),
-    "simulation": (("simulate", "-s", "small-8b", "--runs", "60", "--set", MARKET), ("--start", "2026-09-01")),
-    "run": (None, ("--site", "usa", "--set", MARKET, "--set", PRICE, "--set", "cluster.price_includes_electricity=false")),
+    "simulation": (
+        ("simulate", "-s", "small-8b", "--runs", "60", "--set", MARKET),
+        ("--start", "2026-09-01"),
+    ),
+    "run": (
+        None,
+        (
+            "--site",
+            "usa",
+            "--set",
+            MARKET,
+            "--set",
+            PRICE,
+            "--set",
+            "cluster.price_includes_electricity=false",
+        ),
+    ),
 }
 
 
@@ -193,7 +266,9 @@ ANSWERS = {
 def answer(request, cli, tmp_path, monkeypatch):
     """The source of an export, the options that date it, and the totals as its own JSON has them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1830000000")  # some readers take no costs of days to come
+    monkeypatch.setenv(
+        "SOURCE_DATE_EPOCH", "1830000000"
+    )  # some readers take no costs of days to come
     words, flags = ANSWERS[request.param]
     if words is None:
         done = cli("export", TRACE, "--to", "statement", *flags)
@@ -205,8 +280,14 @@ def answer(request, cli, tmp_path, monkeypatch):
     if raw["schema_name"] == "ckptcost.report":
         return "answer.json", flags, {what: raw["totals"][what]["value"] for what in ALL}
     rows = {row["quantity"]: row["mean"] for row in raw["tables"]["outcome"]["rows"]}
-    names = {"energy": "energy added", "cost": "cost added", "gpu_time_lost": "GPU-hours lost", "emissions_location": "kgCO2e, location",
-             "emissions_market": "kgCO2e, market", "embodied": "kgCO2e, embodied"}  # fmt: skip
+    names = {
+        "energy": "energy added",
+        "cost": "cost added",
+        "gpu_time_lost": "GPU-hours lost",
+        "emissions_location": "kgCO2e, location",
+        "emissions_market": "kgCO2e, market",
+        "embodied": "kgCO2e, embodied",
+    }
     return "answer.json", flags, {what: rows[name] for what, name in names.items()}
 
 
@@ -217,7 +298,10 @@ def files_of(cli, source, flags, name):
     out = Path(f"out-{name}")
     if not wanted.folder:
         return {wanted.file: out.read_text("utf-8")}
-    return {file.name: file.read_bytes() if file.suffix == ".parquet" else file.read_text("utf-8") for file in out.iterdir()}
+    return {
+        file.name: file.read_bytes() if file.suffix == ".parquet" else file.read_text("utf-8")
+        for file in out.iterdir()
+    }
 
 
 def test_all_exports_agree_with_the_answer(cli, answer):
@@ -246,7 +330,9 @@ def without_column(text, name):
     rows = list(csv.reader(io.StringIO(text)))
     at = rows[0].index(name)
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([cell for n, cell in enumerate(row) if n != at] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(
+        [cell for n, cell in enumerate(row) if n != at] for row in rows
+    )
     return out.getvalue()
 
 
@@ -258,8 +344,16 @@ def swapped(text, one, other):
 
 SWAPS = {
     "datapackage": ("components.csv", "emissions_location_kgco2e", "emissions_market_kgco2e"),
-    "prometheus": ("ckptcost.prom", "ckptcost_emissions_location_grams", "ckptcost_emissions_market_grams"),
-    "openmetrics": ("metrics.txt", "ckptcost_emissions_location_grams", "ckptcost_emissions_market_grams"),
+    "prometheus": (
+        "ckptcost.prom",
+        "ckptcost_emissions_location_grams",
+        "ckptcost_emissions_market_grams",
+    ),
+    "openmetrics": (
+        "metrics.txt",
+        "ckptcost_emissions_location_grams",
+        "ckptcost_emissions_market_grams",
+    ),
     "focus": ("focus.csv", "EmissionsLocationKgCO2e", "EmissionsMarketKgCO2e"),
     "otlp": ("metrics.jsonl", "ckptcost.emissions.location", "ckptcost.emissions.market"),
     "statement": ("statement.json", '"emissions_location"', '"emissions_market"'),
@@ -278,7 +372,10 @@ SLIPS = {
     "codecarbon": ("emissions.csv", r'gpu_wait,[^,]*,"[^"]*",[^,]*,([^,]+),'),
     "focus": ("focus.csv", r"\n(\d+\.\d+),ckptcost"),
     "datadog": ("datadog-costs.csv", r",(\d+\.\d+),USD"),
-    "otlp": ("metrics.jsonl", r'"name":"ckptcost.energy"(?:(?!"name":).)*"gpu_wait"(?:(?!"name":).)*?"asDouble":([0-9.e+-]+)'),
+    "otlp": (
+        "metrics.jsonl",
+        r'"name":"ckptcost.energy"(?:(?!"name":).)*"gpu_wait"(?:(?!"name":).)*?"asDouble":([0-9.e+-]+)',
+    ),
     "boamps": ("boamps.json", r'"powerConsumption": (\S+),'),
     "github-benchmark": ("benchmark.json", r'"value": (\S+),'),
     "statement": ("statement.json", r'"totals": \{\s+"energy": \{\s+"value": (\S+),'),

@@ -26,7 +26,14 @@ def test_the_schema_is_one():
 
 
 @pytest.mark.parametrize(
-    "made", [document(), document(statement(dated=False), statement(run_id="b" * 8, kind="measured", grid=None, market=None))]
+    "made",
+    [
+        document(),
+        document(
+            statement(dated=False),
+            statement(run_id="b" * 8, kind="measured", grid=None, market=None),
+        ),
+    ],
 )
 def test_what_is_exported_is_valid(made, tmp_path):
     (content,) = exported(made, "statement").values()
@@ -37,7 +44,9 @@ def test_what_is_exported_is_valid(made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "slip", [{"unit": "MWh"}, {"value": "12"}, {"more": 1}, {"interval": "p1-p99"}], ids=["unit", "text", "unknown key", "interval"]
+    "slip",
+    [{"unit": "MWh"}, {"value": "12"}, {"more": 1}, {"interval": "p1-p99"}],
+    ids=["unit", "text", "unknown key", "interval"],
 )
 def test_a_slip_is_refused(slip, tmp_path):
     raw = json.loads(document().to_json())

@@ -91,7 +91,9 @@ def test_files_that_are_broken_are_no_zero(made: tuple[str, Truth], tmp_path: Pa
         ({"scheduler": "slurm"}, InputError, "no scheduler named 'slurm'"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(made: tuple[str, Truth], asked: dict[str, object], error: type, words: str) -> None:
+def test_what_is_not_there_is_told_with_what_is(
+    made: tuple[str, Truth], asked: dict[str, object], error: type, words: str
+) -> None:
     with pytest.raises(error, match=words):
         answer_of(Asked(made[0], **asked))  # type: ignore[arg-type]
 
@@ -101,11 +103,16 @@ def test_gates_that_a_fleet_cannot_judge_are_refused(made: tuple[str, Truth]) ->
         answer_of(Asked(made[0]), [gate_of("interval<=1 h", "--require")])
 
 
-def test_who_listens_and_never_answers_is_no_scheduler(made: tuple[str, Truth], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_listens_and_never_answers_is_no_scheduler(
+    made: tuple[str, Truth], monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = pytest.importorskip("ckptcost.fleet.merge.cluster")
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
     monkeypatch.setattr(cluster, "ANSWER_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(InputError, match="no Dask scheduler answers"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(InputError, match="no Dask scheduler answers"),
+    ):
         answer_of(Asked(made[0], scheduler=f"tcp://127.0.0.1:{silent.getsockname()[1]}"))
 
 

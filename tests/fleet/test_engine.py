@@ -55,14 +55,21 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2, processes: bool = True, before: str = "") -> Iterator[Cluster]:
+def cluster(
+    folder: Path, workers: int = 2, processes: bool = True, before: str = ""
+) -> Iterator[Cluster]:
     """In a process of its own, on this machine's loopback; ends when its standard input does."""
     script = folder / "cluster.py"
     script.write_text(CLUSTER.format(workers=workers, processes=processes, before=before))
     with subprocess.Popen(
-        [sys.executable, str(script)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as running:  # fmt: skip
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as running:
         try:
             assert running.stdout is not None
             address, pids = json.loads(running.stdout.readline())
@@ -94,10 +101,28 @@ def node_days(jobs: dict[str, int], seed: int = 0, saves: int = 40) -> Iterator[
                 rows = empty_rows(saves)
                 rows["label"], rows["key"] = labels, np.array([key_of(label) for label in labels])
                 rows["begin_ns"] = begins + node * S // 3
-                for name in ("stall_s", "drain_s", "bytes", "files", "gpu_s", *(f"{line}_j" for line in LINES)):
-                    rows[name] = np.where(rng.random(saves) < 0.02, math.nan, rng.uniform(0.1, 1e3, saves))
+                for name in (
+                    "stall_s",
+                    "drain_s",
+                    "bytes",
+                    "files",
+                    "gpu_s",
+                    *(f"{line}_j" for line in LINES),
+                ):
+                    rows[name] = np.where(
+                        rng.random(saves) < 0.02, math.nan, rng.uniform(0.1, 1e3, saves)
+                    )
                 head = Head(
-                    job, f"{job}-run", f"n{node}", day, {"team": job[:1]}, 8.0, nodes, covered_s=80_000.0, began_ns=since, until_ns=until
+                    job,
+                    f"{job}-run",
+                    f"n{node}",
+                    day,
+                    {"team": job[:1]},
+                    8.0,
+                    nodes,
+                    covered_s=80_000.0,
+                    began_ns=since,
+                    until_ns=until,
                 )
                 yield NodeDay(head, rows)
 
@@ -108,7 +133,10 @@ def store(tmp_path_factory) -> Store:
     made = open_store(str(tmp_path_factory.mktemp("fleet") / "store"), make=True)
     for day in node_days({"a": 5, "b/c": 3}):
         data = encode(day)
-        made.put(made.path_of(day.head), data[:-7] if (day.head.host, day.head.day) == ("n1", DAYS[1]) else data)
+        made.put(
+            made.path_of(day.head),
+            data[:-7] if (day.head.host, day.head.day) == ("n1", DAYS[1]) else data,
+        )
     return made
 
 
@@ -157,13 +185,20 @@ def test_what_is_collected_is_all(store, here):
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_threads_and_processes_give_the_same_bits(store, here, scheduler):
     told: list[tuple[int, int]] = []
-    equal(collected(store, grouped(store.listing()), scheduler, lambda *said: told.append(said)), here)
+    equal(
+        collected(store, grouped(store.listing()), scheduler, lambda *said: told.append(said)), here
+    )
     assert told == [(k, 6) for k in range(1, 7)]
 
 
 def test_a_cluster_gives_the_same_bits_and_nothing_is_said(store, here, two_workers, capfd):
     told: list[tuple[int, int]] = []
-    equal(collected(store, grouped(store.listing()), two_workers.address, lambda *said: told.append(said)), here)
+    equal(
+        collected(
+            store, grouped(store.listing()), two_workers.address, lambda *said: told.append(said)
+        ),
+        here,
+    )
     assert told == [(k, 6) for k in range(1, 7)]
     assert capfd.readouterr() == ("", "")
 
@@ -211,7 +246,10 @@ def test_work_that_kills_its_workers_is_not_tried_for_ever(store, tmp_path, capf
     once = "os.environ['DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES'] = '1'"
     with (
         cluster(tmp_path, workers=1, before=once) as running,
-        pytest.raises(CkptcostError, match=r"a piece of the work took 2 workers with it\. Give workers more memory"),
+        pytest.raises(
+            CkptcostError,
+            match=r"a piece of the work took 2 workers with it\. Give workers more memory",
+        ),
     ):
         collected(Deadly(store.url, store._place), grouped(store.listing())[:1], running.address)
     assert capfd.readouterr() == ("", "")
@@ -232,7 +270,10 @@ def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
     ("before", "said"),
     [
         ("sys.modules['ckptcost'] = None", r"worker tcp://\S+ has none that can be imported"),
-        ("import ckptcost.version; ckptcost.version.__version__ = '0.0.0'", r"worker tcp://\S+ has 0\.0\.0; here is ckptcost "),
+        (
+            "import ckptcost.version; ckptcost.version.__version__ = '0.0.0'",
+            r"worker tcp://\S+ has 0\.0\.0; here is ckptcost ",
+        ),
         (
             "import ckptcost.fleet.kept.store as s; s.Store.read = lambda self, path: open('/not/there')",
             r"does not see the store: .*No such file",
@@ -241,7 +282,10 @@ def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
     ids=["none", "another version", "another disk"],
 )
 def test_workers_that_would_answer_otherwise_are_told(store, tmp_path, before, said, capfd):
-    with cluster(tmp_path, workers=1, processes=False, before=before) as running, pytest.raises(InputError, match=said) as error:
+    with (
+        cluster(tmp_path, workers=1, processes=False, before=before) as running,
+        pytest.raises(InputError, match=said) as error,
+    ):
         collected(store, grouped(store.listing()), running.address)
     assert error.value.remedy
     assert running.address in error.value.where
@@ -250,7 +294,10 @@ def test_workers_that_would_answer_otherwise_are_told(store, tmp_path, before, s
 
 def test_a_cluster_without_workers_is_told(store, tmp_path, monkeypatch):
     monkeypatch.setattr("ckptcost.fleet.merge.cluster.ANSWER_S", 0.5)
-    with cluster(tmp_path, workers=0, processes=False) as running, pytest.raises(InputError, match=r"has no workers"):
+    with (
+        cluster(tmp_path, workers=0, processes=False) as running,
+        pytest.raises(InputError, match=r"has no workers"),
+    ):
         collected(store, grouped(store.listing()), running.address)
 
 
@@ -276,7 +323,9 @@ def test_what_is_no_scheduler_is_told(store, address, said, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("module", "scheduler"), [("dask", "threads"), ("distributed", "tcp://127.0.0.1:1")])
+@pytest.mark.parametrize(
+    ("module", "scheduler"), [("dask", "threads"), ("distributed", "tcp://127.0.0.1:1")]
+)
 def test_without_dask_the_way_to_get_it_is_told(store, module, scheduler, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MeterUnavailable, match=r"pip install 'ckptcost\[fleet\]'"):
@@ -308,11 +357,16 @@ def test_a_run_under_two_jobs_counts_once(tmp_path):
         ["q", "n0", DAYS[0], "MISPLACED"],
         ["z", "n1", DAYS[2], "DUPLICATE_JOB"],
     ]
-    assert bad.text.tolist()[0] == "the same run on the same host and day is under job a, too; that one counts"
+    assert (
+        bad.text.tolist()[0]
+        == "the same run on the same host and day is under job a, too; that one counts"
+    )
     assert set(part.windows.job) == {"a", "b", "z"}
     assert part.windows.nodes.sum() == good.windows.nodes.sum()
     for line in LINES:
-        assert part.windows[f"{line}_j"].sum() == pytest.approx(good.windows[f"{line}_j"].sum(), rel=1e-12)
+        assert part.windows[f"{line}_j"].sum() == pytest.approx(
+            good.windows[f"{line}_j"].sum(), rel=1e-12
+        )
 
 
 def test_without_names_alike_no_file_is_read_twice(store):
@@ -346,11 +400,15 @@ def test_raw_rows_are_as_written(store, monkeypatch):
     found = lazy.compute(scheduler="sync").reset_index(drop=True)
     assert list(found) == list(RAW) == ["job", "run", "host", *COLUMNS]
     assert_frame_equal(found, whole.astype(found.dtypes), check_exact=True)
-    assert lazy.groupby("job").gpu_j.sum().compute(scheduler="sync").to_dict() == pytest.approx(whole.groupby("job").gpu_j.sum().to_dict())
+    assert lazy.groupby("job").gpu_j.sum().compute(scheduler="sync").to_dict() == pytest.approx(
+        whole.groupby("job").gpu_j.sum().to_dict()
+    )
 
 
 def test_raw_rows_with_some_columns_and_of_nothing(store):
-    found = windows_frame(store, store.listing(), ("host", "stall_s", "begin_ns")).compute(scheduler="sync")
+    found = windows_frame(store, store.listing(), ("host", "stall_s", "begin_ns")).compute(
+        scheduler="sync"
+    )
     assert list(found) == ["host", "stall_s", "begin_ns"]
     assert len(found) == 22 * 40
     nothing = windows_frame(store, []).compute(scheduler="sync")

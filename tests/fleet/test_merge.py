@@ -39,7 +39,11 @@ class Row(NamedTuple):
 
 
 def node_days(
-    rows: list[Row], offsets: dict[str, int], job: str = "llama", moved: dict[int, int] | None = None, **head: Any
+    rows: list[Row],
+    offsets: dict[str, int],
+    job: str = "llama",
+    moved: dict[int, int] | None = None,
+    **head: Any,
 ) -> list[NodeDay]:
     """Files by the node's own clock. `moved`: rows, by place, that lie in a file so many days later."""
     files: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -68,7 +72,12 @@ def stored(tmp_path, days: list[NodeDay], name: str = "store"):
 
 def merged(store, order=lambda entries: entries) -> Part:
     entries = order(store.listing())
-    groups = {(entry.job, entry.day): [each for each in entries if (each.job, each.day) == (entry.job, entry.day)] for entry in entries}
+    groups = {
+        (entry.job, entry.day): [
+            each for each in entries if (each.job, each.day) == (entry.job, entry.day)
+        ]
+        for entry in entries
+    }
     return finished(frames.put_together([pieces_of(store, group) for group in groups.values()]))
 
 
@@ -80,7 +89,12 @@ def made_up(seed: int, jitter: bool = True, nodes: int = 5) -> tuple[list[Row], 
     first = day_of(DAYS[0])[0]
     rows = []
     for run, (since_h, until_h) in {"run-a": (2, 30), "run-b": (31, 71)}.items():
-        begins = sorted({*rng.uniform(since_h, until_h, 20), *(h + m / 60 for h in (24, 48) for m in (-14, -2, -0.001, 3, 13, 16))})
+        begins = sorted(
+            {
+                *rng.uniform(since_h, until_h, 20),
+                *(h + m / 60 for h in (24, 48) for m in (-14, -2, -0.001, 3, 13, 16)),
+            }
+        )
         for number, at_h in enumerate(begins):
             at = first + int(at_h * 3600 * S)
             if not since_h <= at_h <= until_h:
@@ -125,19 +139,30 @@ class Oracle:
 
     def __init__(self, days: list[NodeDay], offset_ns: dict[tuple[str, str, str], int]) -> None:
         self.windows: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self.nodes: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self.nodes: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         by_window: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
         seen: dict[tuple[Any, ...], int] = defaultdict(int)
         for day in days:
             head = day.head
-            own = [dict(zip(day.rows, values, strict=True)) for values in zip(*day.rows.values(), strict=True)]
+            own = [
+                dict(zip(day.rows, values, strict=True))
+                for values in zip(*day.rows.values(), strict=True)
+            ]
             for row in sorted(own, key=lambda row: row["begin_ns"]):
                 same = head.run, int(row["key"]), bool(row["load"])
                 again = seen[(head.host, *same)]
                 seen[(head.host, *same)] += 1
-                row |= {name: float(value) for name, value in row.items() if isinstance(value, np.floating)}
+                row |= {
+                    name: float(value)
+                    for name, value in row.items()
+                    if isinstance(value, np.floating)
+                }
                 begin = int(row["begin_ns"]) - offset_ns[head.run, head.host, head.day]
-                by_window[(*same, again)].append({**row, "begin": begin, "host": head.host, "gpus": head.gpus})
+                by_window[(*same, again)].append(
+                    {**row, "begin": begin, "host": head.host, "gpus": head.gpus}
+                )
         for same, rows in by_window.items():
             self.window(same, sorted(rows, key=lambda row: row["host"]))
 
@@ -148,7 +173,9 @@ class Oracle:
             joules = row["gpu_j"] + (0.0 if math.isnan(row["host_j"]) else row["host_j"])
             row["w"] = joules / row["stall_s"] if row["stall_s"] > 0 else NAN
             for end in ("low", "high"):
-                joules = row[f"gpu_{end}_j"] + (0.0 if math.isnan(row["host_j"]) else row[f"host_{end}_j"])
+                joules = row[f"gpu_{end}_j"] + (
+                    0.0 if math.isnan(row["host_j"]) else row[f"host_{end}_j"]
+                )
                 row[f"{end}_w"] = joules / row["stall_s"] if row["stall_s"] > 0 else NAN
         stalled = not any(math.isnan(row["stall_s"]) for row in rows)
         last = max(row["done"] for row in rows) if stalled else NAN
@@ -158,12 +185,15 @@ class Oracle:
             row["wait_gpu_s"] = wait_s * row["gpus"]
             for name, rate in (("wait_j", "w"), ("wait_low_j", "low_w"), ("wait_high_j", "high_w")):
                 row[name] = 0.0 if wait_s == 0 else wait_s * row[rate]
-            row["blamed_gpu_s"], row["blamed_j"] = (self.blame(row, rows, rate) if stalled else NAN for rate in ("gpus", "w"))
+            row["blamed_gpu_s"], row["blamed_j"] = (
+                self.blame(row, rows, rate) if stalled else NAN for rate in ("gpus", "w")
+            )
         found = {
             "failed": any(row["failed"] for row in rows),
             "begin_ns": begin,
             "stall_s": last,
-            "drain_s": NAN if not stalled or any(math.isnan(row["drain_s"]) for row in rows)
+            "drain_s": NAN
+            if not stalled or any(math.isnan(row["drain_s"]) for row in rows)
             else max(row["done"] + row["drain_s"] for row in rows) - last,
             "bytes": sum(row["bytes"] for row in rows),
             "files": sum(row["files"] for row in rows),
@@ -174,9 +204,12 @@ class Oracle:
             "slowest": slowest,
             "day": date_of(begin),
             "label": rows[0]["label"],
-        }  # fmt: skip
+        }
         sure = [row for row in rows if not math.isnan(row["wait_j"])]
-        found |= {name: sum(row[name] for row in sure) if sure else NAN for name in ("wait_j", "wait_low_j", "wait_high_j")}
+        found |= {
+            name: sum(row[name] for row in sure) if sure else NAN
+            for name in ("wait_j", "wait_low_j", "wait_high_j")
+        }
         for line in LINES:
             sure = [row for row in rows if not math.isnan(row[f"{line}_j"])]
             found[f"{line}_nodes"] = len(sure)
@@ -185,7 +218,15 @@ class Oracle:
         self.windows[same] = found
         for row in rows:
             node = self.nodes[same[0], row["host"], found["day"]]
-            for name in ("wait_gpu_s", "wait_j", "blamed_gpu_s", "blamed_j", "stall_s", "bytes", *(f"{line}_j" for line in LINES)):
+            for name in (
+                "wait_gpu_s",
+                "wait_j",
+                "blamed_gpu_s",
+                "blamed_j",
+                "stall_s",
+                "bytes",
+                *(f"{line}_j" for line in LINES),
+            ):
                 node[name].append(float(row[name]))
             node["own_gpu_s"].append(row["gpu_s"])
             node["windows"].append(1)
@@ -200,7 +241,11 @@ class Oracle:
         for since, until in itertools.pairwise(instants):
             late = [each for each in rows if each["done"] >= until]
             if row["done"] >= until:
-                total += (until - since) * sum(each[rate] for each in rows if each["done"] <= since) / len(late)
+                total += (
+                    (until - since)
+                    * sum(each[rate] for each in rows if each["done"] <= since)
+                    / len(late)
+                )
         return total
 
     def node(self, lists: dict[str, list[float]]) -> dict[str, float]:
@@ -212,7 +257,9 @@ def offsets_in(part: Part) -> dict[tuple[str, str, str], int]:
     heads = part.heads
     return {
         (run, host, day): round(offset_s * S) if told > 0 or offset_s == offset_s else 0
-        for run, host, day, offset_s, told in zip(heads.run, heads.host, heads.day, heads.offset_s, heads.offset_windows, strict=True)
+        for run, host, day, offset_s, told in zip(
+            heads.run, heads.host, heads.day, heads.offset_s, heads.offset_windows, strict=True
+        )
     }
 
 
@@ -238,20 +285,30 @@ def test_windows_and_nodes_are_what_loops_over_the_rows_say(tmp_path, seed):
         same = line["run"], line["key"], line["load"]
         expected = oracle.windows[(*same, again[same])]
         again[same] += 1
-        assert [(name, line[name], value) for name, value in expected.items() if not close(line[name], value)] == []
+        assert [
+            (name, line[name], value)
+            for name, value in expected.items()
+            if not close(line[name], value)
+        ] == []
     assert max(again.values()) == 2
     nodes = part.nodes[part.nodes.windows > 0].to_dict("records")
     assert len(nodes) == len(oracle.nodes)
     for line in nodes:
         expected = oracle.node(oracle.nodes[line["run"], line["host"], line["day"]])
-        assert [(name, line[name], value) for name, value in expected.items() if not close(line[name], value)] == []
+        assert [
+            (name, line[name], value)
+            for name, value in expected.items()
+            if not close(line[name], value)
+        ] == []
 
 
 def test_what_is_waited_is_blamed_and_what_nodes_have_windows_have(tmp_path):
     rows, offsets = made_up(7)
     part = merged(stored(tmp_path, node_days(rows, offsets)))
     for line in LINES:
-        assert part.nodes[f"{line}_j"].sum() == pytest.approx(part.windows[f"{line}_j"].sum(), rel=1e-12)
+        assert part.nodes[f"{line}_j"].sum() == pytest.approx(
+            part.windows[f"{line}_j"].sum(), rel=1e-12
+        )
         assert part.nodes[f"{line}_windows"].sum() == part.windows[f"{line}_nodes"].sum() > 0
     assert part.nodes.windows.sum() == part.windows.nodes.sum() == len(rows)
     assert part.nodes.blamed_gpu_s.sum() == pytest.approx(part.nodes.wait_gpu_s.sum(), rel=1e-12)
@@ -267,14 +324,20 @@ def test_the_order_of_files_changes_no_bit(tmp_path):
     rows, offsets = made_up(11)
     store = stored(tmp_path, node_days(rows, offsets))
     shuffled = np.random.default_rng(1).permutation
-    equal(merged(store), merged(store, lambda entries: [entries[place] for place in shuffled(len(entries))]))
+    equal(
+        merged(store),
+        merged(store, lambda entries: [entries[place] for place in shuffled(len(entries))]),
+    )
     equal(merged(store), finished(merged(store)))
 
 
 def test_the_order_of_rows_in_a_file_changes_no_more_than_rounding(tmp_path):
     rows, offsets = made_up(12)
     turned = list(reversed(rows))
-    one, other = (merged(stored(tmp_path, node_days(each, offsets), name)) for name, each in (("a", rows), ("b", turned)))
+    one, other = (
+        merged(stored(tmp_path, node_days(each, offsets), name))
+        for name, each in (("a", rows), ("b", turned))
+    )
     assert_frame_equal(one.windows, other.windows, check_exact=True)
     assert_frame_equal(one.nodes, other.nodes, rtol=1e-12, atol=1e-6)
 
@@ -296,13 +359,26 @@ def test_where_midnight_cuts_changes_no_bit(tmp_path, seed):
     one = merged(stored(tmp_path, node_days(rows, offsets), "as-it-was"))
     other = merged(stored(tmp_path, node_days(rows, offsets, moved=moved), "moved"))
     assert_frame_equal(one.windows, other.windows, check_exact=True)
-    some, more = (part.nodes[part.nodes.windows > 0].reset_index(drop=True) for part in (one, other))
+    some, more = (
+        part.nodes[part.nodes.windows > 0].reset_index(drop=True) for part in (one, other)
+    )
     assert_frame_equal(some, more, check_exact=True)
 
 
 def plain_rows(steps: dict[str, int], hosts: str = "ABC", **said: Any) -> list[Row]:
-    base = {"stall_s": 2.0, "drain_s": 1.0, "gpu_s": 8.0, "gpu_j": 400.0, "gpu_low_j": 360.0, "gpu_high_j": 440.0}
-    return [Row("run", host, at, {"label": label, **base, **said}) for label, at in steps.items() for host in hosts]
+    base = {
+        "stall_s": 2.0,
+        "drain_s": 1.0,
+        "gpu_s": 8.0,
+        "gpu_j": 400.0,
+        "gpu_low_j": 360.0,
+        "gpu_high_j": 440.0,
+    }
+    return [
+        Row("run", host, at, {"label": label, **base, **said})
+        for label, at in steps.items()
+        for host in hosts
+    ]
 
 
 NOON = day_of(DAYS[0])[0] + 12 * 3600 * S
@@ -315,26 +391,70 @@ def test_a_node_that_is_alone_on_a_day_keeps_the_offset_of_the_day_beside(tmp_pa
     rows = plain_rows({**STEPS, "late": midnight - 60 * S})
     part = merged(stored(tmp_path, node_days(rows, {"C": 250 * S})))
     late = part.windows[part.windows.label == "late"]
-    assert late[["begin_ns", "nodes", "stall_s", "day"]].to_numpy().tolist() == [[midnight - 60 * S, 3, 2.0, DAYS[0]]]
+    assert late[["begin_ns", "nodes", "stall_s", "day"]].to_numpy().tolist() == [
+        [midnight - 60 * S, 3, 2.0, DAYS[0]]
+    ]
     alone = part.heads[part.heads.day == DAYS[1]]
-    assert alone[["host", "offset_s", "offset_windows", "last_kept_ns"]].to_numpy().tolist() == [["C", 250.0, 0, midnight - 60 * S]]
-    assert part.nodes[part.nodes.windows > 0][["host", "day", "windows"]].to_numpy().tolist() == [[h, DAYS[0], 6] for h in "ABC"]
+    assert alone[["host", "offset_s", "offset_windows", "last_kept_ns"]].to_numpy().tolist() == [
+        ["C", 250.0, 0, midnight - 60 * S]
+    ]
+    assert part.nodes[part.nodes.windows > 0][["host", "day", "windows"]].to_numpy().tolist() == [
+        [h, DAYS[0], 6] for h in "ABC"
+    ]
 
 
 def test_numbers_that_can_be_followed_by_hand(tmp_path):
     """B returns 3 s after A; its GPUs take 800 J in 2 s, A's 400 J in 5 s."""
     rows = [
-        Row("run", "A", NOON, {"label": "s", "stall_s": 2.0, "drain_s": 9.0, "bytes": 10.0, "gpu_j": 800.0, "gpu_low_j": 600.0,
-                               "gpu_high_j": math.inf, "host_j": 200.0, "host_low_j": 200.0, "host_high_j": 200.0}),
-        Row("run", "B", NOON, {"label": "s", "stall_s": 5.0, "drain_s": 1.0, "bytes": 20.0, "gpu_j": NAN}),
-    ]  # fmt: skip
+        Row(
+            "run",
+            "A",
+            NOON,
+            {
+                "label": "s",
+                "stall_s": 2.0,
+                "drain_s": 9.0,
+                "bytes": 10.0,
+                "gpu_j": 800.0,
+                "gpu_low_j": 600.0,
+                "gpu_high_j": math.inf,
+                "host_j": 200.0,
+                "host_low_j": 200.0,
+                "host_high_j": 200.0,
+            },
+        ),
+        Row(
+            "run",
+            "B",
+            NOON,
+            {"label": "s", "stall_s": 5.0, "drain_s": 1.0, "bytes": 20.0, "gpu_j": NAN},
+        ),
+    ]
     part = merged(stored(tmp_path, node_days(rows, {}, gpus=8.0)))
     (window,) = part.windows.to_dict("records")
-    assert {name: window[name] for name in ("stall_s", "drain_s", "bytes", "wait_gpu_s", "slowest", "nodes")} == {
-        "stall_s": 5.0, "drain_s": 6.0, "bytes": 30.0, "wait_gpu_s": 24.0, "slowest": "B", "nodes": 2,
-    }  # fmt: skip
-    assert [window[name] for name in ("wait_j", "wait_low_j", "wait_high_j", "wait_nodes")] == [1500.0, 1200.0, math.inf, 2]
-    assert [window[name] for name in ("gpu_j", "gpu_low_j", "gpu_high_j", "gpu_nodes")] == [800.0, 600.0, math.inf, 1]
+    assert {
+        name: window[name]
+        for name in ("stall_s", "drain_s", "bytes", "wait_gpu_s", "slowest", "nodes")
+    } == {
+        "stall_s": 5.0,
+        "drain_s": 6.0,
+        "bytes": 30.0,
+        "wait_gpu_s": 24.0,
+        "slowest": "B",
+        "nodes": 2,
+    }
+    assert [window[name] for name in ("wait_j", "wait_low_j", "wait_high_j", "wait_nodes")] == [
+        1500.0,
+        1200.0,
+        math.inf,
+        2,
+    ]
+    assert [window[name] for name in ("gpu_j", "gpu_low_j", "gpu_high_j", "gpu_nodes")] == [
+        800.0,
+        600.0,
+        math.inf,
+        1,
+    ]
     assert np.isnan([window["storage_j"], window["files"], window["own_gpu_s"]]).all()
     nodes = part.nodes.set_index("host")
     assert nodes.blamed_gpu_s.to_dict() == {"A": 0.0, "B": 24.0}
@@ -345,7 +465,10 @@ def test_numbers_that_can_be_followed_by_hand(tmp_path):
 def test_a_high_end_that_is_not_known_is_not_that_of_the_rest(tmp_path):
     """A host that is metered without ends leaves the sum without: leaving it out would make the high end lower than the value."""
     said = {"label": "s", "gpu_j": 100.0, "gpu_low_j": 90.0, "gpu_high_j": 110.0, "host_j": 100.0}
-    rows = [Row("run", host, NOON, {**said, "stall_s": stall_s}) for host, stall_s in (("A", 1.0), ("B", 2.0))]
+    rows = [
+        Row("run", host, NOON, {**said, "stall_s": stall_s})
+        for host, stall_s in (("A", 1.0), ("B", 2.0))
+    ]
     (window,) = merged(stored(tmp_path, node_days(rows, {}))).windows.to_dict("records")
     assert window["wait_j"] == 200.0
     assert np.isnan([window["wait_low_j"], window["wait_high_j"], window["host_high_j"]]).all()
@@ -353,11 +476,24 @@ def test_a_high_end_that_is_not_known_is_not_that_of_the_rest(tmp_path):
 
 
 def test_heads_say_when_the_last_save_was_kept_on_the_jobs_clock(tmp_path):
-    rows = plain_rows(STEPS) + [Row("run", "B", NOON + 4000 * S, {"label": "broken", "failed": True, "stall_s": 7.0})]
-    rows += [Row("run", host, NOON + 5000 * S, {"label": "step 0", "load": True, "stall_s": 3.0}) for host in "ABC"]
+    rows = plain_rows(STEPS) + [
+        Row("run", "B", NOON + 4000 * S, {"label": "broken", "failed": True, "stall_s": 7.0})
+    ]
+    rows += [
+        Row("run", host, NOON + 5000 * S, {"label": "step 0", "load": True, "stall_s": 3.0})
+        for host in "ABC"
+    ]
     days = node_days(rows, {"B": 3 * S})
     days = [
-        NodeDay(replace(d.head, began_ns=NOON, labels={"z": "1", "a": "ü"}, exit_code=3 if d.head.host == "A" else None), d.rows)
+        NodeDay(
+            replace(
+                d.head,
+                began_ns=NOON,
+                labels={"z": "1", "a": "ü"},
+                exit_code=3 if d.head.host == "A" else None,
+            ),
+            d.rows,
+        )
         for d in days
     ]
     heads = merged(stored(tmp_path, days)).heads.set_index("host")
@@ -382,11 +518,16 @@ def test_a_node_alone_has_a_clock_of_its_own(tmp_path):
 def test_labels_are_read_of_what_took_longest(tmp_path, monkeypatch):
     monkeypatch.setattr(job_day, "LABELS", 3)
     rows = [
-        Row("run", host, at, {"label": label, "stall_s": 1.0 + place}) for place, (label, at) in enumerate(STEPS.items()) for host in "AB"
+        Row("run", host, at, {"label": label, "stall_s": 1.0 + place})
+        for place, (label, at) in enumerate(STEPS.items())
+        for host in "AB"
     ]
     # one that only B has, and one near midnight
     rows += [Row("run", "B", NOON - 600 * S, {"label": "only B", "stall_s": 50.0})]
-    rows += [Row("run", host, day_of(DAYS[0])[0] + MINUTE, {"label": "early", "stall_s": 40.0}) for host in "AB"]
+    rows += [
+        Row("run", host, day_of(DAYS[0])[0] + MINUTE, {"label": "early", "stall_s": 40.0})
+        for host in "AB"
+    ]
     part = merged(stored(tmp_path, node_days(rows, {})))
     assert part.windows.label.tolist() == ["early", "only B", "", "", "", "", "step 4"]
 
@@ -405,7 +546,9 @@ def test_labels_of_a_file_that_went_away_are_empty(tmp_path):
 
 
 def test_empty_frames_have_the_same_columns_and_types(tmp_path):
-    store = stored(tmp_path, node_days(plain_rows({**STEPS, "early": day_of(DAYS[0])[0] + MINUTE}), {}))
+    store = stored(
+        tmp_path, node_days(plain_rows({**STEPS, "early": day_of(DAYS[0])[0] + MINUTE}), {})
+    )
     full, empty = part_of(store, store.listing()), part_of(store, [])
     assert len(full.edges) == 3
     for name, left, right in zip(Part._fields, full, empty, strict=True):
@@ -455,14 +598,29 @@ def test_a_label_that_comes_again_is_told_apart_by_time_though_nodes_lack_some(s
         mine = [mine[place] for place in order]
         begin_ns = [at_ns[save] + int(rng.integers(0, S)) for save in mine]
         keys, loads = [save[0] for save in mine], [save[1] for save in mine]
-        files.append({"key": np.array(keys, np.int64), "load": np.array(loads, bool), "begin_ns": np.array(begin_ns, np.int64)})
+        files.append(
+            {
+                "key": np.array(keys, np.int64),
+                "load": np.array(loads, bool),
+                "begin_ns": np.array(begin_ns, np.int64),
+            }
+        )
         wanted += mine
     window, windows = places_of(files)
-    assert len(set(zip(wanted, window.tolist(), strict=True))) == len(set(wanted)) == windows == len(set(window.tolist()))
+    assert (
+        len(set(zip(wanted, window.tolist(), strict=True)))
+        == len(set(wanted))
+        == windows
+        == len(set(window.tolist()))
+    )
 
 
 def test_a_node_that_lacks_the_first_of_a_label_shifts_no_other() -> None:
-    one = {"key": np.full(4, 7), "load": np.zeros(4, bool), "begin_ns": np.array([0, 600, 1200, 1800]) * S}
+    one = {
+        "key": np.full(4, 7),
+        "load": np.zeros(4, bool),
+        "begin_ns": np.array([0, 600, 1200, 1800]) * S,
+    }
     window, windows = places_of([one, {name: values[1:] for name, values in one.items()}])
     assert (windows, window[:4].tolist()[1:]) == (4, window[4:].tolist())
 

@@ -25,7 +25,16 @@ from ckptcost.fleet.kept.head_json import LATEST_NS  # noqa: E402
 from ckptcost.fleet.kept.node_file import BadNodeFile, decode, encode  # noqa: E402
 from ckptcost.fleet.kept.seal import sealed, text_of  # noqa: E402
 
-HEAD = Head("llama", "0123456789abcdef", "node-7", "2026-11-20", {"team": "a", "cluster": "ü"}, gpus=8.0, nodes=2, covered_s=math.inf)
+HEAD = Head(
+    "llama",
+    "0123456789abcdef",
+    "node-7",
+    "2026-11-20",
+    {"team": "a", "cluster": "ü"},
+    gpus=8.0,
+    nodes=2,
+    covered_s=math.inf,
+)
 NUMBERS = [name for name, column in COLUMNS.items() if column.dtype != "str"]
 
 
@@ -35,7 +44,11 @@ def realistic(count=700, seed=0):
     rows = empty_rows(count)
     rows["label"][:] = [f"step {1000 * number}" for number in range(count)]
     rows["key"][:] = [key_of(label) for label in rows["label"]]
-    rows["begin_ns"][:] = 1_795_132_800_000_000_000 + np.arange(count) * 123_000_000_000 + draws.integers(0, 10**9, count)
+    rows["begin_ns"][:] = (
+        1_795_132_800_000_000_000
+        + np.arange(count) * 123_000_000_000
+        + draws.integers(0, 10**9, count)
+    )
     rows["load"][:2] = True
     rows["stall_s"][:] = draws.lognormal(1, 0.3, count)
     rows["drain_s"][:] = draws.lognormal(3, 0.3, count)
@@ -53,7 +66,11 @@ def same(told, rows):
     assert list(told) == list(rows)
     for name, values in rows.items():
         assert told[name].dtype == values.dtype, name
-        assert told[name].tolist() == values.tolist() if values.dtype == object else told[name].tobytes() == values.tobytes(), name
+        assert (
+            told[name].tolist() == values.tolist()
+            if values.dtype == object
+            else told[name].tobytes() == values.tobytes()
+        ), name
         assert told[name].flags.writeable, name
         assert told[name].flags.aligned, name
 
@@ -79,7 +96,9 @@ def retold(data, old, new):
 
 def resealed(data):
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    at, length = (int.from_bytes(data[footer - back : footer - back + 4], "little") for back in (12, 8))
+    at, length = (
+        int.from_bytes(data[footer - back : footer - back + 4], "little") for back in (12, 8)
+    )
     return sealed(data[: footer - 16] + data[footer:], data[at : at + length])
 
 
@@ -94,7 +113,16 @@ def test_every_bit_comes_back(count):
 
 bits64 = st.integers(0, 2**64 - 1)
 bits32 = st.integers(0, 2**32 - 1)
-SPECIAL = [0, 1 << 63, 0x7FF0 << 48, 0xFFF0 << 48, 0x7FF8 << 48, 0x7FF0000000000001, 1, 0x0010 << 48]
+SPECIAL = [
+    0,
+    1 << 63,
+    0x7FF0 << 48,
+    0xFFF0 << 48,
+    0x7FF8 << 48,
+    0x7FF0000000000001,
+    1,
+    0x0010 << 48,
+]
 
 
 @st.composite
@@ -103,25 +131,47 @@ def days(draw):
     rows = {}
     for name, column in COLUMNS.items():
         if column.dtype == "str":
-            texts = draw(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=count, max_size=count))
+            texts = draw(
+                st.lists(
+                    st.text(st.characters(exclude_categories=["Cs"])),
+                    min_size=count,
+                    max_size=count,
+                )
+            )
             rows[name] = np.array([*texts, None], dtype=object)[:-1]
         elif column.dtype == "bool":
-            rows[name] = np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=bool)
+            rows[name] = np.array(
+                draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=bool
+            )
         elif name == "begin_ns":
-            rows[name] = np.array(draw(st.lists(st.integers(0, LATEST_NS - 1), min_size=count, max_size=count)), dtype=np.int64)
+            rows[name] = np.array(
+                draw(st.lists(st.integers(0, LATEST_NS - 1), min_size=count, max_size=count)),
+                dtype=np.int64,
+            )
         else:
             wide = np.dtype(column.dtype).itemsize == 8
             some = (bits64 | st.sampled_from(SPECIAL)) if wide else bits32
-            patterns = draw(st.lists(some, min_size=count, max_size=count) | some.map(lambda one: [one] * count))
+            patterns = draw(
+                st.lists(some, min_size=count, max_size=count) | some.map(lambda one: [one] * count)
+            )
             rows[name] = np.array(patterns, dtype="u8" if wide else "u4").view(column.dtype)
     rows["stall_s"] = np.abs(rows["stall_s"])
     number = st.floats() | st.just(math.nan)
     text = st.text(max_size=9)
     head = Head(
-        draw(text), draw(text), draw(text), str(draw(st.dates())), draw(st.dictionaries(text, text, max_size=3)), gpus=draw(number),
-        nodes=draw(st.integers(0, 2**70)), began_ns=draw(st.integers(0, LATEST_NS - 1)), over=draw(st.booleans()),
-        exit_code=draw(st.none() | st.integers(-9, 255)), gpu_total_j=draw(number), step_s=draw(number),
-    )  # fmt: skip
+        draw(text),
+        draw(text),
+        draw(text),
+        str(draw(st.dates())),
+        draw(st.dictionaries(text, text, max_size=3)),
+        gpus=draw(number),
+        nodes=draw(st.integers(0, 2**70)),
+        began_ns=draw(st.integers(0, LATEST_NS - 1)),
+        over=draw(st.booleans()),
+        exit_code=draw(st.none() | st.integers(-9, 255)),
+        gpu_total_j=draw(number),
+        step_s=draw(number),
+    )
     return NodeDay(head, rows)
 
 
@@ -138,7 +188,11 @@ def test_pyarrow_reads_the_same():
     """The other reader is the judge of where values were said to lie."""
     rows = realistic()
     table = pq.read_table(io.BytesIO(encode(NodeDay(HEAD, rows))))
-    assert table.column_names == ["run", "host", *("begin" if name == "begin_ns" else name for name in COLUMNS)]
+    assert table.column_names == [
+        "run",
+        "host",
+        *("begin" if name == "begin_ns" else name for name in COLUMNS),
+    ]
     assert str(table.schema.field("begin").type) == "timestamp[ns, tz=UTC]"
     assert set(table["run"].to_pylist()) == {HEAD.run}
     assert set(table["host"].to_pylist()) == {HEAD.host}
@@ -156,13 +210,20 @@ def test_every_number_is_read_from_its_place(monkeypatch):
     known = json.loads(text_of(data))
     assert list(known["places"]) == NUMBERS
     assert {name for name, (_, held) in known["places"].items() if held == 1} == {
-        "files", "ranks", "host_high_j", "storage_j", "storage_low_j", "storage_high_j"
-    }  # fmt: skip
+        "files",
+        "ranks",
+        "host_high_j",
+        "storage_j",
+        "storage_low_j",
+        "storage_high_j",
+    }
     assert len(data) < 85_000, "122 bytes a row"
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
     assert decode(data, NUMBERS).many == 700
-    with pytest.raises(MeterUnavailable, match=r"pyarrow is not installed\. pip install 'ckptcost\[fleet\]'"):
+    with pytest.raises(
+        MeterUnavailable, match=r"pyarrow is not installed\. pip install 'ckptcost\[fleet\]'"
+    ):
         decode(data)
     with pytest.raises(MeterUnavailable, match="pyarrow is not installed"):
         encode(NodeDay(HEAD, realistic(1)))
@@ -172,7 +233,9 @@ def test_more_rows_than_a_page_takes():
     """Pages of columns lie apart then: pyarrow puts them together."""
     day = NodeDay(HEAD, realistic(150_000))
     data = encode(day)
-    assert "stall_s" not in json.loads(text_of(data))["places"], "this is about columns that have no one place"
+    assert "stall_s" not in json.loads(text_of(data))["places"], (
+        "this is about columns that have no one place"
+    )
     same(decode(data).rows, day.rows)
 
 
@@ -192,7 +255,9 @@ def test_the_same_day_gives_the_same_bytes():
 def test_texts_that_are_none():
     rows = realistic(3)
     rows["label"][:] = ["", "a\0b", "step\udcff-9"]
-    told = decode(encode(NodeDay(dataclasses.replace(HEAD, host="n\udcff", labels={"team": "\ud800"}), rows)))
+    told = decode(
+        encode(NodeDay(dataclasses.replace(HEAD, host="n\udcff", labels={"team": "\ud800"}), rows))
+    )
     assert told.rows["label"].tolist() == ["", "a\0b", "step\\udcff-9"]
     assert (told.head.host, told.head.labels) == ("n\udcff", {"team": "\ud800"})
 
@@ -221,7 +286,9 @@ def test_pieces_that_moved(small):
     assert code_of(bytes(len(small))) == "TRUNCATED", "zeros are what a power cut leaves"
 
 
-@pytest.mark.parametrize("data", [b"hello", b"{}", b"ckptcost.node", b"\x89PNG" + bytes(99), b"PARE" + bytes(99)])
+@pytest.mark.parametrize(
+    "data", [b"hello", b"{}", b"ckptcost.node", b"\x89PNG" + bytes(99), b"PARE" + bytes(99)]
+)
 def test_no_parquet_at_all(data):
     assert code_of(data) == "NOT_OURS"
 
@@ -245,17 +312,26 @@ def test_written_anew_by_another_program(small):
 
 def test_versions(small):
     with pytest.raises(
-        BadNodeFile, match=r"n\.parquet: format ckptcost\.node '2\.0', this program reads 1\.x\. use a newer ckptcost"
+        BadNodeFile,
+        match=r"n\.parquet: format ckptcost\.node '2\.0', this program reads 1\.x\. use a newer ckptcost",
     ) as caught:
         decode(retold(small, '"version": "1.0"', '"version": "2.0"'), where="n.parquet")
     assert caught.value.code == "FUTURE"
-    told = decode(retold(retold(small, '"version": "1.0"', '"version": "1.7"'), '"source"', '"sauce"'.ljust(8)))
-    assert told.head.source == "", "a key that is not known is passed over, one that is missing is unknown"
+    told = decode(
+        retold(
+            retold(small, '"version": "1.0"', '"version": "1.7"'), '"source"', '"sauce"'.ljust(8)
+        )
+    )
+    assert told.head.source == "", (
+        "a key that is not known is passed over, one that is missing is unknown"
+    )
 
 
 def test_columns_of_another_minor_version(small, monkeypatch):
     rows = realistic(3)
-    older = {name: column for name, column in COLUMNS.items() if name not in {"gpu_s", "failed", "label"}}
+    older = {
+        name: column for name, column in COLUMNS.items() if name not in {"gpu_s", "failed", "label"}
+    }
     monkeypatch.setattr(node_file, "COLUMNS", older)
     data = encode(NodeDay(HEAD, {name: rows[name] for name in older}))
     monkeypatch.setattr(node_file, "COLUMNS", {**COLUMNS, "more": Column("float64", "")})
@@ -269,15 +345,26 @@ def test_columns_of_another_minor_version(small, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"rows": 3', '"rows": 4'), ('"rows": 3', '"rows":-1'), ('"rows": 3', '"rows":{}'), ('"day": "2026-11-20"', '"day": "2026-11-31"'),
-        ('"day": "2026-11-20"', '"day": "2026-W47-5"'), ('"day"', '"dye"'), ('"gpus": 8.0', '"gpus": "8"'), ('"nodes": 2', '"nodes":[]'),
-        ('"began_ns": 0', '"began_ns":-1'), ('"over": false', '"over":     1'), ('"places": {', '"places": ['),
+        ('"rows": 3', '"rows": 4'),
+        ('"rows": 3', '"rows":-1'),
+        ('"rows": 3', '"rows":{}'),
+        ('"day": "2026-11-20"', '"day": "2026-11-31"'),
+        ('"day": "2026-11-20"', '"day": "2026-W47-5"'),
+        ('"day"', '"dye"'),
+        ('"gpus": 8.0', '"gpus": "8"'),
+        ('"nodes": 2', '"nodes":[]'),
+        ('"began_ns": 0', '"began_ns":-1'),
+        ('"over": false', '"over":     1'),
+        ('"places": {', '"places": ['),
         ('"ckptcost.node"', '"ckptcost.mode"'),
-        ('"version": "1.0"', '"version": "one"'), ('"version": "1.0"', '"version":  1.0 '),
-        ('"team": "a"', '"team": 123'), ('{"format"', '["format"'),
-        ('"places": {"key": [', '"places": {"key": 1'), ('"places": {"key": [', '"places": {"key":[-'),
+        ('"version": "1.0"', '"version": "one"'),
+        ('"version": "1.0"', '"version":  1.0 '),
+        ('"team": "a"', '"team": 123'),
+        ('{"format"', '["format"'),
+        ('"places": {"key": [', '"places": {"key": 1'),
+        ('"places": {"key": [', '"places": {"key":[-'),
     ],
-)  # fmt: skip
+)
 def test_nonsense_under_a_seal(small, old, new):
     """Nobody writes it; it is told all the same."""
     assert code_of(retold(small, old, new)) == "CORRUPT"
@@ -327,7 +414,10 @@ def test_the_year_2200():
 def test_rows_that_are_refused():
     rows = realistic(3)
     for changed, words in (
-        ({"stall_s": rows["stall_s"][:2]}, r"stall_s: 3 values of float64 were due, not \(2,\) of float64"),
+        (
+            {"stall_s": rows["stall_s"][:2]},
+            r"stall_s: 3 values of float64 were due, not \(2,\) of float64",
+        ),
         ({"stall_s": rows["stall_s"].astype("f4")}, "not .* of float32"),
         ({"stall_s": rows["stall_s"].astype(">f8")}, "not .* of >f8"),
         ({"gpu_j": rows["gpu_j"].reshape(3, 1)}, r"\(3, 1\)"),
@@ -347,12 +437,20 @@ def test_rows_that_are_refused():
 def test_columns_with_gaps_between():
     """A slice of something larger."""
     wide = {name: np.repeat(values, 2) for name, values in realistic(5).items()}
-    same(decode(encode(NodeDay(HEAD, {name: values[::2] for name, values in wide.items()}))).rows, realistic(5))
+    same(
+        decode(encode(NodeDay(HEAD, {name: values[::2] for name, values in wide.items()}))).rows,
+        realistic(5),
+    )
 
 
 def test_the_error_travels():
-    error = pickle.loads(pickle.dumps(BadNodeFile("CORRUPT", "its checksum does not fit", "a.parquet")))
+    error = pickle.loads(
+        pickle.dumps(BadNodeFile("CORRUPT", "its checksum does not fit", "a.parquet"))
+    )
     assert (error.code, error.text, error.where, str(error)) == (
-        "CORRUPT", "its checksum does not fit", "a.parquet", "a.parquet: its checksum does not fit"
-    )  # fmt: skip
+        "CORRUPT",
+        "its checksum does not fit",
+        "a.parquet",
+        "a.parquet: its checksum does not fit",
+    )
     assert isinstance(error, CkptcostError)

@@ -32,8 +32,14 @@ from ckptcost.runs.store import kept_at
 from ckptcost.runs.summary import one_of
 
 NEAR = {"rel": 1e-9, "abs": 1e-6}
-JOB = {"SLURM_JOB_ID": "17", "SLURM_JOB_ACCOUNT": "infra", "SLURM_CLUSTER_NAME": "alps", "SLURM_JOB_NUM_NODES": "4",
-       "SLURM_JOB_NODELIST": "n[1-4]", "CKPTCOST_LABELS": "model=llama-405b"}  # fmt: skip
+JOB = {
+    "SLURM_JOB_ID": "17",
+    "SLURM_JOB_ACCOUNT": "infra",
+    "SLURM_CLUSTER_NAME": "alps",
+    "SLURM_JOB_NUM_NODES": "4",
+    "SLURM_JOB_NODELIST": "n[1-4]",
+    "CKPTCOST_LABELS": "model=llama-405b",
+}
 
 
 def day_of(folder, host="", **said):
@@ -64,16 +70,36 @@ def read_all(store):
 # ---- rows are the statement's
 
 
-BIG = [save("a", 60, 70), save("b", 65, 75, 80), save("c", 100, 110, of="load"), save("d", 105, 112), save("e", 120, 122, 130)]
+BIG = [
+    save("a", 60, 70),
+    save("b", 65, 75, 80),
+    save("c", 100, 110, of="load"),
+    save("d", 105, 112),
+    save("e", 120, 122, 130),
+]
 CASES = {
     "a simulated machine": (machine(), BIG),
     "without a node's meter": (steady(node=False, packages=1), BIG),
     "nothing but cards": (steady(node=False), BIG),
     "no card": (steady(gpus=0), BIG),
-    "a drive of its own": ([Told("d", {energy("node", role="whole"): at(500.0), energy("drive:nvme0n1", boundary="drive"): at(9.0)})], BIG),
+    "a drive of its own": (
+        [
+            Told(
+                "d",
+                {
+                    energy("node", role="whole"): at(500.0),
+                    energy("drive:nvme0n1", boundary="drive"): at(9.0),
+                },
+            )
+        ],
+        BIG,
+    ),
     "loads alone": (machine(), [save("a", 60, 70, of="load"), save("b", 80, 81, of="load")]),
     "one that never ended": (machine(), [[(60, "begin", "a", {})], save("b", 100, 110)]),
-    "one that never began": (machine(), [[(60, "returned", "a", {}), (61, "durable", "a", {})], save("b", 100, 110)]),
+    "one that never began": (
+        machine(),
+        [[(60, "returned", "a", {}), (61, "durable", "a", {})], save("b", 100, 110)],
+    ),
     "superchips": (machine(gpu_kind="superchip", packages=2), BIG),
 }
 
@@ -86,7 +112,12 @@ def test_rows_add_up_to_the_statement(tmp_path, case):
     (day,) = days_of(m, Said("j"))
     rows, is_load = day.rows, day.rows["load"]
     checked = 0
-    for line, short in {"gpu_wait": "gpu", "host_wait": "host", "slowdown": "slow", "storage_write": "storage"}.items():
+    for line, short in {
+        "gpu_wait": "gpu",
+        "host_wait": "host",
+        "slowdown": "slow",
+        "storage_write": "storage",
+    }.items():
         if line in statement:
             joules = rows[f"{short}_j"][~is_load]
             value = statement[line].energy.value
@@ -104,7 +135,9 @@ def test_rows_add_up_to_the_statement(tmp_path, case):
     for line, which in (("gpu_wait", ~is_load), ("loading", is_load)):
         if line in statement and statement[line].gpu_time_lost.value is not None:
             gpu_s = rows["gpu_s"][which]
-            assert math.fsum(gpu_s[~np.isnan(gpu_s)]) == pytest.approx(statement[line].gpu_time_lost.value * HOUR_S, **NEAR)
+            assert math.fsum(gpu_s[~np.isnan(gpu_s)]) == pytest.approx(
+                statement[line].gpu_time_lost.value * HOUR_S, **NEAR
+            )
             checked += 1
     assert checked, "nothing was compared"
     finished = int((~rows["failed"] & ~is_load).sum())
@@ -128,7 +161,12 @@ def test_ends_hold_what_they_did_before_they_were_32_bits(tmp_path):
 
 
 def test_processors_alone_are_the_least_that_the_host_took(tmp_path):
-    folder = packable(tmp_path / "run", save("a", 60, 70), save("b", 100, 110, of="load"), meters=steady(node=False, packages=2))
+    folder = packable(
+        tmp_path / "run",
+        save("a", 60, 70),
+        save("b", 100, 110, of="load"),
+        meters=steady(node=False, packages=2),
+    )
     rows = day_of(folder).rows
     # a load is one line of a statement, which has no joules without the node's: the fleet says no other
     assert rows["host_j"] == pytest.approx([2000.0, math.nan], rel=1e-6, nan_ok=True)
@@ -143,9 +181,20 @@ def test_one_save_of_steady_watts(tmp_path):
     day = day_of(packable(tmp_path / "run", save("step 1", 60, 64, 70), asked=(10.0, 140.0)))
     (row,) = [{name: values[0] for name, values in day.rows.items()}]
     assert set(row) == set(COLUMNS)
-    assert (row["label"], row["key"], row["load"], row["failed"], row["ranks"]) == ("step 1", key_of("step 1"), False, False, 1)
+    assert (row["label"], row["key"], row["load"], row["failed"], row["ranks"]) == (
+        "step 1",
+        key_of("step 1"),
+        False,
+        False,
+        1,
+    )
     assert row["begin_ns"] == pytest.approx(NEW_YEAR_NS + 3660 * S, abs=1000)
-    assert (row["stall_s"], row["drain_s"], row["bytes"], row["files"]) == (pytest.approx(4.0), pytest.approx(6.0), 1e9, 2.0)
+    assert (row["stall_s"], row["drain_s"], row["bytes"], row["files"]) == (
+        pytest.approx(4.0),
+        pytest.approx(6.0),
+        1e9,
+        2.0,
+    )
     assert row["gpu_s"] == pytest.approx(8.0)
     assert row["gpu_j"] == pytest.approx(2 * GPU_W * 4, rel=1e-6)
     assert row["host_j"] == pytest.approx((NODE_W - 2 * GPU_W) * 4, rel=1e-6)
@@ -157,7 +206,10 @@ def test_one_save_of_steady_watts(tmp_path):
     assert (head.until_ns - head.began_ns) / S == pytest.approx(130.0, abs=0.3)
     assert head.gpu_total_j == pytest.approx(2 * GPU_W * 130, rel=1e-4)
     assert head.host_total_j == pytest.approx((NODE_W - 2 * GPU_W) * 130, rel=1e-4)
-    assert (head.train_gpu_w, head.train_host_w) == (pytest.approx(2 * GPU_W), pytest.approx(NODE_W - 2 * GPU_W))
+    assert (head.train_gpu_w, head.train_host_w) == (
+        pytest.approx(2 * GPU_W),
+        pytest.approx(NODE_W - 2 * GPU_W),
+    )
     assert math.isnan(head.step_s)
     boot, pid = head.meter.rsplit(":", 1)
     assert boot
@@ -170,7 +222,13 @@ def test_training_power_leaves_saves_and_loads_out(tmp_path):
         return 500.0 * t_s - 400.0 * away_s
 
     meters = [Told("told", {energy("gpu:0", **TICK): joules, energy("cpu:0", **TICK): at(100.0)})]
-    folder = packable(tmp_path / "run", save("a", 60, 66, 70), save("b", 90, 95, of="load"), meters=meters, asked=(10.0, 140.0))
+    folder = packable(
+        tmp_path / "run",
+        save("a", 60, 66, 70),
+        save("b", 90, 95, of="load"),
+        meters=meters,
+        asked=(10.0, 140.0),
+    )
     head = day_of(folder).head
     assert head.train_gpu_w == pytest.approx(500.0, rel=1e-4)
     assert head.train_host_w == pytest.approx(100.0, rel=1e-6)
@@ -182,7 +240,14 @@ def test_a_card_that_was_lost_for_a_part_of_the_day_makes_no_total(tmp_path):
         return GPU_W * t_s if t_s < 70 else UNKNOWN
 
     meters = [
-        Told("told", {energy("gpu:0", **TICK): at(GPU_W), energy("gpu:1", **TICK): half, energy("node", role="whole", **TICK): at(NODE_W)})
+        Told(
+            "told",
+            {
+                energy("gpu:0", **TICK): at(GPU_W),
+                energy("gpu:1", **TICK): half,
+                energy("node", role="whole", **TICK): at(NODE_W),
+            },
+        )
     ]
     head = day_of(packable(tmp_path / "run", save("a", 20, 22), meters=meters)).head
     assert math.isnan(head.gpu_total_j)
@@ -199,24 +264,37 @@ def test_nothing_metered_is_unknown_and_not_zero(tmp_path):
 
 
 def test_steps(tmp_path):
-    marks = [(t, "steps", "", {"base": (t - 4) * S, "ends_ms": [0.0, 2000.0]}) for t in range(10, 140, 4)]
+    marks = [
+        (t, "steps", "", {"base": (t - 4) * S, "ends_ms": [0.0, 2000.0]}) for t in range(10, 140, 4)
+    ]
     assert day_of(packable(tmp_path / "run", marks)).head.step_s == pytest.approx(2.0)
 
 
 def test_what_failed(tmp_path):
     folder = packable(
-        tmp_path / "run", save("good", 20, 22), save("bad", 40, 42, error="OSError"), [(60, "begin", "open", {})],
-        [(80, "returned", "tail", {})], save("again", 90, 91), save("again", 100, 101),
-    )  # fmt: skip
+        tmp_path / "run",
+        save("good", 20, 22),
+        save("bad", 40, 42, error="OSError"),
+        [(60, "begin", "open", {})],
+        [(80, "returned", "tail", {})],
+        save("again", 90, 91),
+        save("again", 100, 101),
+    )
     rows = day_of(folder).rows
-    assert [label for label, failed in zip(rows["label"], rows["failed"], strict=True) if failed] == ["bad", "open"]
+    assert [
+        label for label, failed in zip(rows["label"], rows["failed"], strict=True) if failed
+    ] == ["bad", "open"]
     assert list(rows["begin_ns"]) == sorted(rows["begin_ns"])
     stall_s = dict(zip(rows["label"], rows["stall_s"], strict=True))
     assert math.isnan(stall_s["open"])
     assert math.isnan(stall_s["tail"])
     tail = list(rows["label"]).index("tail")
-    assert rows["begin_ns"][tail] == pytest.approx(NEW_YEAR_NS + 3680 * S, abs=1000)  # its first mark
-    assert len(set(rows["key"])) == len(set(rows["label"])) == len(rows["key"]) - 1  # the merge tells saves of one label apart by time
+    assert rows["begin_ns"][tail] == pytest.approx(
+        NEW_YEAR_NS + 3680 * S, abs=1000
+    )  # its first mark
+    assert (
+        len(set(rows["key"])) == len(set(rows["label"])) == len(rows["key"]) - 1
+    )  # the merge tells saves of one label apart by time
 
 
 # ---- days
@@ -226,9 +304,17 @@ def test_what_failed(tmp_path):
 def midnight(tmp_path):
     """Begins 100 s before midnight; a save on either side, and one across."""
     return packable(
-        tmp_path / "run", save("a", 20, 30), save("b", 95, 105, 110), save("c", 150, 160), seconds=240.0,
-        wall_ns=NEW_YEAR_NS - 100 * S, meters=machine(), asked=(5.0, 230.0), exit_status=3, job=JOB,
-    )  # fmt: skip
+        tmp_path / "run",
+        save("a", 20, 30),
+        save("b", 95, 105, 110),
+        save("c", 150, 160),
+        seconds=240.0,
+        wall_ns=NEW_YEAR_NS - 100 * S,
+        meters=machine(),
+        asked=(5.0, 230.0),
+        exit_status=3,
+        job=JOB,
+    )
 
 
 def test_midnight(midnight):
@@ -244,14 +330,22 @@ def test_midnight(midnight):
     assert NEW_YEAR_NS - before.head.until_ns < S
     assert before.head.run_began_ns == after.head.run_began_ns == before.head.began_ns
     for kind, total in (("gpu", "gpu_total_j"), ("node", "host_total_j")):
-        counted = [domain for domain in (*m.energies.parts, *m.energies.wholes) if domain.split(":")[0] == kind]
+        counted = [
+            domain
+            for domain in (*m.energies.parts, *m.energies.wholes)
+            if domain.split(":")[0] == kind
+        ]
         whole = math.fsum(m.spans[domain].value for domain in counted)
         cards = before.head.gpu_total_j + after.head.gpu_total_j if kind == "node" else 0.0
-        assert getattr(before.head, total) + getattr(after.head, total) == pytest.approx(whole - cards, rel=1e-9)
+        assert getattr(before.head, total) + getattr(after.head, total) == pytest.approx(
+            whole - cards, rel=1e-9
+        )
 
 
 def test_of_several_tasks_the_one_that_failed_counts(tmp_path):
-    ends = [(55.0 + n, "note", "", {"exit_status": status}) for n, status in enumerate((0, 137, 143, 0))]
+    ends = [
+        (55.0 + n, "note", "", {"exit_status": status}) for n, status in enumerate((0, 137, 143, 0))
+    ]
     folder = packable(tmp_path / "run", seconds=60.0)
     m = reviewed(folder)
     marks = [Mark(t_s, name, window, 0, "wrap", detail) for t_s, name, window, detail in ends]
@@ -269,8 +363,12 @@ def test_days_without_saves_have_a_head(tmp_path):
 
 def test_a_save_in_the_margin_before_midnight_keeps_its_day(tmp_path):
     folder = packable(
-        tmp_path / "run", save("a", 5, 25), seconds=60.0, wall_ns=NEW_YEAR_NS - 10 * S, asked=(20.0, 50.0)
-    )  # fmt: skip
+        tmp_path / "run",
+        save("a", 5, 25),
+        seconds=60.0,
+        wall_ns=NEW_YEAR_NS - 10 * S,
+        asked=(20.0, 50.0),
+    )
     before, after = days_of(reviewed(folder), Said("j"))
     assert (before.head.day, before.many, after.many) == ("2025-12-31", 1, 0)
     assert math.isnan(before.head.covered_s)
@@ -296,7 +394,11 @@ def test_a_clock_that_is_set_loses_no_second(steps, begin_s, length_s):
 
 @given(st.floats(0, 3e5), st.integers(-40, 40))
 def test_days_are_those_of_unix_time(begin_s, drift_s):
-    wall = [(0.0, NEW_YEAR_NS / S), (60.0, NEW_YEAR_NS / S + 60), (1e5, NEW_YEAR_NS / S + 1e5 + drift_s)]
+    wall = [
+        (0.0, NEW_YEAR_NS / S),
+        (60.0, NEW_YEAR_NS / S + 60),
+        (1e5, NEW_YEAR_NS / S + 1e5 + drift_s),
+    ]
     clock = Clock(wall)
     for day, (since_s, until_s) in clock.days(begin_s, begin_s + 2e5).items():
         assert clock.ns((since_s + until_s) / 2) // DAY_NS == day
@@ -311,13 +413,24 @@ def test_what_lies_in_the_store(tmp_path, midnight):
     store = store_at(tmp_path)
     first = pack(store, midnight)
     assert outcomes(first) == [WRITTEN, WRITTEN]
-    assert [(put.day, put.rows, put.job) for put in first.puts] == [("2025-12-31", 2, "17"), ("2026-01-01", 1, "17")]
+    assert [(put.day, put.rows, put.job) for put in first.puts] == [
+        ("2025-12-31", 2, "17"),
+        ("2026-01-01", 1, "17"),
+    ]
     entries = store.listing()
-    assert [(entry.job, entry.day, entry.bytes) for entry in entries] == [(put.job, put.day, put.bytes) for put in first.puts]
+    assert [(entry.job, entry.day, entry.bytes) for entry in entries] == [
+        (put.job, put.day, put.bytes) for put in first.puts
+    ]
     last = decode(store.read(entries[1].path))
     head = last.head
     assert dict(head.labels) == {"team": "infra", "cluster": "alps", "model": "llama-405b"}
-    assert (head.nodes, head.node_names, head.over, head.exit_code, head.simulated) == (4, "n[1-4]", True, 3, True)
+    assert (head.nodes, head.node_names, head.over, head.exit_code, head.simulated) == (
+        4,
+        "n[1-4]",
+        True,
+        3,
+        True,
+    )
     (_, same) = days_of(reviewed(midnight), Said("17", head.labels, 4, "n[1-4]", True, head.source))
     assert replace(head, meter="") == replace(same.head, meter="")
     for name in COLUMNS:
@@ -361,8 +474,12 @@ def test_a_run_that_grew_is_written_again_and_a_shorter_one_is_not(tmp_path):
 def test_a_day_whose_first_hours_are_gone_does_not_replace_the_whole(tmp_path):
     whole = packable(tmp_path / "whole", save("a", 20, 22), save("b", 100, 102))
     late = packable(
-        tmp_path / "late", save("b", 100 - 60, 102 - 60), seconds=90.0, wall_ns=NEW_YEAR_NS + 3660 * S, start_ns=60 * S
-    )  # fmt: skip
+        tmp_path / "late",
+        save("b", 100 - 60, 102 - 60),
+        seconds=90.0,
+        wall_ns=NEW_YEAR_NS + 3660 * S,
+        start_ns=60 * S,
+    )
     store = store_at(tmp_path)
     pack(store, whole)
     assert outcomes(pack(store, late)) == [NEWER]
@@ -417,22 +534,38 @@ def test_without_a_launcher_a_run_is_its_own_job(tmp_path):
 def test_several_hosts_in_one_folder(tmp_path):
     folder = tmp_path / "run"
     for n in (1, 2, 3):
-        packable(folder, save("a", 20 + n, 30), host=f"n{n}", job=JOB, wall_ns=NEW_YEAR_NS + n * 3600 * S, exit_status=n)
+        packable(
+            folder,
+            save("a", 20 + n, 30),
+            host=f"n{n}",
+            job=JOB,
+            wall_ns=NEW_YEAR_NS + n * 3600 * S,
+            exit_status=n,
+        )
     store = store_at(tmp_path)
     packing = pack(store, folder)
-    assert [(put.host, put.outcome, put.rows) for put in packing.puts] == [(f"n{n}", WRITTEN, 1) for n in (1, 2, 3)]
+    assert [(put.host, put.outcome, put.rows) for put in packing.puts] == [
+        (f"n{n}", WRITTEN, 1) for n in (1, 2, 3)
+    ]
     days = {day.head.host: day for data in read_all(store).values() for day in [decode(data)]}
     for n in (1, 2, 3):
         day = days[f"n{n}"]
         assert day.head.exit_code == n
         assert day.rows["stall_s"][0] == pytest.approx(10 - n)
-        assert day.rows["begin_ns"][0] == pytest.approx(NEW_YEAR_NS + (n * 3600 + 20 + n) * S, abs=1000)
+        assert day.rows["begin_ns"][0] == pytest.approx(
+            NEW_YEAR_NS + (n * 3600 + 20 + n) * S, abs=1000
+        )
         m = reviewed(folder, host=f"n{n}")
         known = {c.id: c.energy.value for c in statement_of(m, Catalog(), None).components}
         assert day.rows["gpu_j"].sum() == pytest.approx(known["gpu_wait"] * KWH_J, rel=1e-9)
     assert len({day.rows["key"][0] for day in days.values()}) == 1
     packable(folder, save("a", 20, 30), host="n4", job=JOB)
-    assert sorted(outcomes(pack(store, folder))) == [THERE, THERE, THERE, WRITTEN]  # the others' files are as they were
+    assert sorted(outcomes(pack(store, folder))) == [
+        THERE,
+        THERE,
+        THERE,
+        WRITTEN,
+    ]  # the others' files are as they were
 
 
 def test_a_run_that_was_killed_is_not_over(tmp_path):
@@ -452,7 +585,14 @@ def test_a_baseline_that_is_learned_later_is_news(tmp_path, monkeypatch):
     store = store_at(tmp_path)
     pack(store, folder)
     assert math.isnan(decode(*read_all(store).values()).rows["storage_j"][0])
-    idle = baselines.Idle("n1", "2026-01-01T00:00:00+00:00", 30.0, {}, False, {"drive:nvme0n1": Baseline(5.0, 5.0, 5.0)})
+    idle = baselines.Idle(
+        "n1",
+        "2026-01-01T00:00:00+00:00",
+        30.0,
+        {},
+        False,
+        {"drive:nvme0n1": Baseline(5.0, 5.0, 5.0)},
+    )
     baselines.save(idle, baselines.file_of("n1"))
     assert outcomes(pack(store, folder)) == [WRITTEN]
     assert decode(*read_all(store).values()).rows["storage_j"][0] == pytest.approx(40.0, rel=1e-6)

@@ -25,14 +25,44 @@ raise SystemExit({code})
 
 
 def recorded(runs: Path, steps: str, code: int, **environ: str) -> None:
-    words = [sys.executable, "-m", "ckptcost", "run", "-q", "--", sys.executable, "-c", SAVES.format(steps=steps, code=code)]
-    done = subprocess.run(words, env={**os.environ, "CKPTCOST_RUNS": str(runs), "SLURM_JOB_ID": "17", **environ}, check=False, timeout=60)
+    words = [
+        sys.executable,
+        "-m",
+        "ckptcost",
+        "run",
+        "-q",
+        "--",
+        sys.executable,
+        "-c",
+        SAVES.format(steps=steps, code=code),
+    ]
+    done = subprocess.run(
+        words,
+        env={**os.environ, "CKPTCOST_RUNS": str(runs), "SLURM_JOB_ID": "17", **environ},
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == code
 
 
 def packed(runs: Path, store: Path, *what: str) -> list[tuple[str, str, list[str]]]:
-    words = [sys.executable, "-m", "ckptcost", "runs", "pack", *(what or ("--all",)), "--store", str(store)]
-    subprocess.run(words, env={**os.environ, "CKPTCOST_RUNS": str(runs)}, check=True, capture_output=True, timeout=60)
+    words = [
+        sys.executable,
+        "-m",
+        "ckptcost",
+        "runs",
+        "pack",
+        *(what or ("--all",)),
+        "--store",
+        str(store),
+    ]
+    subprocess.run(
+        words,
+        env={**os.environ, "CKPTCOST_RUNS": str(runs)},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     kept = open_store(str(store))
     days = [decode(kept.read(entry.path)) for entry in kept.listing()]
     return sorted((day.head.job, day.head.run, sorted(day.rows["label"].tolist())) for day in days)
@@ -54,5 +84,7 @@ def test_one_run_whose_id_is_fixed(tmp_path: Path) -> None:
     ((job, run, labels),) = packed(tmp_path / "runs", tmp_path / "store")
     assert (job, run, labels) == ("17", "always-the-same", ["step 1", "step 2", "step 3", "step 4"])
     # by name, into another store: its other folder comes with it
-    ((_, _, labels),) = packed(tmp_path / "runs", tmp_path / "other", str(max((tmp_path / "runs").iterdir())))
+    ((_, _, labels),) = packed(
+        tmp_path / "runs", tmp_path / "other", str(max((tmp_path / "runs").iterdir()))
+    )
     assert labels == ["step 1", "step 2", "step 3", "step 4"]

@@ -45,7 +45,14 @@ KILLED_AT = """
 @pytest.fixture
 def folder(tmp_path):
     for n, host in enumerate(HOSTS):
-        packable(tmp_path / "run", save("a", 20 + n, 25), save("b", 40, 45 + n), seconds=60.0, host=host, wall_ns=NEW_YEAR_NS - 30 * S)
+        packable(
+            tmp_path / "run",
+            save("a", 20 + n, 25),
+            save("b", 40, 45 + n),
+            seconds=60.0,
+            host=host,
+            wall_ns=NEW_YEAR_NS - 30 * S,
+        )
     return tmp_path / "run"
 
 
@@ -56,13 +63,20 @@ def store(tmp_path):
 
 def child(program, store, folder, **more):
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program), store.url, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, **more,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(program), store.url, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
 
 
 def files_in(store):
-    return {path.relative_to(store.url).as_posix(): path.read_bytes() for path in sorted(Path(store.url).rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(store.url).as_posix(): path.read_bytes()
+        for path in sorted(Path(store.url).rglob("*"))
+        if path.is_file()
+    }
 
 
 def whole(tmp_path, folder):
@@ -73,14 +87,22 @@ def whole(tmp_path, folder):
 
 
 @pytest.mark.parametrize(("call", "nth"), [("write", 1), ("fsync", 5), ("rename", 4)])
-def test_kill_9_in_the_middle_leaves_a_store_and_the_next_packer_does_the_rest(tmp_path, store, folder, call, nth):
-    killed = child(textwrap.dedent(KILLED_AT.format(call=call, nth=nth)) + textwrap.dedent(PACK), store, folder)
+def test_kill_9_in_the_middle_leaves_a_store_and_the_next_packer_does_the_rest(
+    tmp_path, store, folder, call, nth
+):
+    killed = child(
+        textwrap.dedent(KILLED_AT.format(call=call, nth=nth)) + textwrap.dedent(PACK), store, folder
+    )
     assert killed.wait(60) == -signal.SIGKILL, killed.communicate()
     killed.communicate()
-    left = {entry.path: decode(store.read(entry.path)) for entry in store.listing()}  # each is whole
+    left = {
+        entry.path: decode(store.read(entry.path)) for entry in store.listing()
+    }  # each is whole
     assert len(left) < 6
     parts = [name for name in files_in(store) if "/." in name]
-    assert parts or call == "fsync", "it was not killed while it wrote"  # the fifth sync is of a folder
+    assert parts or call == "fsync", (
+        "it was not killed while it wrote"
+    )  # the fifth sync is of a folder
     packing = packed(store, kept_at(folder))
     outcomes = [put.outcome for put in packing.puts]
     assert outcomes.count(THERE) == len(left)
@@ -106,7 +128,9 @@ def test_a_full_disk_is_told_and_what_was_there_stays(store, folder, tmp_path):
     def full():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    program = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + textwrap.dedent(PACK)
+    program = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + textwrap.dedent(
+        PACK
+    )
     _, err = (done := child(program, store, folder, preexec_fn=full)).communicate(timeout=60)
     assert done.returncode == 1
     assert "OutputError" in err
@@ -130,19 +154,26 @@ def test_a_store_that_takes_nothing_ends_it_at_once(store, folder, monkeypatch):
 def test_a_run_that_cannot_be_read_costs_no_other(store, folder, tmp_path):
     silent = packable(tmp_path / "silent", seconds=60.0, run_id="cd" * 16)
     (file,) = silent.glob("*.jsonl")
-    file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])  # a recorder that was killed at its first line
+    file.write_bytes(
+        file.read_bytes().splitlines(keepends=True)[0]
+    )  # a recorder that was killed at its first line
     gone = packable(tmp_path / "gone", seconds=60.0, run_id="ef" * 16)
     runs = [*kept_at(gone), *kept_at(silent), *kept_at(folder)]
     next(gone.glob("*.jsonl")).unlink()
     packing = packed(store, runs)
-    assert [(each.name, type(each.error)) for each in packing.failed] == [("gone", RunFileError), ("silent", MeterUnavailable)]
+    assert [(each.name, type(each.error)) for each in packing.failed] == [
+        ("gone", RunFileError),
+        ("silent", MeterUnavailable),
+    ]
     assert [put.outcome for put in packing.puts] == [WRITTEN] * 6
 
 
 def test_a_run_that_was_killed_as_soon_as_it_was_begun_is_named(store, tmp_path):
     brief = packable(tmp_path / "brief", seconds=2.0, asked=(1.9,), stop=False)
     packing = packed(store, kept_at(brief))
-    assert [(each.name, type(each.error)) for each in packing.failed] == [("brief", MeterUnavailable)]
+    assert [(each.name, type(each.error)) for each in packing.failed] == [
+        ("brief", MeterUnavailable)
+    ]
     assert packing.puts == []
 
 
@@ -170,7 +201,12 @@ def test_a_broken_file_in_the_store_is_written_anew(tmp_path, store, folder, har
     packed(store, kept_at(folder))
     broken = store.listing()[0].path
     data = store.read(broken)
-    harmed = {"torn": data[:-100], "flipped": data[:200] + bytes([data[200] ^ 1]) + data[201:], "empty": b"", "foreign": b"PAR1PAR1"}
+    harmed = {
+        "torn": data[:-100],
+        "flipped": data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        "empty": b"",
+        "foreign": b"PAR1PAR1",
+    }
     (Path(store.url) / broken).write_bytes(harmed[harm])
     packing = packed(store, kept_at(folder))
     assert sorted(put.outcome for put in packing.puts) == [THERE] * 5 + [WRITTEN]
@@ -195,18 +231,30 @@ def _sealed_anew(data):
 
     length = struct.unpack_from("<I", data, len(data) - 8)[0]
     footer = len(data) - 8 - length
-    return data[: footer - 4] + struct.pack("<I", crc32(data[footer:], crc32(data[: footer - 4]))) + data[footer:]
+    return (
+        data[: footer - 4]
+        + struct.pack("<I", crc32(data[footer:], crc32(data[: footer - 4])))
+        + data[footer:]
+    )
 
 
 def test_a_file_that_was_removed_comes_back(tmp_path, store, folder):
     packed(store, kept_at(folder))
     (Path(store.url) / store.listing()[3].path).unlink()
-    assert sorted(put.outcome for put in packed(store, kept_at(folder)).puts) == [THERE] * 5 + [WRITTEN]
+    assert sorted(put.outcome for put in packed(store, kept_at(folder)).puts) == [THERE] * 5 + [
+        WRITTEN
+    ]
     assert files_in(store) == whole(tmp_path, folder)
 
 
 def test_a_clock_in_another_century_is_named(store, tmp_path):
-    lost = packable(tmp_path / "lost", save("a", 20, 25), seconds=60.0, wall_ns=8_000_000_000 * S, run_id="cd" * 16)
+    lost = packable(
+        tmp_path / "lost",
+        save("a", 20, 25),
+        seconds=60.0,
+        wall_ns=8_000_000_000 * S,
+        run_id="cd" * 16,
+    )
     fine = packable(tmp_path / "fine", save("a", 20, 25), seconds=60.0, host="n2")
     packing = packed(store, [*kept_at(lost), *kept_at(fine)])
     assert [each.name for each in packing.failed] == ["lost"]
@@ -216,7 +264,10 @@ def test_a_clock_in_another_century_is_named(store, tmp_path):
 
 def test_what_a_note_holds_that_is_none_of_a_launchers_is_unknown(store, tmp_path):
     packable(
-        tmp_path / "run", save("a", 20, 25), seconds=60.0, job={"CKPTCOST_LABELS": "team=a\u202eb,nonsense,=x", "CKPTCOST_JOB": "a/../b"}
+        tmp_path / "run",
+        save("a", 20, 25),
+        seconds=60.0,
+        job={"CKPTCOST_LABELS": "team=a\u202eb,nonsense,=x", "CKPTCOST_JOB": "a/../b"},
     )
     packing = packed(store, kept_at(tmp_path / "run"))
     (put,) = packing.puts

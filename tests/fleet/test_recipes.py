@@ -60,16 +60,24 @@ def test_the_recorder_is_a_native_sidecar_beside_the_training(job):
     assert pod["securityContext"]["runAsUser"] > 0
     assert not any("securityContext" in each for each in (sidecar, train))  # both are of one user
     volumes = {volume["name"] for volume in pod["volumes"]}
-    mounts = {c["name"]: {m["name"]: m["mountPath"] for m in c["volumeMounts"]} for c in (sidecar, train)}
+    mounts = {
+        c["name"]: {m["name"]: m["mountPath"] for m in c["volumeMounts"]} for c in (sidecar, train)
+    }
     assert set().union(*mounts.values()) == volumes
     assert mounts["ckptcost"]["checkpoints"] == mounts["train"]["checkpoints"]
     environ = {each["name"]: each for each in sidecar["env"]}
     assert " ".join(train["command"]).startswith(environ["TRAINING"]["value"])
-    assert environ["CKPTCOST_NODES"]["value"] == str(job["spec"]["completions"]) == str(job["spec"]["parallelism"])
+    assert (
+        environ["CKPTCOST_NODES"]["value"]
+        == str(job["spec"]["completions"])
+        == str(job["spec"]["parallelism"])
+    )
     assert mounts["ckptcost"]["runs"] == environ["CKPTCOST_RUNS"]["value"]
     assert mounts["ckptcost"]["store"] == environ["STORE"]["value"]
     # what it waits for after the end fits into the time that it gets: settling, packing
-    assert pod["terminationGracePeriodSeconds"] >= 40 + int(re.search(r"timeout (\d+)", sidecar["args"][0])[1])
+    assert pod["terminationGracePeriodSeconds"] >= 40 + int(
+        re.search(r"timeout (\d+)", sidecar["args"][0])[1]
+    )
     assert "$((" not in sidecar["args"][0]  # $(NAME) and $$ are for the kubelet
     assert set(re.findall(r"\$\((\w+)\)", sidecar["args"][0])) == {"training"}
     assert "training" not in environ
@@ -81,15 +89,30 @@ def test_what_the_sidecar_does_ends_with_the_run_in_the_store(job, programs, tmp
     for folder in folders.values():
         folder.mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    argv = [sys.executable, str(tmp_path / "train.py"), str(folders["checkpoints"]), str(folders["runs"])]
-    environ = {name: text for name, text in os.environ.items() if not name.startswith(("CKPTCOST", "SLURM"))}
+    argv = [
+        sys.executable,
+        str(tmp_path / "train.py"),
+        str(folders["checkpoints"]),
+        str(folders["runs"]),
+    ]
+    environ = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith(("CKPTCOST", "SLURM"))
+    }
     environ |= {each["name"]: each["value"] for each in sidecar["env"] if "value" in each}
     environ |= {
-        "TRAINING": " ".join(argv[:2]), "CKPTCOST_RUNS": str(folders["runs"]), "STORE": str(folders["store"]), "CKPTCOST_JOB": "train",
-        "CKPTCOST_RUN_ID": "8f2c", "PATH": f"{programs}:{os.environ['PATH']}",
+        "TRAINING": " ".join(argv[:2]),
+        "CKPTCOST_RUNS": str(folders["runs"]),
+        "STORE": str(folders["store"]),
+        "CKPTCOST_JOB": "train",
+        "CKPTCOST_RUN_ID": "8f2c",
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH", "")))),
-    }  # fmt: skip
-    with subprocess.Popen([*sidecar["command"], *sidecar["args"]], env=environ, stderr=subprocess.PIPE, text=True) as beside:
+    }
+    with subprocess.Popen(
+        [*sidecar["command"], *sidecar["args"]], env=environ, stderr=subprocess.PIPE, text=True
+    ) as beside:
         time.sleep(1.2)  # it is there first, and waits
         with subprocess.Popen(argv) as training:
             until_s = time.monotonic() + 40.0
@@ -108,18 +131,33 @@ def test_what_the_sidecar_does_ends_with_the_run_in_the_store(job, programs, tmp
     assert (folders["runs"] / "report.txt").read_text()
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("systemd-analyze") is None, reason="needs root, and systemd-analyze (Debian: systemd)")
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("systemd-analyze") is None,
+    reason="needs root, and systemd-analyze (Debian: systemd)",
+)
 def test_systemd_understands_the_units(programs, tmp_path):
     units = []
     for unit in UNITS:
         text = unit.read_text().replace("/opt/ckptcost/bin/ckptcost", str(programs / "ckptcost"))
         units.append(tmp_path / unit.name)
         units[-1].write_text(text)
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     broken = tmp_path / "broken.service"
     broken.write_text(units[0].read_text().replace("ProtectSystem=strict", "ProtectSystem=maybe"))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", broken], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", broken],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert "protect system value" in done.stderr  # so that the test above can fail
 
 
@@ -131,12 +169,21 @@ def section(unit, name):
 
 
 def test_hardening_leaves_the_meters_open():
-    node, pack = section("ckptcost-node.service", "Service"), section("ckptcost-pack.service", "Service")
+    node, pack = (
+        section("ckptcost-node.service", "Service"),
+        section("ckptcost-pack.service", "Service"),
+    )
     assert node["ProtectSystem"] == pack["ProtectSystem"] == "strict"
     # each of these takes away devices or files that a meter reads
-    assert not {"PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "ProcSubset", "ProtectProc", "SystemCallFilter"} & set(
-        node
-    )
+    assert not {
+        "PrivateDevices",
+        "DevicePolicy",
+        "DeviceAllow",
+        "ProtectClock",
+        "ProcSubset",
+        "ProtectProc",
+        "SystemCallFilter",
+    } & set(node)
     assert {"PrivateDevices", "SystemCallFilter"} <= set(pack)
     assert node["KillSignal"] == "SIGINT"
     assert section("ckptcost-pack.timer", "Timer")["OnCalendar"] == "hourly"
@@ -147,17 +194,35 @@ def test_the_units_command_records_a_folder_and_ends_in_order(tmp_path, programs
     assert words.startswith("/opt/ckptcost/bin/ckptcost attach ")
     folder = tmp_path / "ckpt"
     folder.mkdir()
-    command = words.replace("/opt/ckptcost/bin/", "").replace("/scratch/ckpt", str(folder)).replace('"6 h"', '"1 s"')
-    environ = os.environ | {"CKPTCOST_RUNS": str(tmp_path / "runs"), "PATH": f"{programs}:{os.environ['PATH']}", "CKPTCOST_JOB": "node-a"}
-    done = subprocess.run(["sh", "-c", command], env=environ, capture_output=True, text=True, timeout=30, check=False)
+    command = (
+        words.replace("/opt/ckptcost/bin/", "")
+        .replace("/scratch/ckpt", str(folder))
+        .replace('"6 h"', '"1 s"')
+    )
+    environ = os.environ | {
+        "CKPTCOST_RUNS": str(tmp_path / "runs"),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "CKPTCOST_JOB": "node-a",
+    }
+    done = subprocess.run(
+        ["sh", "-c", command], env=environ, capture_output=True, text=True, timeout=30, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     packed = subprocess.run(
-        ["sh", SHIPPED / "pack-runs.sh", tmp_path / "none"], env=environ, capture_output=True, text=True, timeout=30, check=False
+        ["sh", SHIPPED / "pack-runs.sh", tmp_path / "none"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert packed.returncode == 0
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("setpriv") is None, reason="needs root, and setpriv of util-linux")
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("setpriv") is None,
+    reason="needs root, and setpriv of util-linux",
+)
 def test_packing_is_done_as_the_owner_of_the_runs(tmp_path, programs):
     shutil.copytree(SHIPPED, tmp_path / "fleet")
     (programs / "told").write_text(
@@ -176,7 +241,14 @@ def test_packing_is_done_as_the_owner_of_the_runs(tmp_path, programs):
     conf = tmp_path / "fleet/fleet.conf"
     conf.write_text(conf.read_text() + f"PROGRAM={programs}/told\nRUNS={tmp_path}/runs\n")
     environ = {"PATH": os.environ["PATH"], "TOLD": str(told)}
-    done = subprocess.run([tmp_path / "fleet/pack-runs.sh", runs], env=environ, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        [tmp_path / "fleet/pack-runs.sh", runs],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert done.returncode == 0
     assert told.read_text() == "5432:5433:1\n"
     assert not (tmp_path / "runs/.packed").exists()  # it did not go well

@@ -64,12 +64,19 @@ def stored(folder, days: list[NodeDay]) -> Store:
 
 def merged(store: Store) -> Part:
     """As of one job and day, whatever lies beside."""
-    return finished(part_of(store, [entry for entry in store.listing() if (entry.job, entry.day) == ("job", DAY)]))
+    return finished(
+        part_of(
+            store, [entry for entry in store.listing() if (entry.job, entry.day) == ("job", DAY)]
+        )
+    )
 
 
 def named(part: Part) -> dict[str, tuple[str, str]]:
     bad = part.files[part.files.code != ""]
-    return {path.rpartition("/")[2]: (code, text) for path, code, text in zip(bad.path, bad.code, bad.text, strict=True)}
+    return {
+        path.rpartition("/")[2]: (code, text)
+        for path, code, text in zip(bad.path, bad.code, bad.text, strict=True)
+    }
 
 
 def as_without(part: Part, good: Part) -> None:
@@ -94,7 +101,9 @@ def flipped(data: bytes) -> bytes:
     ],
     ids=["a bit", "cut off", "empty", "notes"],
 )
-def test_what_is_no_whole_file_is_named_and_the_rest_stands(tmp_path, spoilt: Callable[[bytes], bytes], code):
+def test_what_is_no_whole_file_is_named_and_the_rest_stands(
+    tmp_path, spoilt: Callable[[bytes], bytes], code
+):
     good = merged(stored(tmp_path / "good", GOOD))
     store = stored(tmp_path / "bad", GOOD)
     (tmp_path / "bad" / FOLDER / "x.parquet").write_bytes(spoilt(encode(node("x"))))
@@ -147,11 +156,17 @@ def test_what_went_away_since_it_was_listed_is_named(tmp_path):
     as_without(part, merged(stored(tmp_path / "good", GOOD)))
 
 
-@pytest.mark.parametrize("head", [{"job": "other"}, {"day": "2026-11-19"}, {"job": "job\x00"}], ids=["job", "day", "nearly"])
+@pytest.mark.parametrize(
+    "head",
+    [{"job": "other"}, {"day": "2026-11-19"}, {"job": "job\x00"}],
+    ids=["job", "day", "nearly"],
+)
 def test_a_file_in_a_wrong_place_is_named(tmp_path, head):
     store = stored(tmp_path / "bad", GOOD)
     day = node("x")
-    (tmp_path / "bad" / FOLDER / "x.parquet").write_bytes(encode(NodeDay(replace(day.head, **head), day.rows)))
+    (tmp_path / "bad" / FOLDER / "x.parquet").write_bytes(
+        encode(NodeDay(replace(day.head, **head), day.rows))
+    )
     part = merged(store)
     assert named(part)["x.parquet"][0] == "MISPLACED"
     assert part.files[part.files.code != ""][["job", "day"]].to_numpy().tolist() == [["job", DAY]]
@@ -169,14 +184,18 @@ def test_a_job_with_a_long_name_is_in_its_place(tmp_path):
 
 @pytest.mark.parametrize("days", [-1, 1, 400])
 def test_a_clock_that_is_days_off_is_named(tmp_path, days):
-    part = merged(stored(tmp_path / "bad", [*GOOD, node("x", [at + days * 86_400 * S for at in STEPS])]))
+    part = merged(
+        stored(tmp_path / "bad", [*GOOD, node("x", [at + days * 86_400 * S for at in STEPS])])
+    )
     ((code, text),) = named(part).values()
     assert code == "SKEWED"
     assert DAY in text
     as_without(part, merged(stored(tmp_path / "good", GOOD)))
 
 
-@pytest.mark.parametrize(("offset_s", "counts"), [(299.0, True), (301.0, False), (-299.0, True), (-301.0, False)])
+@pytest.mark.parametrize(
+    ("offset_s", "counts"), [(299.0, True), (301.0, False), (-299.0, True), (-301.0, False)]
+)
 def test_a_clock_is_corrected_up_to_five_minutes(tmp_path, offset_s, counts):
     part = merged(stored(tmp_path / "bad", [*GOOD, node("x", offset_s=offset_s)]))
     if counts:
@@ -218,7 +237,9 @@ def test_a_clock_that_is_being_set_is_named(tmp_path):
 def test_one_straying_clock_takes_no_steady_one_with_it(tmp_path, others):
     """In so small a company the steady ones seem to stray, too."""
     strays = [at + stray * S for at, stray in zip(STEPS, (0, 40, -30, 80, 10, -60), strict=True)]
-    part = merged(stored(tmp_path / "bad", [*(node(host) for host in "abc"[:others]), node("x", strays)]))
+    part = merged(
+        stored(tmp_path / "bad", [*(node(host) for host in "abc"[:others]), node("x", strays)])
+    )
     assert [(name[0], code) for name, (code, _) in named(part).items()] == [("x", "UNSTEADY")]
     assert part.windows.nodes.tolist() == [others] * 6
 
@@ -226,7 +247,14 @@ def test_one_straying_clock_takes_no_steady_one_with_it(tmp_path, others):
 def test_where_no_clock_agrees_with_another_one_node_stays(tmp_path):
     rng = np.random.default_rng(5)
     days = [
-        node(f"n{k:02}", [at + int(stray) for at, stray in zip(STEPS, rng.integers(-200 * S, 200 * S, 6), strict=True)]) for k in range(12)
+        node(
+            f"n{k:02}",
+            [
+                at + int(stray)
+                for at, stray in zip(STEPS, rng.integers(-200 * S, 200 * S, 6), strict=True)
+            ],
+        )
+        for k in range(12)
     ]
     part = merged(stored(tmp_path / "bad", days))
     assert {code for code, _ in named(part).values()} <= {"UNSTEADY", "SKEWED"}
@@ -246,7 +274,9 @@ def test_where_no_clock_agrees_with_another_one_node_stays(tmp_path):
     ids=["covers more", "ends later", "more rows", "nothing known of the other", "a copy"],
 )
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_two_files_of_one_run_and_host_the_one_that_covers_more_counts(tmp_path, more, less, turned):
+def test_of_two_files_of_one_run_and_host_the_one_that_covers_more_counts(
+    tmp_path, more, less, turned
+):
     store = stored(tmp_path / "bad", GOOD)
     folder = tmp_path / "bad" / FOLDER
     names = ["x1.parquet", "x2.parquet"]
@@ -256,7 +286,12 @@ def test_of_two_files_of_one_run_and_host_the_one_that_covers_more_counts(tmp_pa
     (folder / counts).write_bytes(encode(best))
     (folder / aside).write_bytes(encode(node("x", **less)))
     part = merged(store)
-    assert named(part) == {aside: ("DUPLICATE", f"the same run on the same host and day as {FOLDER}{counts}, which counts")}
+    assert named(part) == {
+        aside: (
+            "DUPLICATE",
+            f"the same run on the same host and day as {FOLDER}{counts}, which counts",
+        )
+    }
     as_without(part, merged(stored(tmp_path / "good", [*GOOD, best])))
 
 
@@ -299,7 +334,9 @@ def test_runs_that_follow_each_other_both_count(tmp_path, second):
 
 
 def without_gpus(day: NodeDay) -> NodeDay:
-    return NodeDay(replace(day.head, gpu_total_j=math.nan), {**day.rows, "gpu_j": np.full(day.many, math.nan)})
+    return NodeDay(
+        replace(day.head, gpu_total_j=math.nan), {**day.rows, "gpu_j": np.full(day.many, math.nan)}
+    )
 
 
 def test_recorders_without_a_common_meter_or_save_both_count(tmp_path):
@@ -316,7 +353,9 @@ def test_recorders_without_a_common_meter_or_save_both_count(tmp_path):
 
 def test_a_second_recorder_of_the_same_run_is_called_so(tmp_path):
     store = stored(tmp_path / "bad", GOOD)
-    (tmp_path / "bad" / FOLDER / "a2.parquet").write_bytes(encode(node("a", meter="second", covered_s=1.0)))
+    (tmp_path / "bad" / FOLDER / "a2.parquet").write_bytes(
+        encode(node("a", meter="second", covered_s=1.0))
+    )
     part = merged(store)
     assert [code for code, _ in named(part).values()] == ["SECOND_METER"]
     as_without(part, merged(stored(tmp_path / "good", GOOD)))
@@ -325,7 +364,16 @@ def test_a_second_recorder_of_the_same_run_is_called_so(tmp_path):
 def test_all_at_once(tmp_path):
     """Every fault in one day: each is named once, and the sums are those of the rest."""
     strays = [at + stray * S for at, stray in zip(STEPS, (0, 40, -30, 80, 10, -60), strict=True)]
-    store = stored(tmp_path / "bad", [*GOOD, node("skewed", offset_s=310.0), node("unsteady", strays), other_run("d"), node("x")])
+    store = stored(
+        tmp_path / "bad",
+        [
+            *GOOD,
+            node("skewed", offset_s=310.0),
+            node("unsteady", strays),
+            other_run("d"),
+            node("x"),
+        ],
+    )
     folder = tmp_path / "bad" / FOLDER
     (folder / "corrupt.parquet").write_bytes(flipped(encode(node("y"))))
     (folder / "other.parquet").write_bytes(b"no Parquet")
@@ -335,7 +383,17 @@ def test_all_at_once(tmp_path):
     part = merged(Failing(store.url, store._place))
     codes = sorted(code for code, _ in named(part).values())
     assert codes == sorted(
-        ["CORRUPT", "TRUNCATED", "NOT_OURS", "MISPLACED", "DUPLICATE", "SECOND_METER", "SKEWED", "UNSTEADY", "UNREADABLE"]
+        [
+            "CORRUPT",
+            "TRUNCATED",
+            "NOT_OURS",
+            "MISPLACED",
+            "DUPLICATE",
+            "SECOND_METER",
+            "SKEWED",
+            "UNSTEADY",
+            "UNREADABLE",
+        ]
     )
     assert len(part.files) == 14
     as_without(part, merged(stored(tmp_path / "good", GOOD)))

@@ -66,7 +66,9 @@ def everything(folder):
 def test_what_was_put_is_listed_and_read(either):
     filled(either)
     found = either.listing()
-    assert [(entry.job, entry.day) for entry in found] == [(job, day) for job in ("a/x", "b") for day in DAYS for _ in (1, 2)]
+    assert [(entry.job, entry.day) for entry in found] == [
+        (job, day) for job in ("a/x", "b") for day in DAYS for _ in (1, 2)
+    ]
     assert found == sorted(found, key=lambda entry: entry[1:3] + entry[:1])
     for entry in found:
         data = either.read(entry.path)
@@ -86,15 +88,24 @@ def test_put_again_is_the_last_word(either):
 @pytest.mark.parametrize(
     ("since", "until", "jobs", "count"),
     [
-        ("", "", (), 12), (DAYS[1], "", (), 8), ("", DAYS[1], (), 8), (DAYS[1], DAYS[1], (), 4), (DAYS[2], DAYS[0], (), 0),
-        ("", "", ("a/x",), 6), (DAYS[0], DAYS[0], ("b",), 2), ("", "", ("c",), 0),
-        ("", "", ("b", "a/x", "b"), 12), ("2030-01-01", "", (), 0),
+        ("", "", (), 12),
+        (DAYS[1], "", (), 8),
+        ("", DAYS[1], (), 8),
+        (DAYS[1], DAYS[1], (), 4),
+        (DAYS[2], DAYS[0], (), 0),
+        ("", "", ("a/x",), 6),
+        (DAYS[0], DAYS[0], ("b",), 2),
+        ("", "", ("c",), 0),
+        ("", "", ("b", "a/x", "b"), 12),
+        ("2030-01-01", "", (), 0),
     ],
-)  # fmt: skip
+)
 def test_a_part_of_it(either, since, until, jobs, count):
     found = filled(either).listing(since, until, jobs)
     assert len(found) == count
-    assert all((not since or entry.day >= since) and (not until or entry.day <= until) for entry in found)
+    assert all(
+        (not since or entry.day >= since) and (not until or entry.day <= until) for entry in found
+    )
     assert not jobs or {entry.job for entry in found} <= set(jobs)
 
 
@@ -102,7 +113,11 @@ def test_other_folders_are_not_looked_into(store, monkeypatch):
     filled(store)
     seen = []
     scan = os.scandir
-    monkeypatch.setattr(places.os, "scandir", lambda path: seen.append(str(path).removeprefix(store.url)) or scan(path))
+    monkeypatch.setattr(
+        places.os,
+        "scandir",
+        lambda path: seen.append(str(path).removeprefix(store.url)) or scan(path),
+    )
     store.listing(DAYS[1], DAYS[1], ["b"])
     assert seen == ["/job=b", f"/job=b/day={DAYS[1]}"]
 
@@ -146,7 +161,9 @@ def test_names_of_jobs(either, job):
     assert either.listing(jobs=[job]) == either.listing()
     assert (path.count("/"), either.strange()) == (2, [])
     if isinstance(either._place, places.Folder):
-        assert everything(either.url) == sorted(["_store.json", path.split("/")[0], path.rpartition("/")[0], path])
+        assert everything(either.url) == sorted(
+            ["_store.json", path.split("/")[0], path.rpartition("/")[0], path]
+        )
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), st.text(max_size=300))
@@ -156,11 +173,16 @@ def test_any_name_is_one_folder_that_says_it(one, other):
     assert len(name.encode()) <= 200
     assert "/" not in name
     assert not name.startswith((".", "_"))
-    assert (name == folder_of(other)) == (one.encode("utf-8", "backslashreplace") == other.encode("utf-8", "backslashreplace"))
+    assert (name == folder_of(other)) == (
+        one.encode("utf-8", "backslashreplace") == other.encode("utf-8", "backslashreplace")
+    )
     if len(name) < 180 and name != "-":
         assert unquote(name) == one
     path = Store("", places.Folder("/")).path_of(head(one, host=other, run=one))
-    assert all(0 < len(piece) <= 200 and piece[0] not in "._" and piece.isascii() and piece.isprintable() for piece in path.split("/"))
+    assert all(
+        0 < len(piece) <= 200 and piece[0] not in "._" and piece.isascii() and piece.isprintable()
+        for piece in path.split("/")
+    )
     assert path.count("/") == 2
 
 
@@ -197,12 +219,19 @@ def test_what_does_not_belong_is_named(store):
     root = Path(store.url)
     day = root / "job=a" / f"day={DAYS[0]}"
     odd = [
-        "README", "jobs/x.parquet", "job=a b/day=2026-11-20/x.parquet", "job=%zz/day=2026-11-20/x.parquet",
+        "README",
+        "jobs/x.parquet",
+        "job=a b/day=2026-11-20/x.parquet",
+        "job=%zz/day=2026-11-20/x.parquet",
         "job=%2e/day=2026-11-20/x.parquet",
-        "job=/day=2026-11-20/x.parquet", "job=a/x.parquet", "job=a/day=2026-13-01/x.parquet", "job=a/2026-11-20/x.parquet",
+        "job=/day=2026-11-20/x.parquet",
+        "job=a/x.parquet",
+        "job=a/day=2026-13-01/x.parquet",
+        "job=a/2026-11-20/x.parquet",
         f"job=a/{day.name}/x.csv",
-        f"job=a/{day.name}/deeper/x.parquet", f"job=a/{day.name}/folder.parquet/x",
-    ]  # fmt: skip
+        f"job=a/{day.name}/deeper/x.parquet",
+        f"job=a/{day.name}/folder.parquet/x",
+    ]
     for name in odd:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"x")
@@ -213,13 +242,29 @@ def test_what_does_not_belong_is_named(store):
     (day / "itself.parquet").symlink_to("itself.parquet")
     (root / "job=loop").symlink_to(root)
     assert store.listing() == [good]
-    assert store.strange() == sorted([
-        "README", "jobs", "job=a b", "job=%zz", "job=%2e", "job=", "job=a/x.parquet", "job=a/day=2026-13-01", "job=a/2026-11-20",
-        f"job=a/{day.name}/x.csv", f"job=a/{day.name}/deeper", f"job=a/{day.name}/folder.parquet", f"job=a/{day.name}/pipe.parquet",
-        f"job=a/{day.name}/nowhere.parquet", f"job=a/{day.name}/itself.parquet",
-        "job=loop/README", "job=loop/jobs", "job=loop/_store.json",
-        *(f"job=loop/job={name}" for name in ("", "%2e", "%zz", "a", "a b", "loop")),
-    ])  # fmt: skip
+    assert store.strange() == sorted(
+        [
+            "README",
+            "jobs",
+            "job=a b",
+            "job=%zz",
+            "job=%2e",
+            "job=",
+            "job=a/x.parquet",
+            "job=a/day=2026-13-01",
+            "job=a/2026-11-20",
+            f"job=a/{day.name}/x.csv",
+            f"job=a/{day.name}/deeper",
+            f"job=a/{day.name}/folder.parquet",
+            f"job=a/{day.name}/pipe.parquet",
+            f"job=a/{day.name}/nowhere.parquet",
+            f"job=a/{day.name}/itself.parquet",
+            "job=loop/README",
+            "job=loop/jobs",
+            "job=loop/_store.json",
+            *(f"job=loop/job={name}" for name in ("", "%2e", "%zz", "a", "a b", "loop")),
+        ]
+    )
 
 
 def test_older_jobs_on_another_disk(store, tmp_path):
@@ -258,7 +303,10 @@ def test_it_is_the_same_place_in_a_worker_that_stands_elsewhere(tmp_path, monkey
 
 def test_a_folder_that_is_no_store(tmp_path):
     for url in (str(tmp_path), str(tmp_path / "none"), "memory://none"):
-        with pytest.raises(InputError, match=r"is no store: there is no _store\.json in it\. `ckptcost runs pack --store DIR`"):
+        with pytest.raises(
+            InputError,
+            match=r"is no store: there is no _store\.json in it\. `ckptcost runs pack --store DIR`",
+        ):
             open_store(url)
     assert everything(tmp_path) == []
     with pytest.raises(InputError, match="a store has a name"):
@@ -276,13 +324,19 @@ def test_made_twice(either):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"format": "ckptcost.store", "version": "2.0"}', r"is a store of version '2\.0', this program reads 1\.x\. use a newer ckptcost"),
+        (
+            '{"format": "ckptcost.store", "version": "2.0"}',
+            r"is a store of version '2\.0', this program reads 1\.x\. use a newer ckptcost",
+        ),
         ('{"format": "ckptcost.store", "version": 1}', "is not that of a store"),
         ('{"format": "shop", "version": "1.0"}', "is not that of"),
-        ("", "is not that of"), ("[]", "is not that of"), ("{}", "is not that of"), ("\x00" * 50, "is not that of"),
+        ("", "is not that of"),
+        ("[]", "is not that of"),
+        ("{}", "is not that of"),
+        ("\x00" * 50, "is not that of"),
         ("[" * 100_000, "is not that of"),
     ],
-)  # fmt: skip
+)
 def test_a_store_that_is_not_ours_to_read(either, text, words):
     either.put("_store.json", text.encode())
     for make in (False, True):
@@ -304,7 +358,10 @@ def test_places_that_cannot_be():
 
 def test_without_fsspec(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(MeterUnavailable, match=r"s3://bucket is reached by fsspec, .*pip install 'ckptcost\[fleet\]'"):
+    with pytest.raises(
+        MeterUnavailable,
+        match=r"s3://bucket is reached by fsspec, .*pip install 'ckptcost\[fleet\]'",
+    ):
         open_store("s3://bucket", make=True)
     assert open_store(str(tmp_path), make=True).listing() == []
 
@@ -315,7 +372,9 @@ def test_a_folder_needs_no_fsspec(tmp_path):
 from ckptcost.fleet.kept.store import open_store
 open_store({str(tmp_path)!r}, make=True).listing()
 print(*sys.modules)"""
-    loaded = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", text], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert not {"fsspec", "pandas", "pyarrow", "numpy.testing", "dask"} & set(loaded)
 
 
@@ -328,11 +387,17 @@ def test_a_driver_that_fails(far, monkeypatch):
     with monkeypatch.context() as patch:
         for name in ("ls", "cat_file", "pipe_file"):
             patch.setattr(type(far._place._files), name, fails)
-        with pytest.raises(InputError, match=r"memory://tests/fleet: cannot be listed \(SlowDown\)"):
+        with pytest.raises(
+            InputError, match=r"memory://tests/fleet: cannot be listed \(SlowDown\)"
+        ):
             far.listing()
-        with pytest.raises(InputError, match=r"memory://tests/fleet/x: cannot be read \(SlowDown\)"):
+        with pytest.raises(
+            InputError, match=r"memory://tests/fleet/x: cannot be read \(SlowDown\)"
+        ):
             far.read("x")
-        with pytest.raises(OutputError, match=r"memory://tests/fleet/x: could not be written \(SlowDown\)"):
+        with pytest.raises(
+            OutputError, match=r"memory://tests/fleet/x: could not be written \(SlowDown\)"
+        ):
             far.put("x", b"")
 
 
@@ -340,7 +405,9 @@ def test_where_folders_are_more_than_names(tmp_path):
     """A driver that makes none by itself, as sftp."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     store = filled(Store("far", Remote(f"file://{tmp_path}")))
-    assert [entry.path for entry in store.listing()] == [entry.path for entry in Store("", places.Folder(str(tmp_path))).listing()]
+    assert [entry.path for entry in store.listing()] == [
+        entry.path for entry in Store("", places.Folder(str(tmp_path))).listing()
+    ]
     assert len(store.listing()) == 12
 
 
@@ -356,7 +423,12 @@ def test_a_really_full_disk(tmp_path):
         pytest.skip("only root can mount a small disk")
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=False, capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.strip()}")
     try:
@@ -366,7 +438,8 @@ def test_a_really_full_disk(tmp_path):
         before = everything(disk)
         for target in (path, store.path_of(head(host="n2"))):
             with pytest.raises(
-                OutputError, match=r"fleet/job=llama/day=2026-11-20/n.*\.parquet: could not be written \(No space left on device\)"
+                OutputError,
+                match=r"fleet/job=llama/day=2026-11-20/n.*\.parquet: could not be written \(No space left on device\)",
             ):
                 store.put(target, b"y" * 200_000)
         assert everything(disk) == before
@@ -381,12 +454,22 @@ def test_a_disk_that_is_read_only(tmp_path):
     if not is_root() or shutil.which("mount") is None:
         pytest.skip("only root can mount a disk read-only")
     store = filled(open_store(str(tmp_path / "fleet"), make=True))
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", store.url], check=False, capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", store.url],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a disk here: {mounted.stderr.strip()}")
     try:
-        for work in (lambda: store.put(store.path_of(head()), b"x"), lambda: open_store(store.url, make=True)):
-            with pytest.raises(OutputError, match=r"fleet/.* could not be written \(Read-only file system\)"):
+        for work in (
+            lambda: store.put(store.path_of(head()), b"x"),
+            lambda: open_store(store.url, make=True),
+        ):
+            with pytest.raises(
+                OutputError, match=r"fleet/.* could not be written \(Read-only file system\)"
+            ):
                 work()
     finally:
         subprocess.run(["umount", store.url], check=True)
@@ -420,7 +503,9 @@ def test_any_step_that_fails(store, monkeypatch, call, code):
 
     with monkeypatch.context() as patch:
         patch.setattr(places.os, call, fails)
-        with pytest.raises(OutputError, match=rf"{entry.path}: could not be written \({os.strerror(code)}\)"):
+        with pytest.raises(
+            OutputError, match=rf"{entry.path}: could not be written \({os.strerror(code)}\)"
+        ):
             store.put(entry.path, b"new")
     assert everything(store.url) == before
     assert store.read(entry.path) == b"a 2026-11-19 n1"
@@ -428,7 +513,9 @@ def test_any_step_that_fails(store, monkeypatch, call, code):
 
 def test_a_file_in_the_way_of_a_folder(store):
     (Path(store.url) / "job=a").write_text("a file")
-    with pytest.raises(OutputError, match=r"could not be written \((File exists|Not a directory)\)"):
+    with pytest.raises(
+        OutputError, match=r"could not be written \((File exists|Not a directory)\)"
+    ):
         store.put(store.path_of(head("a")), b"x")
     assert store.strange() == ["job=a"]
 
@@ -444,7 +531,9 @@ def test_the_umask_is_respected(store):
     (entry,) = filled(store, ["a"], ["n1"], DAYS[:1]).listing()
     mask = os.umask(0)
     os.umask(mask)
-    assert (Path(store.url) / entry.path).stat().st_mode & 0o777 == 0o666 & ~mask, "others who may write the store may read it"
+    assert (Path(store.url) / entry.path).stat().st_mode & 0o777 == 0o666 & ~mask, (
+        "others who may write the store may read it"
+    )
 
 
 STUCK = """
@@ -465,7 +554,11 @@ store.put(sys.argv[2], sys.argv[3].encode() * 1000)
 def test_killed_in_the_middle(store):
     path = store.path_of(head())
     store.put(path, b"older")
-    writer = subprocess.Popen([sys.executable, "-c", STUCK.format(stuck=True), store.url, path, "newer"], stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", STUCK.format(stuck=True), store.url, path, "newer"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         part = Path(writer.stdout.readline().strip())
         assert (part.stat().st_size, part.name[0], part.suffix) == (5000, ".", ".part")
@@ -476,11 +569,17 @@ def test_killed_in_the_middle(store):
         writer.wait(10)
         writer.stdout.close()
     assert part.exists()
-    assert ([entry.path for entry in store.listing()], store.strange(), store.read(path)) == ([path], [], b"older")
+    assert ([entry.path for entry in store.listing()], store.strange(), store.read(path)) == (
+        [path],
+        [],
+        b"older",
+    )
     (Path(store.url) / "._store.json.0.part").touch()
     (Path(store.url) / "job=llama" / ".mine").touch()
     assert store.sweep() == 2
-    assert everything(store.url) == sorted(["_store.json", "job=llama", "job=llama/.mine", path.rpartition("/")[0], path])
+    assert everything(store.url) == sorted(
+        ["_store.json", "job=llama", "job=llama/.mine", path.rpartition("/")[0], path]
+    )
     assert store.sweep() == 0
 
 
@@ -529,7 +628,9 @@ for round in range(60):
 def test_two_write_the_same(tmp_path):
     """The store too: at any time there is one of both, whole."""
     url, path = str(tmp_path / "fleet"), "job=a/day=2026-11-20/x.parquet"
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, url, path, letter]) for letter in "ab"]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, url, path, letter]) for letter in "ab"
+    ]
     seen = []
     while any(writer.poll() is None for writer in writers):
         try:

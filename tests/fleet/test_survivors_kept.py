@@ -38,19 +38,34 @@ W = NEW_YEAR_NS / S
 
 def test_before_the_first_pair_and_after_the_last_the_clock_goes_on() -> None:
     clock = Clock([(10.0, W), (70.0, W + 90.0)])
-    assert [clock.ns(t_s) - NEW_YEAR_NS for t_s in (4.0, 10.0, 40.0, 70.0, 76.0)] == [-6 * S, 0, 45 * S, 90 * S, 96 * S]
+    assert [clock.ns(t_s) - NEW_YEAR_NS for t_s in (4.0, 10.0, 40.0, 70.0, 76.0)] == [
+        -6 * S,
+        0,
+        45 * S,
+        90 * S,
+        96 * S,
+    ]
 
 
 @pytest.mark.parametrize("set_s", [7200.0, -7200.0])
 def test_until_a_clock_is_set_it_goes_on_as_before(set_s: float) -> None:
     """Not slowly over the time between two pairs, and the jump is at the second."""
-    clock = Clock([(0.0, W), (60.0, W + 60.0), (120.0, W + 120.0 + set_s), (180.0, W + 180.0 + set_s)])
+    clock = Clock(
+        [(0.0, W), (60.0, W + 60.0), (120.0, W + 120.0 + set_s), (180.0, W + 180.0 + set_s)]
+    )
     assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (30.0, 90.0, 119.0)] == [30.0, 90.0, 119.0]
-    assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (121.0, 150.0, 190.0)] == [set_s + t_s for t_s in (121.0, 150.0, 190.0)]
+    assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (121.0, 150.0, 190.0)] == [
+        set_s + t_s for t_s in (121.0, 150.0, 190.0)
+    ]
 
 
 def test_a_load_drains_nothing(tmp_path) -> None:
-    (day,) = days_of(reviewed(packable(tmp_path / "run", save("a", 20, 22, 30, of="load"), save("b", 60, 62, 70))), Said("j"))
+    (day,) = days_of(
+        reviewed(
+            packable(tmp_path / "run", save("a", 20, 22, 30, of="load"), save("b", 60, 62, 70))
+        ),
+        Said("j"),
+    )
     assert list(day.rows["load"]) == [True, False]
     assert day.rows["drain_s"] == pytest.approx([0.0, 8.0])
 
@@ -58,7 +73,10 @@ def test_a_load_drains_nothing(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["exit_status", "exit_code"])
 def test_how_a_command_ended_by_either_name(tmp_path, name) -> None:
     m = reviewed(packable(tmp_path / "run", seconds=60.0))
-    m.run.marks += (Mark(55.0, "note", "", 0, "wrap", {name: 7}), Mark(56.0, "note", "", 0, "api", {name: 9}))
+    m.run.marks += (
+        Mark(55.0, "note", "", 0, "wrap", {name: 7}),
+        Mark(56.0, "note", "", 0, "api", {name: 9}),
+    )
     (day,) = days_of(m, Said("j"))
     assert day.head.exit_code == 7
 
@@ -72,7 +90,9 @@ def test_of_many_runs_that_could_not_be_packed_the_first_are_named() -> None:
         assert told[0].startswith("run 0: ")
         assert told[0].endswith("is broken.")
         assert told[MOST_WARNED:] == (["And 1 more."] if more else [])
-        assert [text for code, text in study.warnings if code == "JOB"][MOST_WARNED:] == (["And 1 more."] if more else [])
+        assert [text for code, text in study.warnings if code == "JOB"][MOST_WARNED:] == (
+            ["And 1 more."] if more else []
+        )
     shown = [column.id for column in study.tables[0].columns if column.shown]
     assert shown == ["run", "host", "day", "rows", "size", "outcome"]
     assert (study.title, study.findings, study.simulated) == ("Nothing was packed", [], False)
@@ -122,8 +142,14 @@ def merged(folder, days: list[NodeDay]):
 
 def test_a_day_on_which_a_node_saved_nothing_stays_beside_one_on_which_it_did(tmp_path) -> None:
     midnight = day_of(NEXT)[0]
-    steps = [NOON, NOON + 600 * S, midnight - 60 * S]  # the last is near midnight, so that days are put together
-    days = [day_file(host, DAY, steps) for host in ("a", "b")] + [day_file(host, NEXT, []) for host in ("a", "b")]
+    steps = [
+        NOON,
+        NOON + 600 * S,
+        midnight - 60 * S,
+    ]  # the last is near midnight, so that days are put together
+    days = [day_file(host, DAY, steps) for host in ("a", "b")] + [
+        day_file(host, NEXT, []) for host in ("a", "b")
+    ]
     nodes = merged(tmp_path / "s", days).nodes
     assert [(row.host, row.day, row.windows) for row in nodes.itertuples()] == [
         ("a", DAY, 3),
@@ -135,7 +161,9 @@ def test_a_day_on_which_a_node_saved_nothing_stays_beside_one_on_which_it_did(tm
 
 
 def test_counts_are_whole_numbers(tmp_path) -> None:
-    part = merged(tmp_path / "s", [day_file(host, DAY, [NOON, NOON + 600 * S]) for host in ("a", "b")])
+    part = merged(
+        tmp_path / "s", [day_file(host, DAY, [NOON, NOON + 600 * S]) for host in ("a", "b")]
+    )
     for frame, names in (
         (part.windows, ("key", "begin_ns", "nodes", "gpu_nodes", "wait_nodes")),
         (part.nodes, ("windows", "saves", "slowest", "gpu_windows")),
@@ -151,7 +179,10 @@ def test_only_of_two_nodes_it_is_said_that_nobody_knows(tmp_path) -> None:
         days = [*(day_file(f"n{k}", DAY, steps) for k in range(others)), day_file("x", DAY, strays)]
         files = merged(tmp_path / str(others), days).files
         (text,) = files.text[files.code == "UNSTEADY"]
-        assert text.endswith("against the other nodes' of its run." + (" With two nodes nobody can tell whose clock is being set." * doubt))
+        assert text.endswith(
+            "against the other nodes' of its run."
+            + (" With two nodes nobody can tell whose clock is being set." * doubt)
+        )
 
 
 def test_what_is_not_known_is_nan(tmp_path) -> None:
@@ -173,7 +204,11 @@ def test_what_cannot_be_understood_is_noted_though_nothing_else_is_said() -> Non
 
 def a_label(*at_s: float) -> dict[str, np.ndarray]:
     """Saves of one label by one node."""
-    return {"key": np.full(len(at_s), 7), "load": np.zeros(len(at_s), bool), "begin_ns": np.round(np.array(at_s) * S).astype(np.int64)}
+    return {
+        "key": np.full(len(at_s), 7),
+        "load": np.zeros(len(at_s), bool),
+        "begin_ns": np.round(np.array(at_s) * S).astype(np.int64),
+    }
 
 
 def test_rows_ten_minutes_apart_are_never_one_save() -> None:
@@ -185,6 +220,8 @@ def test_rows_ten_minutes_apart_are_never_one_save() -> None:
 def test_a_quarter_of_short_gaps_is_enough_to_tell_quick_saves_apart() -> None:
     """Of eight gaps two are 3 s: a row a moment before the second save is the second's."""
     quick = (0, 3, 600, 1200, 1800)
-    window, windows = places_of([a_label(*quick), a_label(*(at_s + 0.5 for at_s in quick)), a_label(2.9)])
+    window, windows = places_of(
+        [a_label(*quick), a_label(*(at_s + 0.5 for at_s in quick)), a_label(2.9)]
+    )
     assert windows == 5
     assert window[10] == window[1] == window[6] != window[0]

@@ -14,10 +14,14 @@ from ckptcost.fleet.figures.grouping import NOT_SAID
 from ckptcost.fleet.figures.tiers import MOST, tiers_of
 
 
-def _saves(made: Any, job: str, tier: str, sizes: Any, rate: float, fixed_s: float, **more: Any) -> None:
+def _saves(
+    made: Any, job: str, tier: str, sizes: Any, rate: float, fixed_s: float, **more: Any
+) -> None:
     made.head(job, labels=f'{{"tier": "{tier}"}}' if tier else "{}").node(job)
     for at, size in enumerate(sizes):
-        made.window(job, at_s=60.0 * at, bytes=float(size), stall_s=fixed_s + float(size) / rate, **more)
+        made.window(
+            job, at_s=60.0 * at, bytes=float(size), stall_s=fixed_s + float(size) / rate, **more
+        )
 
 
 def test_a_law_is_found_again(written: Callable[[], Any]) -> None:
@@ -49,14 +53,21 @@ def test_each_job_of_a_tier_that_several_use(written: Callable[[], Any]) -> None
     _saves(made, "c", "nvme", [1e9, 1e9], 4e9, 0.0)
     part = made.part()
     found = tiers_of(part, fleet_of(part, "job", None).cells)
-    assert [(tier.tier, tier.job, tier.saves) for tier in found] == [("nvme", "", 2), ("pfs", "", 6), ("pfs", "a", 3), ("pfs", "b", 3)]
+    assert [(tier.tier, tier.job, tier.saves) for tier in found] == [
+        ("nvme", "", 2),
+        ("pfs", "", 6),
+        ("pfs", "a", 3),
+        ("pfs", "b", 3),
+    ]
     assert [tier.fit.rate_bytes_per_s.value for tier in found[2:]] == pytest.approx([1e9, 4e9])
     assert found[0].fit.why == "ONE_SIZE"
 
 
 def test_what_tells_nothing_is_left_out(written: Callable[[], Any]) -> None:
     made = written().head("a", labels='{"tier": "x"}').node("a", windows=6)
-    made.window("a", failed=True).window("a", load=True).window("a", bytes=nan).window("a", bytes=0.0)
+    made.window("a", failed=True).window("a", load=True).window("a", bytes=nan).window(
+        "a", bytes=0.0
+    )
     made.window("a", stall_s=nan).window("a", stall_s=0.0, drain_s=0.0)
     (tier,) = tiers_of(made.part())
     assert (tier.saves, tier.fit.why) == (0, "NO_ROUNDS")
@@ -73,7 +84,9 @@ def test_of_very_many_saves_some_are_fitted_from_first_to_last(written: Callable
     (tier,) = tiers_of(made.part())
     assert tier.saves == 3 * MOST
     assert tier.fit.n == MOST
-    assert 1 / tier.fit.rate_bytes_per_s.value == pytest.approx(1 / 4e9 * 2 / 3 + 1 / 1e9 / 3, rel=0.05)
+    assert 1 / tier.fit.rate_bytes_per_s.value == pytest.approx(
+        1 / 4e9 * 2 / 3 + 1 / 1e9 / 3, rel=0.05
+    )
 
 
 def test_a_quantile_is_numpys() -> None:

@@ -57,7 +57,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def cluster() -> Iterator[tuple[str, list[int]]]:
     """A scheduler and two workers, each a process of its own."""
     done = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert done.stdout is not None
     address, *pids = done.stdout.readline().split()
@@ -75,21 +79,31 @@ def test_the_whole_is_true(made: Made) -> None:
     saves, loads, whole = made.truth.saves, made.truth.loads, made.fleet.whole
     assert len(made.part.files) == made.truth.files >= NODES * DAYS
     assert int(made.part.files["rows"].sum()) == made.truth.rows
-    assert (whole.checkpoints, whole.failed_saves, whole.loads) == (saves.windows, saves.failed, loads.windows)
+    assert (whole.checkpoints, whole.failed_saves, whole.loads) == (
+        saves.windows,
+        saves.failed,
+        loads.windows,
+    )
     assert whole.failures == made.truth.failures > 0
     lines = {line.id: line for line in whole.lines}
     pairs = {
-        "bytes": (whole.bytes, saves.bytes), "files": (whole.files, saves.files), "stall": (whole.stall_s, saves.stall_s),
-        "load": (whole.load_s, loads.stall_s), "own": (lines["gpu_wait"].gpu_s.value, saves.own_gpu_s),
+        "bytes": (whole.bytes, saves.bytes),
+        "files": (whole.files, saves.files),
+        "stall": (whole.stall_s, saves.stall_s),
+        "load": (whole.load_s, loads.stall_s),
+        "own": (lines["gpu_wait"].gpu_s.value, saves.own_gpu_s),
         "loading": (lines["loading"].gpu_s.value, loads.own_gpu_s),
         "waiting": (lines["waiting"].gpu_s.value, saves.wait_gpu_s + loads.wait_gpu_s),
         "waiting J": (lines["waiting"].energy_j.value, saves.wait_j + loads.wait_j),
-        "gpu J": (lines["gpu_wait"].energy_j.value, saves.gpu_j), "host J": (lines["host_wait"].energy_j.value, saves.host_j),
-        "slow J": (lines["slowdown"].energy_j.value, saves.slow_j), "storage J": (lines["storage_write"].energy_j.value, saves.storage_j),
+        "gpu J": (lines["gpu_wait"].energy_j.value, saves.gpu_j),
+        "host J": (lines["host_wait"].energy_j.value, saves.host_j),
+        "slow J": (lines["slowdown"].energy_j.value, saves.slow_j),
+        "storage J": (lines["storage_write"].energy_j.value, saves.storage_j),
         "loading J": (lines["loading"].energy_j.value, loads.gpu_j + loads.host_j),
-        "gpu low": (lines["gpu_wait"].energy_j.low, saves.gpu_low_j), "gpu high": (lines["gpu_wait"].energy_j.high, saves.gpu_high_j),
+        "gpu low": (lines["gpu_wait"].energy_j.low, saves.gpu_low_j),
+        "gpu high": (lines["gpu_wait"].energy_j.high, saves.gpu_high_j),
         "storage low": (lines["storage_write"].energy_j.low, saves.storage_low_j),
-    }  # fmt: skip
+    }
     assert {name: pair for name, pair in pairs.items() if not near(*pair)} == {}
     assert not any(run.missing or run.unnamed for run in made.fleet.lacking)
 
@@ -101,11 +115,17 @@ def test_every_job_is_true(made: Made) -> None:
     for group in made.fleet.jobs:
         true, runs = truths[group.name], [run for run in made.fleet.runs if run.job == group.name]
         pairs = [
-            (group.stall_s, true.saves.stall_s), (group.bytes, true.saves.bytes), (group.failures, true.failures),
-            (sum(run.spent.wall_s for run in runs), true.wall_s), (sum(run.spent.down_s for run in runs), true.down_s),
-            (sum(run.spent.lost_s for run in runs), true.lost_s), (sum(run.spent.load_s for run in runs), true.load_s),
-        ]  # fmt: skip
-        wrong += [(group.name, pair) for pair in pairs if not isclose(*pair, rel_tol=1e-6, abs_tol=2e-3)]  # files tell instants to 1 ms
+            (group.stall_s, true.saves.stall_s),
+            (group.bytes, true.saves.bytes),
+            (group.failures, true.failures),
+            (sum(run.spent.wall_s for run in runs), true.wall_s),
+            (sum(run.spent.down_s for run in runs), true.down_s),
+            (sum(run.spent.lost_s for run in runs), true.lost_s),
+            (sum(run.spent.load_s for run in runs), true.load_s),
+        ]
+        wrong += [
+            (group.name, pair) for pair in pairs if not isclose(*pair, rel_tol=1e-6, abs_tol=2e-3)
+        ]  # files tell instants to 1 ms
     assert wrong == []
 
 
@@ -133,8 +153,13 @@ def test_days_are_true_but_for_saves_at_midnight(made: Made) -> None:
     days, true = {group.name: group for group in made.fleet.trend}, made.truth.by("day")
     assert days.keys() == true.keys()
     assert sum(group.checkpoints for group in days.values()) == made.truth.saves.windows
-    assert all(abs(days[day].checkpoints - each.windows) <= len(made.truth.jobs) // 4 for day, each in true.items())
-    assert all(abs(days[day].stall_s - each.stall_s) <= 0.02 * each.stall_s for day, each in true.items())
+    assert all(
+        abs(days[day].checkpoints - each.windows) <= len(made.truth.jobs) // 4
+        for day, each in true.items()
+    )
+    assert all(
+        abs(days[day].stall_s - each.stall_s) <= 0.02 * each.stall_s for day, each in true.items()
+    )
 
 
 def _same(left: Part, right: Part) -> bool:
@@ -145,7 +170,9 @@ def test_threads_give_the_same_bits(made: Made) -> None:
     assert _same(collected(made.store, made.groups, "threads"), made.part)
 
 
-def test_a_cluster_gives_the_same_bits_though_a_worker_dies(made: Made, cluster: tuple[str, list[int]]) -> None:
+def test_a_cluster_gives_the_same_bits_though_a_worker_dies(
+    made: Made, cluster: tuple[str, list[int]]
+) -> None:
     address, (first, _) = cluster
     done: list[int] = []
     killed: list[float] = []

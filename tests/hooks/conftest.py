@@ -41,13 +41,26 @@ class Ear:
         return [(mark.name, mark.window) for mark in sorted(self.heard, key=lambda mark: mark.t_ns)]
 
     def detail(self, name, window=None):
-        (found,) = [mark.detail for mark in self.heard if mark.name == name and window in (None, mark.window)]
+        (found,) = [
+            mark.detail
+            for mark in self.heard
+            if mark.name == name and window in (None, mark.window)
+        ]
         return found
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
-    for name in ("CKPTCOST", "CKPTCOST_SOCKET", "CKPTCOST_RECORD", "CKPTCOST_RUN_ID", "RANK", "LOCAL_RANK", "SLURM_PROCID", "WORLD_SIZE"):
+    for name in (
+        "CKPTCOST",
+        "CKPTCOST_SOCKET",
+        "CKPTCOST_RECORD",
+        "CKPTCOST_RUN_ID",
+        "RANK",
+        "LOCAL_RANK",
+        "SLURM_PROCID",
+        "WORLD_SIZE",
+    ):
         monkeypatch.delenv(name, raising=False)
     sender.forget()
     labels.forget_counts()

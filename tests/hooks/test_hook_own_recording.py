@@ -58,7 +58,9 @@ def test_a_run_that_can_be_read(tmp_path, monkeypatch):
             ckptcost.step()
     run = load(tmp_path / "run")
     assert names(run, "step 1") == ["begin", "returned"]
-    assert [mark.detail for mark in run.marks if mark.window == "step 1" and mark.by == "api"] == [{"path": str(tmp_path)}] * 2
+    assert [mark.detail for mark in run.marks if mark.window == "step 1" and mark.by == "api"] == [
+        {"path": str(tmp_path)}
+    ] * 2
     assert sum(len(mark.detail["ends_ms"]) for mark in run.marks if mark.name == "steps") == 3
     assert run.id == recording.run_id == os.environ["CKPTCOST_RUN_ID"], "where children find it"
     assert len(run.node().ticked_s()) >= 2
@@ -68,7 +70,10 @@ def test_a_run_that_can_be_read(tmp_path, monkeypatch):
 
 def on_disk(path):
     return (
-        os.statvfs(path).f_blocks and subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=False).stdout
+        os.statvfs(path).f_blocks
+        and subprocess.run(
+            ["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=False
+        ).stdout
     )
 
 
@@ -95,8 +100,20 @@ def test_it_finds_out_itself_when_a_save_is_safe(tmp_path):
 
 def test_the_environment_is_enough(tmp_path):
     code = "import ckptcost, time\nwith ckptcost.window('s', path='x'): time.sleep(0.05)\nckptcost.step()"
-    environ = {**os.environ, "CKPTCOST_RECORD": str(tmp_path / "run"), "RANK": "4", "LOCAL_RANK": "0"}
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    environ = {
+        **os.environ,
+        "CKPTCOST_RECORD": str(tmp_path / "run"),
+        "RANK": "4",
+        "LOCAL_RANK": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     run = load(tmp_path / "run")
     assert names(run) == ["begin", "returned", "steps"]
@@ -115,13 +132,29 @@ sys.stdin.read()
 
 
 def started(directory, number, **more):
-    environ = {**os.environ, "CKPTCOST_RECORD": str(directory), "RANK": str(number), "LOCAL_RANK": str(number), **more}
-    return subprocess.Popen([sys.executable, "-c", RANK], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environ = {
+        **os.environ,
+        "CKPTCOST_RECORD": str(directory),
+        "RANK": str(number),
+        "LOCAL_RANK": str(number),
+        **more,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", RANK],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
-@pytest.mark.parametrize("launcher", [
-    {"SLURM_JOB_ID": "5", "SLURM_STEP_ID": "0"}, {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        {"SLURM_JOB_ID": "5", "SLURM_STEP_ID": "0"},
+        {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"},
+    ],
+)
 def test_ranks_are_one_run_and_one_of_them_reads(tmp_path, launcher):
     ranks = [started(tmp_path / "run", number, **launcher) for number in range(3)]
     ids = {rank.stdout.readline().strip() for rank in ranks}
@@ -136,7 +169,9 @@ def test_ranks_are_one_run_and_one_of_them_reads(tmp_path, launcher):
     }
     (window,) = windows_of(run.marks)
     assert len(window.spans) == 3
-    assert len(list((tmp_path / "run").glob("*.rank*.jsonl"))) == 2, "the other two kept their own marks"
+    assert len(list((tmp_path / "run").glob("*.rank*.jsonl"))) == 2, (
+        "the other two kept their own marks"
+    )
 
 
 def test_killed_it_leaves_what_it_had(tmp_path):
@@ -148,7 +183,12 @@ w = ckptcost.begin("t")
 os.kill(os.getpid(), 9)
 """
     environ = {**os.environ, "CKPTCOST_RECORD": str(tmp_path / "run")}
-    assert subprocess.run([sys.executable, "-c", code], env=environ, timeout=60, check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], env=environ, timeout=60, check=False
+        ).returncode
+        == -signal.SIGKILL
+    )
     run = load(tmp_path / "run")
     assert names(run, "s") == ["begin", "returned"]
 
@@ -168,14 +208,23 @@ def test_a_worker_does_nothing_and_a_forked_rank_begins_anew(tmp_path, wait_for)
             os.environ["RANK"] = os.environ["LOCAL_RANK"] = "1"
             with ckptcost.window("child"):
                 pass
-            code = 0 if sender.state.receiver is not recording and sender.state.receiver.run_id == recording.run_id else 1
+            code = (
+                0
+                if sender.state.receiver is not recording
+                and sender.state.receiver.run_id == recording.run_id
+                else 1
+            )
             sender.leave()
             os._exit(code)
         assert os.waitpid(rank, 0)[1] == 0
         with ckptcost.window("parent 2"):
             pass
     run = load(tmp_path / "run")
-    assert {(mark.window, mark.rank) for mark in run.marks if mark.name == "returned"} == {("parent", 0), ("child", 1), ("parent 2", 0)}
+    assert {(mark.window, mark.rank) for mark in run.marks if mark.name == "returned"} == {
+        ("parent", 0),
+        ("child", 1),
+        ("parent 2", 0),
+    }
     assert len({run.id}) == 1
 
 
@@ -229,7 +278,11 @@ def test_a_full_disk_is_not_the_jobs_affair(tmp_path, capsys):
         pytest.skip("mounting needs root")
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)],
+        capture_output=True,
+        check=False,
+    ).returncode:
         pytest.skip("cannot mount a tmpfs here")
     try:
         with ckptcost.record(folder, flat) as recording:
@@ -261,7 +314,11 @@ def test_off_and_wrapped_it_stays_out(tmp_path, monkeypatch):
     assert "wrapper" in ckptcost.record(tmp_path / "run").problem
     monkeypatch.setenv("CKPTCOST", "off")
     with ckptcost.record(tmp_path / "run") as recording:
-        assert (recording.problem, recording.elected, recording.stop()) == ("CKPTCOST=off", False, None)
+        assert (recording.problem, recording.elected, recording.stop()) == (
+            "CKPTCOST=off",
+            False,
+            None,
+        )
     assert list(tmp_path.iterdir()) == []
 
 

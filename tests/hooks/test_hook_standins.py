@@ -10,7 +10,16 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import ckptcost
-from ckptcost.hooks import accelerate, dcp, deepspeed, hugging_face, lightning, sender, torch_save, wrapping
+from ckptcost.hooks import (
+    accelerate,
+    dcp,
+    deepspeed,
+    hugging_face,
+    lightning,
+    sender,
+    torch_save,
+    wrapping,
+)
 
 
 def marks(ear):
@@ -24,8 +33,17 @@ class Engine:
     global_steps = 12
     checkpoint_engine = None
 
-    def save_checkpoint(self, save_dir, tag=None, client_state={}, save_latest=True, exclude_frozen_parameters=False):  # noqa: B006
+    def save_checkpoint(
+        self,
+        save_dir,
+        tag=None,
+        client_state=None,
+        save_latest=True,
+        exclude_frozen_parameters=False,
+    ):
         """Save training checkpoint."""
+        if client_state is None:
+            client_state = {}
         if save_dir is None:
             raise ValueError("no folder")
         return save_latest
@@ -71,8 +89,9 @@ def test_accelerate(ear, tmp_path):
     assert named.save_state(tmp_path / "a") == str(tmp_path / "a")
     automatic.save_state()
     assert [mark.detail["path"] for mark in ear.heard if mark.name == "returned"] == [
-        str(tmp_path / "a"), str(tmp_path / "checkpoints" / "checkpoint_3"),
-    ]  # fmt: skip
+        str(tmp_path / "a"),
+        str(tmp_path / "checkpoints" / "checkpoint_3"),
+    ]
     assert {window for _, window in ear.names} == {"a", "checkpoint_3"}
 
 
@@ -177,7 +196,12 @@ def test_lightning_in_the_background(ear, tmp_path, fails):
     if fails:
         assert ear.detail("end")["error"] == "OSError"
     else:
-        assert ear.detail("written") == {"path": str(tmp_path / "last.ckpt"), "settle": True, "bytes": 100, "files": 1}
+        assert ear.detail("written") == {
+            "path": str(tmp_path / "last.ckpt"),
+            "settle": True,
+            "bytes": 100,
+            "files": 1,
+        }
 
 
 def test_the_callback_is_made_of_the_lightning_that_is_in_use(ear, monkeypatch):
@@ -220,9 +244,22 @@ def torch(monkeypatch):
             self.path, self.sync_files, self.fs = path, sync_files, fs or filesystem.FileSystem()
 
     filesystem.FileSystemWriter = FileSystemWriter
-    metadata = SimpleNamespace(storage_data={n: SimpleNamespace(relative_path=f"__0_{n % 2}.distcp", length=100) for n in range(4)})
+    metadata = SimpleNamespace(
+        storage_data={
+            n: SimpleNamespace(relative_path=f"__0_{n % 2}.distcp", length=100) for n in range(4)
+        }
+    )
 
-    def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False, use_collectives=True):
+    def save(
+        state_dict,
+        *,
+        checkpoint_id=None,
+        storage_writer=None,
+        planner=None,
+        process_group=None,
+        no_dist=False,
+        use_collectives=True,
+    ):
         return metadata
 
     def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, **_):
@@ -231,9 +268,11 @@ def torch(monkeypatch):
     checkpoint.save, checkpoint.async_save = save, async_save
     made.metadata = metadata
     for name, module in {
-        "torch": made, "torch.distributed": made.distributed, "torch.distributed.checkpoint": checkpoint,
+        "torch": made,
+        "torch.distributed": made.distributed,
+        "torch.distributed.checkpoint": checkpoint,
         "torch.distributed.checkpoint.filesystem": filesystem,
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setitem(sys.modules, name, module)
     return made
 
@@ -248,10 +287,16 @@ def test_dcp_saves_and_says_what_it_knows(ear, torch, tmp_path):
     assert "settle" not in ear.detail("returned")
 
 
-@pytest.mark.parametrize(("writer", "synced"), [
-    (lambda w, path: w(path), True), (lambda w, path: w(path, sync_files=False), False), (lambda w, path: w(path, fs=object()), False),
-    (lambda w, path: SimpleNamespace(path=path), False), (lambda w, path: object(), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("writer", "synced"),
+    [
+        (lambda w, path: w(path), True),
+        (lambda w, path: w(path, sync_files=False), False),
+        (lambda w, path: w(path, fs=object()), False),
+        (lambda w, path: SimpleNamespace(path=path), False),
+        (lambda w, path: object(), False),
+    ],
+)
 def test_dcp_believes_only_what_it_knows_of_a_writer(ear, torch, tmp_path, writer, synced):
     made = writer(torch.distributed.checkpoint.filesystem.FileSystemWriter, str(tmp_path / "a"))
     dcp.save({}, storage_writer=made)
@@ -278,7 +323,12 @@ def test_dcp_in_the_background(ear, torch, tmp_path):
     assert [name for name, window in ear.names if window == "b"] == ["begin", "returned"]
     torch.response.staging_completion.set_result(None)
     torch.response.upload_completion.set_exception(OSError(28, "full"))
-    assert [name for name, window in ear.names if window == "b"] == ["begin", "returned", "snapshotted", "end"]
+    assert [name for name, window in ear.names if window == "b"] == [
+        "begin",
+        "returned",
+        "snapshotted",
+        "end",
+    ]
 
 
 def test_dcp_is_installed_once_and_taken_out_again(ear, torch, tmp_path):
@@ -298,7 +348,9 @@ def test_a_rank_counts_its_own_files(ear, torch, tmp_path):
     torch.distributed.is_available = torch.distributed.is_initialized = lambda: True
     torch.distributed.get_rank = lambda group=None: 1 if group is None else 0
     torch.distributed.get_world_size = lambda group=None: 2
-    torch.metadata.storage_data = {n: SimpleNamespace(relative_path=f"__{n}_0.distcp", length=10 + n) for n in range(3)}
+    torch.metadata.storage_data = {
+        n: SimpleNamespace(relative_path=f"__{n}_0.distcp", length=10 + n) for n in range(3)
+    }
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".metadata").write_text("that is rank 0's")
     dcp.save({}, checkpoint_id=tmp_path / "a")
@@ -322,7 +374,9 @@ def test_torch_save_to_a_path_only(ear, torch, tmp_path):
     with ckptcost.window("whole"):
         torch.save({}, tmp_path / "a.pt")
         torch.save({}, f=tmp_path / "b.pt")
-    assert [(name, window) for name, window in ear.names if window == "whole"] == [(n, "whole") for n in ("begin", "written", "returned")]
+    assert [(name, window) for name, window in ear.names if window == "whole"] == [
+        (n, "whole") for n in ("begin", "written", "returned")
+    ]
     assert ear.detail("returned", "whole")["bytes"] == 140
     torch_save.uninstall()
     torch.save({}, tmp_path / "a.pt")
@@ -374,7 +428,12 @@ def test_a_framework_that_has_changed_is_still_saved_in_a_window(ear):
     accelerate.attach(changed)
     assert changed.save_checkpoint(somewhere=5) == 5
     assert changed.save_state() == 7
-    assert ear.names == [("begin", "save 1"), ("returned", "save 1"), ("begin", "save 2"), ("returned", "save 2")]
+    assert ear.names == [
+        ("begin", "save 1"),
+        ("returned", "save 1"),
+        ("begin", "save 2"),
+        ("returned", "save 2"),
+    ]
 
 
 def test_what_follows_a_save_may_break_and_breaks_nothing(ear):

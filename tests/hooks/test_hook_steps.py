@@ -30,7 +30,9 @@ def test_once_a_second_all_in_one_line(ear, clock):
         clock.now_ns += 100_250_000
     sender.leave()
     assert [mark.name for mark in ear.heard] == ["steps"] * 4
-    ends_ns = [round(mark.detail["base"] + ms * 1e6) for mark in ear.heard for ms in mark.detail["ends_ms"]]
+    ends_ns = [
+        round(mark.detail["base"] + ms * 1e6) for mark in ear.heard for ms in mark.detail["ends_ms"]
+    ]
     assert ends_ns == [5_000_000_000 + 100_250_000 * count for count in range(25)]
     assert [len(mark.detail["ends_ms"]) for mark in ear.heard] == [1, 10, 10, 4]
     assert {mark.window for mark in ear.heard} == {""}
@@ -49,7 +51,9 @@ def test_more_than_a_line_holds_waits_and_what_is_mad_is_forgotten(ear, clock):
     ckptcost.step()
     assert len(steps._ends) < 20_000
     assert len(ear.heard[-1].detail["ends_ms"]) == steps.MOST
-    assert ear.heard[-1].detail["dropped"] > 30_000, "it is said, so that nobody takes the gap for a long step"
+    assert ear.heard[-1].detail["dropped"] > 30_000, (
+        "it is said, so that nobody takes the gap for a long step"
+    )
 
 
 def test_the_longest_line_goes_through_the_wire_and_is_believed():

@@ -16,12 +16,17 @@ from ckptcost.core.phases import windows_of
 from ckptcost.hooks import dcp, torch_save
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-checkpoint = pytest.importorskip("torch.distributed.checkpoint", reason="this PyTorch has no distributed checkpoint")
+checkpoint = pytest.importorskip(
+    "torch.distributed.checkpoint", reason="this PyTorch has no distributed checkpoint"
+)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def state(count=4, size=50_000):
-    return {f"layer{number}": torch.full((size,), float(number)) for number in range(count)} | {"step": 7, "note": "x" * 100}
+    return {f"layer{number}": torch.full((size,), float(number)) for number in range(count)} | {
+        "step": 7,
+        "note": "x" * 100,
+    }
 
 
 def size_of(folder):
@@ -42,7 +47,10 @@ def test_torch_save(ear, tmp_path):
     finally:
         torch_save.uninstall()
     assert marks(ear, "a.pt") == marks(ear, "b.pt") == ["begin", "written", "returned"]
-    assert ear.detail("written", "a.pt") == {"bytes": (tmp_path / "a.pt").stat().st_size, "files": 1}
+    assert ear.detail("written", "a.pt") == {
+        "bytes": (tmp_path / "a.pt").stat().st_size,
+        "files": 1,
+    }
     assert ear.detail("end", "c.pt")["error"] == "RuntimeError"
     assert torch.equal(torch.load(tmp_path / "a.pt")["layer3"], state()["layer3"])
 
@@ -53,7 +61,10 @@ def test_dcp_syncs_and_counts_every_byte(ear, tmp_path, threads):
     metadata = dcp.save(state(), storage_writer=writer)
     assert isinstance(metadata, checkpoint.Metadata)
     assert ear.names == [(name, "step_5") for name in ("begin", "written", "synced", "returned")]
-    assert ear.detail("written") == {"bytes": size_of(tmp_path), "files": len(list((tmp_path / "step_5").iterdir()))}
+    assert ear.detail("written") == {
+        "bytes": size_of(tmp_path),
+        "files": len(list((tmp_path / "step_5").iterdir())),
+    }
     assert "settle" not in ear.detail("returned")
 
 
@@ -68,7 +79,9 @@ def test_dcp_without_sync_says_so(ear, tmp_path):
 def test_torch_really_calls_fsync_where_we_say_so(ear, tmp_path, monkeypatch):
     synced = []
     original = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")) or original(fd))
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")) or original(fd)
+    )
     dcp.save(state(), checkpoint_id=tmp_path / "a")
     files = {str(file) for file in (tmp_path / "a").iterdir()}
     assert {name.removesuffix(".tmp") for name in synced} == files
@@ -88,7 +101,12 @@ def test_dcp_in_the_background(ear, tmp_path, wait_for):
 
 def test_dcp_with_staging_in_the_background(ear, tmp_path, wait_for):
     staging = pytest.importorskip("torch.distributed.checkpoint.staging")
-    options = staging.StagingOptions(use_pinned_memory=False, use_shared_memory=False, use_async_staging=True, use_non_blocking_copy=False)
+    options = staging.StagingOptions(
+        use_pinned_memory=False,
+        use_shared_memory=False,
+        use_async_staging=True,
+        use_non_blocking_copy=False,
+    )
     try:
         stager = staging.DefaultStager(options)
     except AssertionError as error:
@@ -107,7 +125,9 @@ def test_dcp_that_fails(ear, tmp_path, wait_for):
     assert marks(ear) == ["begin", "end"]
     future = dcp.async_save(state(), checkpoint_id=tmp_path / "file" / "b")
     assert future.exception(60) is not None
-    wait_for(lambda: {"end", "returned"} <= set(marks(ear, "b")))  # in either order: it fails at once
+    wait_for(
+        lambda: {"end", "returned"} <= set(marks(ear, "b"))
+    )  # in either order: it fails at once
     assert "written" not in marks(ear, "b")
 
 
@@ -123,7 +143,9 @@ def test_dcp_installed_is_one_window_for_all(ear, tmp_path, wait_for):
         dcp.uninstall()
         torch_save.uninstall()
     assert marks(ear, "trainer") == ["begin", "written", "returned"], "not all of it was synced"
-    assert ear.detail("returned", "trainer")["bytes"] == size_of(tmp_path) - size_of(tmp_path / "alone")
+    assert ear.detail("returned", "trainer")["bytes"] == size_of(tmp_path) - size_of(
+        tmp_path / "alone"
+    )
     assert {window for _, window in ear.names} == {"trainer", "alone"}
     wait_for(lambda: len(marks(ear, "alone")) == 5)
     assert marks(ear, "alone").count("begin") == 1
@@ -134,7 +156,9 @@ def test_the_signature_is_torchs_own():
 
     dcp.install()
     try:
-        assert inspect.signature(checkpoint.save) == inspect.signature(inspect.unwrap(checkpoint.save))
+        assert inspect.signature(checkpoint.save) == inspect.signature(
+            inspect.unwrap(checkpoint.save)
+        )
     finally:
         dcp.uninstall()
 
@@ -160,11 +184,26 @@ def test_two_ranks_are_one_checkpoint_and_count_their_own_bytes(tmp_path):
 
     told = []
     listener = Listener(
-        lambda name, window, by, rank, t_ns, **detail: told.append(Mark(t_ns / 1e9, name, window, rank, by, detail)), tmp_path / "s"
+        lambda name, window, by, rank, t_ns, **detail: told.append(
+            Mark(t_ns / 1e9, name, window, rank, by, detail)
+        ),
+        tmp_path / "s",
     )
     environ = {**os.environ, **listener.environ()}
     ranks = [
-        subprocess.Popen([sys.executable, "-W", "ignore", "-c", RANK, str(number), str(tmp_path / "store"), str(tmp_path)], env=environ)
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-W",
+                "ignore",
+                "-c",
+                RANK,
+                str(number),
+                str(tmp_path / "store"),
+                str(tmp_path),
+            ],
+            env=environ,
+        )
         for number in range(2)
     ]
     try:

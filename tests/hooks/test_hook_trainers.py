@@ -20,7 +20,12 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("_qu
 @pytest.fixture
 def _quiet(monkeypatch):
     """No network, no progress bars, no report to anybody."""
-    for name, value in {"HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}.items():
+    for name, value in {
+        "HF_HUB_OFFLINE": "1",
+        "WANDB_DISABLED": "true",
+        "CUDA_VISIBLE_DEVICES": "",
+        "ACCELERATE_USE_CPU": "true",
+    }.items():
         monkeypatch.setenv(name, value)
 
 
@@ -63,11 +68,19 @@ def fits(pl, folder, callbacks=(), plugins=(), **more):
         def configure_optimizers(self):
             return torch.optim.Adam(self.parameters(), 0.01)
 
-    keeper = pl.callbacks.ModelCheckpoint(dirpath=folder, every_n_train_steps=2, save_top_k=-1, filename="at-{step}")
+    keeper = pl.callbacks.ModelCheckpoint(
+        dirpath=folder, every_n_train_steps=2, save_top_k=-1, filename="at-{step}"
+    )
     trainer = pl.Trainer(
-        max_epochs=1, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False,
-        callbacks=[keeper, *callbacks], plugins=list(plugins), **more,
-    )  # fmt: skip
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[keeper, *callbacks],
+        plugins=list(plugins),
+        **more,
+    )
     return trainer, lambda: trainer.fit(Model(), torch.utils.data.DataLoader(Numbers(), 2))
 
 
@@ -93,7 +106,10 @@ def test_lightning_with_one_line(ear, pl, tmp_path, monkeypatch):
     assert sorted(window.label for window in windows(ear)) == files
     for window in windows(ear):
         assert (window.returned_why, window.flags) == ("", ())
-        assert ear.detail("written", window.label) == {"bytes": (tmp_path / window.label).stat().st_size, "files": 1}
+        assert ear.detail("written", window.label) == {
+            "bytes": (tmp_path / window.label).stat().st_size,
+            "files": 1,
+        }
         assert ear.detail("returned", window.label)["settle"] is True
     assert steps(ear) == 4
     assert pickle.loads(pickle.dumps(kind())).__class__ is kind
@@ -106,8 +122,11 @@ def test_lightning_in_the_background(ear, pl, tmp_path, monkeypatch):
     assert len(windows(ear)) == 2
     for window in windows(ear):
         assert ear.detail("written", window.label) == {
-            "path": str(tmp_path / window.label), "settle": True, "bytes": (tmp_path / window.label).stat().st_size, "files": 1,
-        }  # fmt: skip
+            "path": str(tmp_path / window.label),
+            "settle": True,
+            "bytes": (tmp_path / window.label).stat().st_size,
+            "files": 1,
+        }
         assert "settle" not in ear.detail("returned", window.label)
 
 
@@ -153,9 +172,17 @@ def test_hugging_face_trainer(ear, tmp_path):
             return {"x": super().__getitem__(index)}
 
     arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path), max_steps=4, save_steps=2, per_device_train_batch_size=2, report_to=[], use_cpu=True, disable_tqdm=True,
-        remove_unused_columns=False, logging_strategy="no", save_total_limit=1,
-    )  # fmt: skip
+        output_dir=str(tmp_path),
+        max_steps=4,
+        save_steps=2,
+        per_device_train_batch_size=2,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        logging_strategy="no",
+        save_total_limit=1,
+    )
     trainer = transformers.Trainer(model=Model(), args=arguments, train_dataset=Rows())
     assert hugging_face.attach(trainer)
     assert hugging_face.attach(trainer)
@@ -171,7 +198,11 @@ def test_hugging_face_trainer(ear, tmp_path):
         assert ear.detail("returned", window.label)["settle"] is True
     assert (tmp_path / "checkpoint-4" / "optimizer.pt").exists()
     assert not (tmp_path / "checkpoint-2").exists()
-    assert 0 < ear.detail("returned", "checkpoint-4")["bytes"] < sum(f.stat().st_size for f in (tmp_path / "checkpoint-4").iterdir())
+    assert (
+        0
+        < ear.detail("returned", "checkpoint-4")["bytes"]
+        < sum(f.stat().st_size for f in (tmp_path / "checkpoint-4").iterdir())
+    )
     assert steps(ear) == 4
 
 
@@ -180,7 +211,9 @@ def test_hugging_face_trainer(ear, tmp_path):
 
 def test_accelerate(ear, tmp_path):
     library = pytest.importorskip("accelerate", reason="accelerate is not installed")
-    project = library.utils.ProjectConfiguration(project_dir=str(tmp_path), automatic_checkpoint_naming=True)
+    project = library.utils.ProjectConfiguration(
+        project_dir=str(tmp_path), automatic_checkpoint_naming=True
+    )
     accelerator = library.Accelerator(cpu=True, project_config=project)
     assert accelerate.attach(accelerator)
     model = torch.nn.Linear(4, 1)
@@ -193,7 +226,9 @@ def test_accelerate(ear, tmp_path):
         ckptcost.step()
         paths.append(accelerator.save_state())
     assert [window.name for window in windows(ear)] == ["checkpoint_0", "checkpoint_1"]
-    assert [mark.detail["path"] for mark in ear.heard if mark.name == "returned"] == [os.path.abspath(path) for path in paths]
+    assert [mark.detail["path"] for mark in ear.heard if mark.name == "returned"] == [
+        os.path.abspath(path) for path in paths
+    ]
     assert all((Path(path) / "optimizer.bin").exists() for path in paths)
 
 
@@ -201,17 +236,32 @@ def test_accelerate(ear, tmp_path):
 
 
 def test_deepspeed(ear, tmp_path, monkeypatch):
-    for name, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
+    for name, value in {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "0",
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "LOCAL_RANK": "0",
+    }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
-    library = pytest.importorskip("deepspeed", reason="deepspeed is not installed", exc_type=Exception)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    library = pytest.importorskip(
+        "deepspeed", reason="deepspeed is not installed", exc_type=Exception
+    )
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
     try:
         model = torch.nn.Linear(4, 1)
         engine, *_ = library.initialize(
-            model=model, model_parameters=model.parameters(), dist_init_required=False,
-            config={"train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"lr": 0.01, "torch_adam": True}}},
-        )  # fmt: skip
+            model=model,
+            model_parameters=model.parameters(),
+            dist_init_required=False,
+            config={
+                "train_batch_size": 1,
+                "optimizer": {"type": "Adam", "params": {"lr": 0.01, "torch_adam": True}},
+            },
+        )
         assert deepspeed.attach(engine)
         for _ in range(2):
             engine.backward(engine(torch.ones(1, 4)).sum())
@@ -221,5 +271,8 @@ def test_deepspeed(ear, tmp_path, monkeypatch):
     finally:
         torch.distributed.destroy_process_group()
     assert [window.name for window in windows(ear)] == ["global_step2", "mine"]
-    assert ear.detail("returned", "mine") == {"path": str(tmp_path / "out" / "mine"), "settle": True}
+    assert ear.detail("returned", "mine") == {
+        "path": str(tmp_path / "out" / "mine"),
+        "settle": True,
+    }
     assert any((tmp_path / "out" / "global_step2").iterdir())

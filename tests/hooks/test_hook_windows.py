@@ -19,7 +19,10 @@ from ckptcost.hooks.handles import NOTHING
 
 
 def windows(ear):
-    return windows_of(Mark(mark.t_ns / 1e9, mark.name, mark.window, mark.rank or 0, "api", mark.detail) for mark in ear.heard)
+    return windows_of(
+        Mark(mark.t_ns / 1e9, mark.name, mark.window, mark.rank or 0, "api", mark.detail)
+        for mark in ear.heard
+    )
 
 
 def test_a_with_block_is_begin_and_returned(ear, tmp_path):
@@ -42,9 +45,20 @@ def test_marks_by_hand(ear, tmp_path, monkeypatch):
     save.durable()
     save.end()
     save.end()
-    assert [name for name, _ in ear.names] == ["begin", "snapshotted", "written", "synced", "committed", "returned", "durable", "end"]
+    assert [name for name, _ in ear.names] == [
+        "begin",
+        "snapshotted",
+        "written",
+        "synced",
+        "committed",
+        "returned",
+        "durable",
+        "end",
+    ]
     assert ear.detail("written") == {"bytes": 5, "files": 2}
-    assert ear.detail("returned") == {"path": str(tmp_path / "a.pt"), "bytes": 5, "files": 2}, "nobody need find out: it was synced"
+    assert ear.detail("returned") == {"path": str(tmp_path / "a.pt"), "bytes": 5, "files": 2}, (
+        "nobody need find out: it was synced"
+    )
     (window,) = windows(ear)
     assert (window.flags, window.durable_why) == ((), "")
 
@@ -153,7 +167,11 @@ def test_a_forgotten_end_swallows_nothing(ear):
     ckptcost.begin("nobody holds this one").written()
     with ckptcost.window("step 4"):
         pass
-    assert [window for name, window in ear.names if name == "returned"] == ["step 2", "step 3", "step 4"]
+    assert [window for name, window in ear.names if name == "returned"] == [
+        "step 2",
+        "step 3",
+        "step 4",
+    ]
 
 
 def test_begin_in_a_block_is_part_of_it_and_a_forgotten_part_goes_with_the_whole(ear):
@@ -162,7 +180,12 @@ def test_begin_in_a_block_is_part_of_it_and_a_forgotten_part_goes_with_the_whole
     with ckptcost.window("next"):
         pass
     part.returned()
-    assert ear.names == [("begin", "whole"), ("returned", "whole"), ("begin", "next"), ("returned", "next")]
+    assert ear.names == [
+        ("begin", "whole"),
+        ("returned", "whole"),
+        ("begin", "next"),
+        ("returned", "next"),
+    ]
 
 
 def test_ends_out_of_order(ear):
@@ -171,7 +194,14 @@ def test_ends_out_of_order(ear):
     inner.returned()
     with ckptcost.window("c"):
         pass
-    assert ear.names == [("begin", "a"), ("begin", "b"), ("returned", "a"), ("returned", "b"), ("begin", "c"), ("returned", "c")]
+    assert ear.names == [
+        ("begin", "a"),
+        ("begin", "b"),
+        ("returned", "a"),
+        ("returned", "b"),
+        ("begin", "c"),
+        ("returned", "c"),
+    ]
 
 
 def test_threads_are_separate_even_under_one_label(ear):
@@ -190,7 +220,11 @@ def test_threads_are_separate_even_under_one_label(ear):
         go.set()
         for thread in threads:
             thread.join()
-    assert sorted(window for name, window in ear.names if name == "begin") == ["latest", "latest (2)", "main"]
+    assert sorted(window for name, window in ear.names if name == "begin") == [
+        "latest",
+        "latest (2)",
+        "main",
+    ]
     assert all(window.returned_s is not None and window.flags == () for window in windows(ear))
     with ckptcost.window("latest"):
         pass
@@ -225,7 +259,11 @@ def test_one_object_in_several_threads(ear):
             done.exception(10)
     assert sorted(labels.values()) == ["s", "s (2)", "s (3)", "s (4)"]
     assert [window for name, window in ear.names if name == "end"] == [labels[2]]
-    assert [window for name, window in ear.names if name == "returned"] == [labels[0], labels[1], labels[3]]
+    assert [window for name, window in ear.names if name == "returned"] == [
+        labels[0],
+        labels[1],
+        labels[3],
+    ]
 
 
 # ---- the decorator and labels
@@ -244,8 +282,13 @@ def test_a_decorator_numbers_its_calls(ear, tmp_path):
         saves(7, fail=True)
     assert (saves.__name__, saves.__doc__) == ("saves", "Mine.")
     assert ear.names == [
-        ("begin", "save 1"), ("returned", "save 1"), ("begin", "save 2"), ("returned", "save 2"), ("begin", "save 3"), ("end", "save 3"),
-    ]  # fmt: skip
+        ("begin", "save 1"),
+        ("returned", "save 1"),
+        ("begin", "save 2"),
+        ("returned", "save 2"),
+        ("begin", "save 3"),
+        ("end", "save 3"),
+    ]
 
 
 def test_a_decorated_coroutine_is_waited_for(ear):
@@ -277,17 +320,30 @@ class Evil:
     __repr__ = __fspath__ = __float__ = __str__
 
 
-@pytest.mark.parametrize(("given", "label"), [
-    (7, "7"), (None, "save 1"), ("", "save"), ("a\nb\x1b[31m", "a?b?[31m"), (b"x", "b'x'"), ("x" * 10_000, "x" * 200), (Evil(), "Evil"),
-    ("\ud800", "?"), (Evil, str(Evil)), (type("Odd", (str,), {"__str__": lambda self: 5 / 0})("odd"), "Odd"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "label"),
+    [
+        (7, "7"),
+        (None, "save 1"),
+        ("", "save"),
+        ("a\nb\x1b[31m", "a?b?[31m"),
+        (b"x", "b'x'"),
+        ("x" * 10_000, "x" * 200),
+        (Evil(), "Evil"),
+        ("\ud800", "?"),
+        (Evil, str(Evil)),
+        (type("Odd", (str,), {"__str__": lambda self: 5 / 0})("odd"), "Odd"),
+    ],
+)
 def test_labels_are_cleaned(ear, given, label):
     with ckptcost.window(given):
         pass
     assert {window for _, window in ear.names} == {label}
 
 
-@pytest.mark.parametrize("path", [Evil(), 5, 0, True, "", "a\0b", "x" * 5000, object(), [], b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "path", [Evil(), 5, 0, True, "", "a\0b", "x" * 5000, object(), [], b"\xff\xfe"]
+)
 def test_odd_paths_are_left_out_or_kept_as_they_are(ear, path):
     with ckptcost.window("s", path=path):
         pass
@@ -314,7 +370,9 @@ def test_a_working_directory_that_is_gone(ear, tmp_path, monkeypatch):
     assert ear.detail("returned") == {}
 
 
-@pytest.mark.parametrize("amount", [Evil(), "5", float("nan"), -1, float("inf"), None, object(), 10**30])
+@pytest.mark.parametrize(
+    "amount", [Evil(), "5", float("nan"), -1, float("inf"), None, object(), 10**30]
+)
 def test_odd_amounts_are_left_out(ear, amount):
     save = ckptcost.begin("s")
     save.written(bytes=amount, files=amount)
@@ -337,10 +395,16 @@ def test_a_future_is_followed(ear, tmp_path, sync):
     with ckptcost.window("s", tmp_path) as save:
         assert save.follow(future, sync, lambda done: (done.result(), 3)) is future
     assert ear.names == [("begin", "s"), ("returned", "s")]
-    assert ear.detail("returned") == {"path": str(tmp_path)}, "it is not written yet, so nobody looks"
+    assert ear.detail("returned") == {"path": str(tmp_path)}, (
+        "it is not written yet, so nobody looks"
+    )
     future.set_result(77)
-    assert [name for name, _ in ear.names] == ["begin", "returned", "written"] + ["synced"] * (sync is True)
-    assert ear.detail("written") == {"path": str(tmp_path), "bytes": 77, "files": 3} | ({} if sync else {"settle": True})
+    assert [name for name, _ in ear.names] == ["begin", "returned", "written"] + ["synced"] * (
+        sync is True
+    )
+    assert ear.detail("written") == {"path": str(tmp_path), "bytes": 77, "files": 3} | (
+        {} if sync else {"settle": True}
+    )
     (window,) = windows(ear)
     assert (window.durable_s is not None) is (sync is True)
 
@@ -364,7 +428,10 @@ def test_a_future_that_is_cancelled_or_done_already_or_none_at_all(ear):
             assert save.follow(future) is future
     assert ear.detail("end", "s0") == {"error": "CancelledError", "path": "/x"}
     assert ear.detail("returned", "s0") == {"path": "/x"}, "there is nothing to settle"
-    names = {number: [name for name, window in ear.names if window == f"s{number}"] for number in range(5)}
+    names = {
+        number: [name for name, window in ear.names if window == f"s{number}"]
+        for number in range(5)
+    }
     assert names[1] == ["begin", "written", "returned"]
     assert names[2] == names[3] == names[4] == ["begin", "returned"]
 
@@ -399,7 +466,12 @@ def test_an_asyncio_future(ear):
         await asyncio.sleep(0.01)
 
     asyncio.run(saves())
-    assert [name for name, window in ear.names if window == "s"] == ["begin", "returned", "written", "synced"]
+    assert [name for name, window in ear.names if window == "s"] == [
+        "begin",
+        "returned",
+        "written",
+        "synced",
+    ]
     assert ear.detail("end", "t") == {"error": "CancelledError"}
 
 
@@ -433,7 +505,16 @@ def every_hook():
     with ckptcost.window("s", path="x") as save:
         save.follow(Future())
     save = ckptcost.begin()
-    for name in ("snapshotted", "written", "synced", "committed", "durable", "failed", "returned", "end"):
+    for name in (
+        "snapshotted",
+        "written",
+        "synced",
+        "committed",
+        "durable",
+        "failed",
+        "returned",
+        "end",
+    ):
         getattr(save, name)()
     ckptcost.window("d")(int)()
     ckptcost.step()
@@ -453,10 +534,16 @@ def test_an_interrupt_is_not_swallowed():
     sender.use(sender.NOBODY)
 
 
-@pytest.mark.parametrize("environ", [
-    {}, {"CKPTCOST": "off"}, {"CKPTCOST": "OFF ", "CKPTCOST_SOCKET": "/s"}, {"CKPTCOST": "0", "CKPTCOST_RECORD": "/r"},
-    {"CKPTCOST_SOCKET": ""},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"CKPTCOST": "off"},
+        {"CKPTCOST": "OFF ", "CKPTCOST_SOCKET": "/s"},
+        {"CKPTCOST": "0", "CKPTCOST_RECORD": "/r"},
+        {"CKPTCOST_SOCKET": ""},
+    ],
+)
 def test_off_is_nothing_at_all(monkeypatch, environ):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -464,11 +551,19 @@ def test_off_is_nothing_at_all(monkeypatch, environ):
     assert sender.state.receiver is sender.NOBODY
 
 
-@pytest.mark.parametrize("environ", [
-    {"CKPTCOST_SOCKET": "/"}, {"CKPTCOST_SOCKET": "\udcff\n"}, {"CKPTCOST_SOCKET": "x" * 5000}, {"CKPTCOST_SOCKET": "relative"},
-    {"CKPTCOST": "\udcff"}, {"CKPTCOST": "yes"}, {"CKPTCOST_SOCKET": "/dev/null", "RANK": "-1"},
-    {"RANK": "9" * 400, "CKPTCOST_SOCKET": "/x"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"CKPTCOST_SOCKET": "/"},
+        {"CKPTCOST_SOCKET": "\udcff\n"},
+        {"CKPTCOST_SOCKET": "x" * 5000},
+        {"CKPTCOST_SOCKET": "relative"},
+        {"CKPTCOST": "\udcff"},
+        {"CKPTCOST": "yes"},
+        {"CKPTCOST_SOCKET": "/dev/null", "RANK": "-1"},
+        {"RANK": "9" * 400, "CKPTCOST_SOCKET": "/x"},
+    ],
+)
 def test_odd_environments(monkeypatch, environ):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -515,7 +610,12 @@ def test_a_fork_in_the_middle_of_everything(tmp_path):
     finally:
         del os.environ["CKPTCOST_SOCKET"], os.environ["RANK"]
         listener.close()
-    assert sorted(told) == [("begin", "latest", 4), ("begin", "latest", 5), ("returned", "latest", 4), ("returned", "latest", 5)]
+    assert sorted(told) == [
+        ("begin", "latest", 4),
+        ("begin", "latest", 5),
+        ("returned", "latest", 4),
+        ("returned", "latest", 5),
+    ]
 
 
 def test_at_the_end_of_everything(tmp_path):

@@ -69,7 +69,12 @@ def connected(listener):
 
 
 def line(**fields):
-    return json.dumps({"t": time.monotonic_ns(), "name": "begin", "window": "w", "rank": 0} | fields).encode() + b"\n"
+    return (
+        json.dumps(
+            {"t": time.monotonic_ns(), "name": "begin", "window": "w", "rank": 0} | fields
+        ).encode()
+        + b"\n"
+    )
 
 
 # ---- both sides together
@@ -86,7 +91,9 @@ def test_a_mark_arrives_as_it_was_told(heard, listener, monkeypatch, wait_for, t
     (name, window, by, rank, t_ns, detail), last = heard
     assert (name, window, by, rank) == ("begin", "step 1000 é", "api", 3)
     assert before_ns <= t_ns <= last[4] <= time.monotonic_ns()
-    assert detail == last[5] == {"path": str(tmp_path / "é")}, "who asks for settling is not part of the mark"
+    assert detail == last[5] == {"path": str(tmp_path / "é")}, (
+        "who asks for settling is not part of the mark"
+    )
     assert listener.refused == 0
 
 
@@ -113,8 +120,14 @@ def test_settling_is_asked_for_with_what_is_known(heard, tmp_path, monkeypatch, 
     listener.close()
     at = {(name, window): t_ns for name, window, _, _, t_ns, _ in heard}
     assert asked == [
-        (("a", [tmp_path]), {"since_ns": at["begin", "a"], "written_ns": at["returned", "a"], "rank": 2}),
-        (("b", [tmp_path / "b"]), {"since_ns": at["begin", "b"], "written_ns": at["written", "b"], "rank": 2}),
+        (
+            ("a", [tmp_path]),
+            {"since_ns": at["begin", "a"], "written_ns": at["returned", "a"], "rank": 2},
+        ),
+        (
+            ("b", [tmp_path / "b"]),
+            {"since_ns": at["begin", "b"], "written_ns": at["written", "b"], "rank": 2},
+        ),
     ]
     assert not Path(listener.path).parent.exists()
 
@@ -197,7 +210,9 @@ def test_what_lies_in_the_sockets_at_the_end_is_still_read(tmp_path, client_of):
 # ---- forks
 
 
-def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(heard, listener, monkeypatch, wait_for):
+def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(
+    heard, listener, monkeypatch, wait_for
+):
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
     with ckptcost.window("parent"):
         wait_for(lambda: listener._peers == 1)
@@ -213,8 +228,11 @@ def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(heard, 
         assert os.waitpid(rank, 0)[1] == os.waitpid(worker, 0)[1] == 0
     wait_for(lambda: len(heard) == 4)
     assert sorted((mark[0], mark[1], mark[3]) for mark in heard) == [
-        ("begin", "child", 5), ("begin", "parent", 0), ("returned", "child", 5), ("returned", "parent", 0),
-    ]  # fmt: skip
+        ("begin", "child", 5),
+        ("begin", "parent", 0),
+        ("returned", "child", 5),
+        ("returned", "parent", 0),
+    ]
 
 
 def test_a_fork_while_other_threads_send(heard, listener, monkeypatch, wait_for):
@@ -255,7 +273,9 @@ def test_nobody_listens(tmp_path, client_of):
     assert client.dropped == 1000
 
 
-def test_a_listener_that_comes_late_is_found_and_told_what_was_lost(heard, tmp_path, monkeypatch, wait_for, client_of):
+def test_a_listener_that_comes_late_is_found_and_told_what_was_lost(
+    heard, tmp_path, monkeypatch, wait_for, client_of
+):
     client = client_of(tmp_path / "s")
     client.tell("begin", "lost")
     client.tell("returned", "lost")
@@ -282,11 +302,25 @@ def test_tries_become_seldom(tmp_path, monkeypatch, client_of):
     client = client_of(tmp_path / "none")
     monkeypatch.setattr("ckptcost.hooks.wire.time.monotonic", lambda: now_s[0])
     original = socket.socket
-    monkeypatch.setattr("ckptcost.hooks.wire.socket.socket", lambda *a: tries.append(now_s[0]) or original(*a))
+    monkeypatch.setattr(
+        "ckptcost.hooks.wire.socket.socket", lambda *a: tries.append(now_s[0]) or original(*a)
+    )
     for _ in range(4000):
         client.tell("begin", "w", t_ns=1)
         now_s[0] += 0.1
-    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
+    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        60,
+        60,
+        60,
+        60,
+        60,
+    ]
 
 
 def test_a_listener_that_does_not_read_costs_marks_and_not_time(tmp_path, client_of):
@@ -329,7 +363,9 @@ def test_the_wrapper_is_killed(tmp_path, monkeypatch):
         "import sys, time\nfrom ckptcost.hooks.wire import Listener\n"
         "Listener(lambda *a, **b: print('heard', flush=True), sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True) as wrapper:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
+    ) as wrapper:
         assert wrapper.stdout.readline() == "ready\n"
         monkeypatch.setenv("CKPTCOST_SOCKET", str(tmp_path / "s"))
         with ckptcost.window("a"):
@@ -394,12 +430,37 @@ GOOD = {"name": "returned", "window": "w", "rank": 0}
 
 
 BAD = [
-    b"\n", b"{\n", b"[]\n", b"null\n",
-    b'"x"\n', b"\xff\xfe\n", b"[" * 3000 + b"\n", b"{}\n", b"9" * 3999 + b"\n", b'{"t": 1, "name": NaN}\n',
-    {"name": "evil"}, {"name": ["begin"]}, {"window": 5}, {"window": None}, {"rank": -1}, {"rank": True}, {"rank": 1.0}, {"rank": 10**9},
-    {"t": 0}, {"t": None}, {"t": "now"}, {"t": True}, {"t": 10**300}, {"t": 10**18}, {"t": -1}, {"detail": [1]}, {"detail": "x"},
-    {"name": "steps"}, {"name": "steps", "detail": {"ends_ms": "x", "base": 1}}, {"x": "y" * 4000},
-]  # fmt: skip
+    b"\n",
+    b"{\n",
+    b"[]\n",
+    b"null\n",
+    b'"x"\n',
+    b"\xff\xfe\n",
+    b"[" * 3000 + b"\n",
+    b"{}\n",
+    b"9" * 3999 + b"\n",
+    b'{"t": 1, "name": NaN}\n',
+    {"name": "evil"},
+    {"name": ["begin"]},
+    {"window": 5},
+    {"window": None},
+    {"rank": -1},
+    {"rank": True},
+    {"rank": 1.0},
+    {"rank": 10**9},
+    {"t": 0},
+    {"t": None},
+    {"t": "now"},
+    {"t": True},
+    {"t": 10**300},
+    {"t": 10**18},
+    {"t": -1},
+    {"detail": [1]},
+    {"detail": "x"},
+    {"name": "steps"},
+    {"name": "steps", "detail": {"ends_ms": "x", "base": 1}},
+    {"x": "y" * 4000},
+]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
@@ -415,17 +476,35 @@ def test_what_is_far_in_time_is_refused():
     now_ns = 1_000_000 * 10**9
     said = {"name": "begin"}
     for ago_s, is_told in ((0, True), (80_000, True), (90_000, False), (-0.5, True), (-2, False)):
-        assert bool(told(json.dumps(said | {"t": now_ns - round(ago_s * 1e9)}).encode(), now_ns)) is is_told
+        assert (
+            bool(told(json.dumps(said | {"t": now_ns - round(ago_s * 1e9)}).encode(), now_ns))
+            is is_told
+        )
 
 
 def test_details_are_cut(heard, listener, wait_for):
     detail = {
-        "path": "/x", "bytes": 5, "big": 10**40, "list": [1], "nested": {}, "no name": 1, "by": "watch", "name": "x", "self": 1, "t_ns": 1,
-        "x" * 40: 1, "flag": True, "half": 0.5, "rank": 7,
-    }  # fmt: skip
+        "path": "/x",
+        "bytes": 5,
+        "big": 10**40,
+        "list": [1],
+        "nested": {},
+        "no name": 1,
+        "by": "watch",
+        "name": "x",
+        "self": 1,
+        "t_ns": 1,
+        "x" * 40: 1,
+        "flag": True,
+        "half": 0.5,
+        "rank": 7,
+    }
     many = {f"k{number}": number for number in range(50)}
     with connected(listener) as plain:
-        plain.sendall(line(detail=detail, window="a\x1b\nb" + "x" * 500) + line(detail=many, by="watch", pid="x"))
+        plain.sendall(
+            line(detail=detail, window="a\x1b\nb" + "x" * 500)
+            + line(detail=many, by="watch", pid="x")
+        )
         wait_for(lambda: len(heard) == 2)
     assert heard[0][5] == {"path": "/x", "bytes": 5, "flag": True, "half": 0.5}
     assert heard[0][1] == ("a??b" + "x" * 500)[:200]
@@ -437,11 +516,21 @@ def test_steps_are_checked(heard, listener, wait_for):
     base = time.monotonic_ns()
     good = {"ends_ms": [0, 1.5], "base": base}
     bad = [
-        {"ends_ms": [1, "x"]}, {"ends_ms": []}, {"ends_ms": [True]}, {"ends_ms": [-1]}, {"ends_ms": [1e300]}, {"base": 0}, {"base": 1.5},
-        {"base": base + 10**13}, {"ends_ms": {}},
-    ]  # fmt: skip
+        {"ends_ms": [1, "x"]},
+        {"ends_ms": []},
+        {"ends_ms": [True]},
+        {"ends_ms": [-1]},
+        {"ends_ms": [1e300]},
+        {"base": 0},
+        {"base": 1.5},
+        {"base": base + 10**13},
+        {"ends_ms": {}},
+    ]
     with connected(listener) as plain:
-        plain.sendall(b"".join(line(name="steps", detail=good | each) for each in bad) + line(name="steps", window="x", detail=good))
+        plain.sendall(
+            b"".join(line(name="steps", detail=good | each) for each in bad)
+            + line(name="steps", window="x", detail=good)
+        )
         wait_for(lambda: heard)
     assert (heard[0][0], heard[0][1], heard[0][5]) == ("steps", "", good)
     assert (listener.refused, len(heard)) == (len(bad), 1)
@@ -498,9 +587,14 @@ def test_a_begin_is_never_settled_and_odd_paths_neither():
     asked = []
     settles = Settles(lambda *what, **more: asked.append((what, more)))
     for name, path, wanted in (
-        ("begin", "/x", True), ("returned", "x", True), ("returned", "/a\0b", True), ("returned", 5, True), ("returned", None, True),
-        ("returned", "/x", 1), ("returned", "/x", False),
-    ):  # fmt: skip
+        ("begin", "/x", True),
+        ("returned", "x", True),
+        ("returned", "/a\0b", True),
+        ("returned", 5, True),
+        ("returned", None, True),
+        ("returned", "/x", 1),
+        ("returned", "/x", False),
+    ):
         settles.see(1, name, "w", 5, 0, path, wanted)
     assert asked == []
     settles.see(2, "returned", "w", 9, 0, "/x", True)
@@ -509,7 +603,7 @@ def test_a_begin_is_never_settled_and_odd_paths_neither():
     assert asked == [
         (("w", [Path("/x")]), {"since_ns": 9, "written_ns": 9, "rank": 0}),
         (("w", [Path("/x")]), {"since_ns": 5, "written_ns": 7, "rank": 3}),
-    ]  # fmt: skip
+    ]
     for number in range(30_000):
         settles.see(number, "begin", "w", 5, 0, None, False)
     assert len(settles._since) == 10_000
@@ -535,7 +629,13 @@ except OSError as error:
 """
 
     def run():
-        return subprocess.run([sys.executable, "-c", other, listener.path], capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(
+            [sys.executable, "-c", other, listener.path],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
 
     assert run().stdout == "PermissionError\n"
     parent.chmod(0o777)
@@ -602,19 +702,37 @@ def test_too_many_open_files_pass(heard, listener, wait_for, client_of):
 
 def test_ranks_are_those_of_the_election():
     for environ in (
-        {}, {"LOCAL_RANK": "3", "RANK": "11"}, {"SLURM_LOCALID": "2", "SLURM_PROCID": "6"},
+        {},
+        {"LOCAL_RANK": "3", "RANK": "11"},
+        {"SLURM_LOCALID": "2", "SLURM_PROCID": "6"},
         {"OMPI_COMM_WORLD_RANK": "5", "LOCAL_RANK": "1"},
-        {"LOCAL_RANK": "x"}, {"LOCAL_RANK": "-1"}, {"LOCAL_RANK": "2"}, {"PMI_RANK": "4"}, {"MPI_LOCALRANKID": "9"}, {"RANK": ""},
-    ):  # fmt: skip
+        {"LOCAL_RANK": "x"},
+        {"LOCAL_RANK": "-1"},
+        {"LOCAL_RANK": "2"},
+        {"PMI_RANK": "4"},
+        {"MPI_LOCALRANKID": "9"},
+        {"RANK": ""},
+    ):
         assert sender._launched(environ) == election.global_rank(environ), environ
     assert (sender._RANKS, sender._LOCAL_RANKS) == (election._RANKS, election._LOCAL_RANKS)
-    assert set(MARKS) >= {"begin", "snapshotted", "written", "synced", "committed", "returned", "durable", "end"}
+    assert set(MARKS) >= {
+        "begin",
+        "snapshotted",
+        "written",
+        "synced",
+        "committed",
+        "returned",
+        "durable",
+        "end",
+    }
 
 
 def test_torch_is_asked_for_the_rank_once_it_is_set_up(ear, monkeypatch):
     from types import SimpleNamespace
 
-    torch = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: False, get_rank=lambda: 6)
+    torch = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: False, get_rank=lambda: 6
+    )
     monkeypatch.setitem(sys.modules, "torch.distributed", torch)
     monkeypatch.setenv("SLURM_PROCID", "1")
     ckptcost.begin("a").returned()
@@ -631,7 +749,12 @@ def test_torch_is_asked_for_the_rank_once_it_is_set_up(ear, monkeypatch):
 def modules_after(code, **environ):
     script = f"import sys\n{code}\nprint(*sorted(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, **environ}, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return set(done.stdout.split())
 
@@ -641,10 +764,35 @@ USE = "import ckptcost\nwith ckptcost.window('s', path='x'): pass\nckptcost.step
 
 def test_nothing_heavy_is_loaded(listener):
     off = modules_after(USE)
-    assert off & {"numpy", "json", "socket", "pathlib", "threading", "torch", "ckptcost.api", "ckptcost.hooks.wire"} == set()
+    assert (
+        off
+        & {
+            "numpy",
+            "json",
+            "socket",
+            "pathlib",
+            "threading",
+            "torch",
+            "ckptcost.api",
+            "ckptcost.hooks.wire",
+        }
+        == set()
+    )
     wired = modules_after(USE, **listener.environ())
     assert "ckptcost.hooks.wire" in wired
-    assert wired & {"numpy", "torch", "ckptcost.api", "ckptcost.runs", "ckptcost.hooks.listener", "logging", "asyncio"} == set()
+    assert (
+        wired
+        & {
+            "numpy",
+            "torch",
+            "ckptcost.api",
+            "ckptcost.runs",
+            "ckptcost.hooks.listener",
+            "logging",
+            "asyncio",
+        }
+        == set()
+    )
 
 
 def per_call_us(call, count=2000):
@@ -672,7 +820,9 @@ def test_what_a_mark_costs(heard, listener, monkeypatch, record_property):
     a_window()
     record_property("wire_us", wire := per_call_us(a_window, 500))
     record_property("wire_step_us", step := per_call_us(ckptcost.step))
-    print(f"median and 99 % in us: begin+returned off {off}, wire {wire}; step off {off_step}, wire {step}")
+    print(
+        f"median and 99 % in us: begin+returned off {off}, wire {wire}; step off {off_step}, wire {step}"
+    )
     assert off[0] < 10
     assert off_step[0] < 5
     assert wire[0] < 500

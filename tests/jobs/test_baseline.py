@@ -29,7 +29,9 @@ BUSY = Channel("gpu:0", "utilisation", "told")
 
 def test_busy_is_a_mean_over_time_not_over_readings():
     """Quick readings near the edges are many and say 0; the twenty-six seconds between say 10 %."""
-    busy = Told("told", {energy("gpu:0", **TICK): at(300.0), BUSY: lambda t_s: 0.0 if t_s < 4.0 else 0.1})
+    busy = Told(
+        "told", {energy("gpu:0", **TICK): at(300.0), BUSY: lambda t_s: 0.0 if t_s < 4.0 else 0.1}
+    )
     assert job._busy(evaluated(busy, for_s=30.0)) == ["gpu:0 at 9 %"]
 
 
@@ -37,9 +39,15 @@ class TestWattsOf:
     def test_mean_and_the_spread_of_whole_seconds(self):
         def joules(t_s):  # 50 W and 150 W in turn, ten seconds each
             pairs, rest = divmod(t_s - 0.5, 20.0)
-            return 10_000.0 + 2000.0 * pairs + (50.0 * rest if rest < 10.0 else 500.0 + 150.0 * (rest - 10.0))
+            return (
+                10_000.0
+                + 2000.0 * pairs
+                + (50.0 * rest if rest < 10.0 else 500.0 + 150.0 * (rest - 10.0))
+            )
 
-        seen = evaluated(Told("told", {energy("gpu:0", **TICK): joules}, facts={"driver": "590"}), for_s=80.0)
+        seen = evaluated(
+            Told("told", {energy("gpu:0", **TICK): joules}, facts={"driver": "590"}), for_s=80.0
+        )
         found = watts_of(seen, 77.0)["gpu:0"]
         assert found.power_w == pytest.approx(100.0, rel=0.01)
         assert found.low_w == pytest.approx(50.0, rel=0.02)
@@ -54,11 +62,27 @@ class TestWattsOf:
         assert found.high_w - found.low_w >= 20.0
 
     def test_a_rare_second_does_not_count(self):
-        seen = evaluated(Told("told", {energy("gpu:0", **TICK): lambda t: 100.0 * t + 900.0 * min(max(t - 9.5, 0.0), 1.0)}), for_s=60.0)
+        seen = evaluated(
+            Told(
+                "told",
+                {
+                    energy("gpu:0", **TICK): lambda t: (
+                        100.0 * t + 900.0 * min(max(t - 9.5, 0.0), 1.0)
+                    )
+                },
+            ),
+            for_s=60.0,
+        )
         assert watts_of(seen, 0.0)["gpu:0"].high_w < 200.0
 
     def test_what_is_not_known_has_none(self):
-        silent = Told("told", {energy("gpu:0"): lambda t: math.nan if t > 0.4 else 5.0, energy("cpu:0", **TICK): at(9.0)})
+        silent = Told(
+            "told",
+            {
+                energy("gpu:0"): lambda t: math.nan if t > 0.4 else 5.0,
+                energy("cpu:0", **TICK): at(9.0),
+            },
+        )
         seen = evaluated(silent)
         assert set(watts_of(seen, 0.0)) == {"cpu:0"}
         assert watts_of(seen._replace(end_s=seen.begin_s), 0.0) == {}
@@ -82,17 +106,32 @@ def learned_of(monkeypatch, says, simulated=False, **more):
 def test_an_idle_machine_is_learned_and_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
     monkeypatch.setattr(job.time, "time_ns", lambda: 1_795_219_200_000_000_000)
-    learned = learned_of(monkeypatch, {energy("gpu:0", **TICK): at(70.0), energy("cpu:0", **TICK): at(40.0), BUSY: lambda t: 0.04})
+    learned = learned_of(
+        monkeypatch,
+        {
+            energy("gpu:0", **TICK): at(70.0),
+            energy("cpu:0", **TICK): at(40.0),
+            BUSY: lambda t: 0.04,
+        },
+    )
     assert learned.busy == []
     assert learned.file == baselines.file_of(learned.idle.host)
-    assert baselines.load(learned.file).domains == {name: b._replace(taken_s=1_795_219_200.0) for name, b in learned.idle.domains.items()}
+    assert baselines.load(learned.file).domains == {
+        name: b._replace(taken_s=1_795_219_200.0) for name, b in learned.idle.domains.items()
+    }
     assert learned.idle.taken == "2026-11-21T00:00:00.000Z"
     assert learned.idle.seconds == pytest.approx(20.0)
     assert learned.idle.drivers == {"gpu": "590", "cpu": "590"}
-    assert {name: round(b.power_w) for name, b in learned.idle.domains.items()} == {"gpu:0": 70, "cpu:0": 40}
+    assert {name: round(b.power_w) for name, b in learned.idle.domains.items()} == {
+        "gpu:0": 70,
+        "cpu:0": 40,
+    }
     # on the clock of the run, which says when that was
     assert learned.idle.domains["gpu:0"].taken_s == pytest.approx(1_767_225_600.0 + 20.5)
-    assert (learned.idle.domains["gpu:0"].host, learned.idle.domains["gpu:0"].driver) == (learned.idle.host, "590")
+    assert (learned.idle.domains["gpu:0"].host, learned.idle.domains["gpu:0"].driver) == (
+        learned.idle.host,
+        "590",
+    )
 
 
 def test_of_a_simulated_machine_nothing_is_kept_and_the_date_is_its_own(monkeypatch, tmp_path):
@@ -103,12 +142,20 @@ def test_of_a_simulated_machine_nothing_is_kept_and_the_date_is_its_own(monkeypa
     assert not overlay().exists() or list(overlay().iterdir()) == []
 
 
-@pytest.mark.parametrize(("share", "busy"), [(0.03, []), (0.051, ["gpu:0 at 5 %"]), (0.876, ["gpu:0 at 88 %"])])
+@pytest.mark.parametrize(
+    ("share", "busy"), [(0.03, []), (0.051, ["gpu:0 at 5 %"]), (0.876, ["gpu:0 at 88 %"])]
+)
 def test_idle_is_at_most_a_twentieth_of_the_time(monkeypatch, tmp_path, share, busy):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
 
     def utilisation(t_s):  # readings without an answer are none, nor are those of the margins
-        return 1.0 if not 0.5 <= t_s <= 20.5 or (15.0 <= t_s < 15.1 and not busy) else math.nan if 9.0 <= t_s < 11.0 else share
+        return (
+            1.0
+            if not 0.5 <= t_s <= 20.5 or (15.0 <= t_s < 15.1 and not busy)
+            else math.nan
+            if 9.0 <= t_s < 11.0
+            else share
+        )
 
     says = {energy("gpu:0", **TICK): at(70.0), BUSY: utilisation}
     if not busy:
@@ -125,7 +172,10 @@ def test_idle_is_at_most_a_twentieth_of_the_time(monkeypatch, tmp_path, share, b
 
 def test_a_silent_card_is_not_busy(monkeypatch, tmp_path):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
-    assert learned_of(monkeypatch, {energy("gpu:0", **TICK): at(70.0), BUSY: lambda t: math.nan}).busy == []
+    assert (
+        learned_of(monkeypatch, {energy("gpu:0", **TICK): at(70.0), BUSY: lambda t: math.nan}).busy
+        == []
+    )
 
 
 def test_without_a_meter_of_power_there_is_nothing_to_learn(monkeypatch):
@@ -135,23 +185,37 @@ def test_without_a_meter_of_power_there_is_nothing_to_learn(monkeypatch):
 
 # ---- the file ---------------------------------------------------------------------------------
 
-FULL = Idle("h", "2026-11-21T00:00:00.000Z", 30.0, {"gpu": "590"}, True, {"gpu:0": Baseline(70.0, 69.0, 75.0)})
+FULL = Idle(
+    "h",
+    "2026-11-21T00:00:00.000Z",
+    30.0,
+    {"gpu": "590"},
+    True,
+    {"gpu:0": Baseline(70.0, 69.0, 75.0)},
+)
 
 
 def test_a_file_says_all_that_was_learned(tmp_path):
     baselines.save(FULL, tmp_path / "h.json")
     back = baselines.load(tmp_path / "h.json")
-    assert back == FULL._replace(domains={"gpu:0": Baseline(70.0, 69.0, 75.0, 1_795_219_200.0, "h", "590")})
+    assert back == FULL._replace(
+        domains={"gpu:0": Baseline(70.0, 69.0, 75.0, 1_795_219_200.0, "h", "590")}
+    )
 
 
 def test_a_driver_is_of_a_kind_of_domain(tmp_path):
-    many = FULL._replace(drivers={"gpu": "590", "cpu:0": "x"}, domains={d: Baseline(1.0, 1.0, 1.0) for d in ("gpu:11.memory", "cpu:0")})
+    many = FULL._replace(
+        drivers={"gpu": "590", "cpu:0": "x"},
+        domains={d: Baseline(1.0, 1.0, 1.0) for d in ("gpu:11.memory", "cpu:0")},
+    )
     baselines.save(many, tmp_path / "h.json")
     assert [b.driver for b in baselines.load(tmp_path / "h.json").domains.values()] == ["590", ""]
 
 
 def test_a_node_of_many_domains_still_fits(tmp_path):
-    many = FULL._replace(domains={f"gpu:{n}.memory": Baseline(70.0 + n, 69.0, 175.0) for n in range(100)})
+    many = FULL._replace(
+        domains={f"gpu:{n}.memory": Baseline(70.0 + n, 69.0, 175.0) for n in range(100)}
+    )
     baselines.save(many, tmp_path / "h.json")
     assert len(baselines.load(tmp_path / "h.json").domains) == 100
 
@@ -176,9 +240,18 @@ def written(tmp_path, **fields):
         ({"format": "ckptcost.run"}, "is not a baseline"),
         ({"taken": "yesterday"}, "is not a baseline"),
         ({"drivers": []}, "is not a baseline"),
-        ({"domains": {"gpu:0": {"power_w": 1.0, "low_w": -math.inf, "high_w": 2.0}}}, "is not a baseline"),
-        ({"domains": {"gpu:0": {"power_w": 1.0, "low_w": 0.0, "high_w": math.inf}}}, "is not a baseline"),
-        ({"domains": {"gpu:0": {"power_w": 3.0, "low_w": 0.0, "high_w": 2.0}}}, "is not a baseline"),
+        (
+            {"domains": {"gpu:0": {"power_w": 1.0, "low_w": -math.inf, "high_w": 2.0}}},
+            "is not a baseline",
+        ),
+        (
+            {"domains": {"gpu:0": {"power_w": 1.0, "low_w": 0.0, "high_w": math.inf}}},
+            "is not a baseline",
+        ),
+        (
+            {"domains": {"gpu:0": {"power_w": 3.0, "low_w": 0.0, "high_w": 2.0}}},
+            "is not a baseline",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_what_to_do(tmp_path, fields, said):

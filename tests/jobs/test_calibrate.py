@@ -42,15 +42,38 @@ FOR_S = 130.0
 def plan_of(bytes_: float, rate: float = RATE, fixed_s: float = FIXED_S, **more) -> Plan:
     """Saves of a tier with this rate and fixed time."""
     moving_s = bytes_ / rate
-    written = {"snapshot_s": 0.0, "write_s": 0.3 * moving_s, "fsync_s": 0.7 * moving_s, "commit_s": fixed_s}
-    asked = {"gpus": 2, "packages": 0, "disks": 1, "variation": 0.0, "checkpoint_bytes": bytes_, "interval_s": 40.0} | written | more
+    written = {
+        "snapshot_s": 0.0,
+        "write_s": 0.3 * moving_s,
+        "fsync_s": 0.7 * moving_s,
+        "commit_s": fixed_s,
+    }
+    asked = (
+        {
+            "gpus": 2,
+            "packages": 0,
+            "disks": 1,
+            "variation": 0.0,
+            "checkpoint_bytes": bytes_,
+            "interval_s": 40.0,
+        }
+        | written
+        | more
+    )
     return Plan(**asked)
 
 
-def measured(plan: Plan, said: Sequence[Mark] | None = None, meters: Sequence[Basic] = (), idle: Idle | None = None) -> Measured:
+def measured(
+    plan: Plan,
+    said: Sequence[Mark] | None = None,
+    meters: Sequence[Basic] = (),
+    idle: Idle | None = None,
+) -> Measured:
     seen = simulated.find(plan, origin_ns=0)
     told = list(marks(plan, 0.0, FOR_S)) if said is None else list(said)
-    recorded = record(Instruments((*seen.meters, *meters), seen.absences, VirtualClock(0), told), FOR_S)
+    recorded = record(
+        Instruments((*seen.meters, *meters), seen.absences, VirtualClock(0), told), FOR_S
+    )
     return evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle)
 
 
@@ -68,8 +91,12 @@ def value(c: Calibration, name: str) -> float:
 
 
 def stall_by_model(catalog: Catalog, tier: str, bytes_: float, *said: str) -> timing.Save:
-    layer = set_layer(catalog, [f"tier.id={tier}", f"checkpoint.size={bytes_:.0f} B", "cluster.gpus=8", *said])
-    s = resolve(catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")]).scenario
+    layer = set_layer(
+        catalog, [f"tier.id={tier}", f"checkpoint.size={bytes_:.0f} B", "cluster.gpus=8", *said]
+    )
+    s = resolve(
+        catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")]
+    ).scenario
     return timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
 
 
@@ -79,10 +106,19 @@ class TestPlanted:
         assert value(c, "write") == pytest.approx(RATE, rel=1e-6)
         assert value(c, "setup") == pytest.approx(FIXED_S, rel=1e-5)
         assert c.parameter("write").path == "tier.node_write"
-        assert (c.mode, c.boundary, c.survives, len(c.saves), c.left) == ("sync", "node", "process", 9, ())
+        assert (c.mode, c.boundary, c.survives, len(c.saves), c.left) == (
+            "sync",
+            "node",
+            "process",
+            9,
+            (),
+        )
 
     def test_with_scatter_within_two_per_cent(self):
-        plans = [plan_of(bytes_, variation=0.02, seed=seed) for seed, bytes_ in enumerate((10e9, 100e9), start=1)]
+        plans = [
+            plan_of(bytes_, variation=0.02, seed=seed)
+            for seed, bytes_ in enumerate((10e9, 100e9), start=1)
+        ]
         c = calibrate([measured(plan) for plan in plans], "scatter")
         write, setup = c.parameter("write").estimate, c.parameter("setup").estimate
         assert write.value == pytest.approx(RATE, rel=0.02)
@@ -110,14 +146,19 @@ class TestPlanted:
         _, c = planted
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
-        assert stall_by_model(catalog, "planted", bytes_).stall_s == pytest.approx(FIXED_S + bytes_ / RATE, rel=0.001)
+        assert stall_by_model(catalog, "planted", bytes_).stall_s == pytest.approx(
+            FIXED_S + bytes_ / RATE, rel=0.001
+        )
 
     def test_the_cluster_it_writes_is_the_one_that_waits(self, planted, tmp_path):
         _, c = planted
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
         layer = set_layer(catalog, ["tier.id=planted", "cluster.id=planted"])
-        cluster = resolve(catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")]).scenario.cluster
+        cluster = resolve(
+            catalog,
+            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")],
+        ).scenario.cluster
         assert (cluster.gpus, cluster.gpus_per_node) == (2.0, 2.0)
         assert cluster.gpu_stall_w == pytest.approx(value(c, "gpu_stall"), rel=1e-6)
         assert cluster.host_stall_w == pytest.approx(value(c, "host_stall"), rel=1e-6)
@@ -126,7 +167,13 @@ class TestPlanted:
 @pytest.fixture(scope="module")
 def behind() -> Calibration:
     plans = [plan_of(bytes_, asynchronous=True, snapshot_s=0.4) for bytes_ in (12.5e9, 50e9)]
-    return calibrate([measured(plan, [*marks(plan, 0.0, FOR_S), *step_marks(plan, more=0.08)]) for plan in plans], "behind")
+    return calibrate(
+        [
+            measured(plan, [*marks(plan, 0.0, FOR_S), *step_marks(plan, more=0.08)])
+            for plan in plans
+        ],
+        "behind",
+    )
 
 
 class TestAsynchronous:
@@ -153,7 +200,13 @@ class TestAsynchronous:
         assert saved.lag_s == pytest.approx(FIXED_S + 30e9 / RATE, rel=0.02)
 
     def test_a_few_others_are_left_out(self):
-        c = calibrate([measured(plan_of(20e9, asynchronous=True, snapshot_s=0.4)), measured(plan_of(20e9, saves=1))], "both")
+        c = calibrate(
+            [
+                measured(plan_of(20e9, asynchronous=True, snapshot_s=0.4)),
+                measured(plan_of(20e9, saves=1)),
+            ],
+            "both",
+        )
         assert c.mode == "async"
         assert [one.why for one in c.left] == ["OTHER_MODE"]
 
@@ -164,7 +217,11 @@ def step_marks(plan: Plan, more: float, step_s: float = 0.25) -> list[Mark]:
     edges = [(plan.start_s, 1.0)]
     for save in range(int((FOR_S - plan.first_s) // plan.interval_s) + 1):
         begin_s, at = plan.first_s + save * plan.interval_s, plan.offsets(1.0)
-        edges += [(begin_s, 0.0), (begin_s + at.returned_s, 1 / (1 + more)), (begin_s + at.durable_s, 1.0)]
+        edges += [
+            (begin_s, 0.0),
+            (begin_s + at.returned_s, 1 / (1 + more)),
+            (begin_s + at.durable_s, 1.0),
+        ]
     edges.append((FOR_S, 0.0))
     done = np.concatenate([[0.0], np.cumsum([(b[0] - a[0]) * a[1] for a, b in pairwise(edges)])])
     work = np.cumsum(step_s * (1 + 0.01 * rng.normal(size=int(done[-1] / step_s))))
@@ -175,7 +232,16 @@ def step_marks(plan: Plan, more: float, step_s: float = 0.25) -> list[Mark]:
     for second in range(math.ceil(FOR_S)):
         mine = [1e3 * (end_s - second) for end_s in ends_s if second <= end_s < second + 1]
         if mine:
-            told.append(Mark(second + 1.0, "steps", "", 0, "api", {"base": second * 1_000_000_000, "ends_ms": mine}))
+            told.append(
+                Mark(
+                    second + 1.0,
+                    "steps",
+                    "",
+                    0,
+                    "api",
+                    {"base": second * 1_000_000_000, "ends_ms": mine},
+                )
+            )
     return told
 
 
@@ -184,11 +250,19 @@ class TestWhatCannotBeTold:
         c = calibrate([measured(plan_of(25e9))], "one")
         assert value(c, "write") == pytest.approx(25e9 / (25e9 / RATE + FIXED_S), rel=1e-6)
         setup = c.parameter("setup")
-        assert (setup.estimate.value, setup.estimate.why, setup.basis) == (0.0, "ONE_SIZE", "assumed")
+        assert (setup.estimate.value, setup.estimate.why, setup.basis) == (
+            0.0,
+            "ONE_SIZE",
+            "assumed",
+        )
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
-        assert stall_by_model(catalog, "one", 25e9).stall_s == pytest.approx(25e9 / RATE + FIXED_S, rel=1e-5)
-        assert catalog.get("tier", "one").figures["setup"].high is None  # the default's range would count it twice
+        assert stall_by_model(catalog, "one", 25e9).stall_s == pytest.approx(
+            25e9 / RATE + FIXED_S, rel=1e-5
+        )
+        assert (
+            catalog.get("tier", "one").figures["setup"].high is None
+        )  # the default's range would count it twice
 
     def test_one_save_has_values_and_no_intervals(self):
         c = calibrate([measured(plan_of(25e9, saves=1))], "lone")
@@ -200,28 +274,48 @@ class TestWhatCannotBeTold:
     def test_saves_that_cannot_count_are_left_out_and_counted(self):
         plan = plan_of(25e9)
         said = list(marks(plan, 0.0, FOR_S))
-        said += [Mark(15.0, "begin", "torn", detail={"bytes": 1e9}), Mark(16.0, "snapshotted", "torn")]
+        said += [
+            Mark(15.0, "begin", "torn", detail={"bytes": 1e9}),
+            Mark(16.0, "snapshotted", "torn"),
+        ]
         said += [
             Mark(18.0, "begin", "sizeless"),
             Mark(20.0, "returned", "sizeless"),
             Mark(20.0, "durable", "sizeless"),
             Mark(20.0, "end", "sizeless"),
         ]
-        said += [Mark(21.0, "begin", "bad", detail={"bytes": 1e9}), Mark(22.0, "end", "bad", detail={"error": "OSError"})]
+        said += [
+            Mark(21.0, "begin", "bad", detail={"bytes": 1e9}),
+            Mark(22.0, "end", "bad", detail={"error": "OSError"}),
+        ]
         for name, at_s in (("a", 24.0), ("b", 25.0)):
-            said += [Mark(at_s, "begin", name, detail={"bytes": 1e9}), Mark(at_s + 2.0, "durable", name), Mark(at_s + 2.0, "end", name)]
+            said += [
+                Mark(at_s, "begin", name, detail={"bytes": 1e9}),
+                Mark(at_s + 2.0, "durable", name),
+                Mark(at_s + 2.0, "end", name),
+            ]
         c = calibrate([measured(plan, said)], "left")
         assert {one.window: one.why for one in c.left} == {
-            "torn": "UNFINISHED", "sizeless": "NO_BYTES", "bad": "FAILED", "a": "OVERLAPS", "b": "OVERLAPS",
-        }  # fmt: skip
+            "torn": "UNFINISHED",
+            "sizeless": "NO_BYTES",
+            "bad": "FAILED",
+            "a": "OVERLAPS",
+            "b": "OVERLAPS",
+        }
         assert [round_.window.name for round_ in c.saves] == ["save-1", "save-2", "save-3"]
 
     def test_a_save_that_nobody_saw_safe_is_no_rate(self):
         """And no meter of the page cache, which would tell."""
         plan = plan_of(25e9, gpus=0)
-        said = [mark for mark in marks(plan, 0.0, FOR_S) if mark.name in ("begin", "written", "returned")]
+        said = [
+            mark
+            for mark in marks(plan, 0.0, FOR_S)
+            if mark.name in ("begin", "written", "returned")
+        ]
         meters = [
-            meter for meter in simulated.find(plan, origin_ns=0).meters if meter.name not in ("simulated-writeback", "simulated-node")
+            meter
+            for meter in simulated.find(plan, origin_ns=0).meters
+            if meter.name not in ("simulated-writeback", "simulated-node")
         ]
         recorded = record(Instruments(meters, (), VirtualClock(0), said), FOR_S)
         with pytest.raises(MeterUnavailable, match="nothing can be calibrated: 3 x NOT_MARKED"):
@@ -252,11 +346,19 @@ class TestWhatCannotBeTold:
         plan = plan_of(25e9, gpus=0, packages=1)
         seen = simulated.find(plan, origin_ns=0)
         meters = [meter for meter in seen.meters if meter.name != "simulated-node"]
-        recorded = record(Instruments(meters, (), VirtualClock(0), list(marks(plan, 0.0, FOR_S))), FOR_S)
+        recorded = record(
+            Instruments(meters, (), VirtualClock(0), list(marks(plan, 0.0, FOR_S))), FOR_S
+        )
         c = calibrate([evaluate(recorded.run, recorded.begin_s, recorded.end_s)], "bare")
-        assert {name: c.parameter(name).estimate.why for name in ("gpu_train", "host_train", "write_energy", "straggler")} == {
-            "gpu_train": "NO_GPU_METER", "host_train": "NO_NODE_METER", "write_energy": "NO_STORAGE_METER", "straggler": "ONE_RANK",
-        }  # fmt: skip
+        assert {
+            name: c.parameter(name).estimate.why
+            for name in ("gpu_train", "host_train", "write_energy", "straggler")
+        } == {
+            "gpu_train": "NO_GPU_METER",
+            "host_train": "NO_NODE_METER",
+            "write_energy": "NO_STORAGE_METER",
+            "straggler": "ONE_RANK",
+        }
 
 
 def early(plan: Plan) -> list[Mark]:
@@ -278,7 +380,9 @@ def test_writing_begins_with_the_save_where_nothing_drains_behind():
     assert {round_.mode for round_ in c.saves} == {"early"}
     assert value(c, "write") == pytest.approx(RATE, rel=1e-6)
     assert c.mode == "async"
-    assert value(c, "snapshot") == pytest.approx(np.mean([0.3 * 12.5e9 / RATE, 0.3 * 50e9 / RATE]), rel=1e-4)
+    assert value(c, "snapshot") == pytest.approx(
+        np.mean([0.3 * 12.5e9 / RATE, 0.3 * 50e9 / RATE]), rel=1e-4
+    )
 
 
 class TestLoads:
@@ -287,7 +391,10 @@ class TestLoads:
         for number, bytes_ in enumerate(sizes):
             at_s, took_s = (8.0, 13.0, 125.0)[number], fixed_s + bytes_ / 25e9
             said += [Mark(at_s, "begin", f"load {number}", detail={"of": "load", "bytes": bytes_})]
-            said += [Mark(at_s + took_s, "returned", f"load {number}"), Mark(at_s + took_s, "end", f"load {number}")]
+            said += [
+                Mark(at_s + took_s, "returned", f"load {number}"),
+                Mark(at_s + took_s, "end", f"load {number}"),
+            ]
         return said
 
     def test_a_read_rate_of_several_sizes(self):
@@ -299,21 +406,32 @@ class TestLoads:
 
     def test_of_one_size_the_writes_fixed_time_is_taken_off(self, tmp_path):
         small, large = plan_of(12.5e9), plan_of(50e9)
-        c = calibrate([measured(small, self.loads(small, [40e9, 40e9], 0.8)), measured(large)], "reads")
+        c = calibrate(
+            [measured(small, self.loads(small, [40e9, 40e9], 0.8)), measured(large)], "reads"
+        )
         assert value(c, "read") == pytest.approx(25e9, rel=1e-5)
         assert c.parameter("read_fixed").estimate.why == "AS_WRITES"
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
         layer = set_layer(catalog, ["tier.id=reads", "checkpoint.size=40 GB", "cluster.gpus=8"])
-        s = resolve(catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")]).scenario
-        assert timing.load_s(s.checkpoint, s.tier, s.cluster) == pytest.approx(0.8 + 40e9 / 25e9, rel=1e-4)
+        s = resolve(
+            catalog,
+            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")],
+        ).scenario
+        assert timing.load_s(s.checkpoint, s.tier, s.cluster) == pytest.approx(
+            0.8 + 40e9 / 25e9, rel=1e-4
+        )
 
 
 class Drive(Basic):
     """A drive whose joules are known: 6 W at rest and so many a byte that is written."""
 
     def __init__(self, plan: Plan, j_per_byte: float, boundary="drive", basis="measured") -> None:
-        channels = [Channel("drive:nvme0n1", "energy_j", "a test's", "drive", boundary=boundary, basis=basis)]
+        channels = [
+            Channel(
+                "drive:nvme0n1", "energy_j", "a test's", "drive", boundary=boundary, basis=basis
+            )
+        ]
         if basis == "modelled":
             channels.append(replace(channels[0], domain="drive:nvme0n1.high", role="detail"))
         super().__init__("test-drive", tuple(channels), simulated=True)
@@ -334,7 +452,9 @@ class TestStorage:
     @pytest.mark.parametrize("boundary", ["drive", "storage-system"])
     def test_joules_per_byte_and_watts_at_rest(self, boundary, tmp_path):
         plans = [plan_of(bytes_) for bytes_ in (12.5e9, 50e9)]
-        c = calibrate([measured(plan, meters=[Drive(plan, 3e-9, boundary)]) for plan in plans], "drive")
+        c = calibrate(
+            [measured(plan, meters=[Drive(plan, 3e-9, boundary)]) for plan in plans], "drive"
+        )
         found = c.parameter("write_energy")
         assert found.estimate.value == pytest.approx(3e-9, rel=0.02)
         assert found.boundary == boundary
@@ -364,7 +484,11 @@ def test_ranks_that_write_unevenly():
     for rank, share in enumerate((0.5, 0.6, 1.0)):
         for mark in marks(plan, 0.0, FOR_S):
             begin_s = plan.first_s + (int(mark.window.split("-")[1]) - 1) * plan.interval_s
-            t_s = begin_s + (mark.t_s - begin_s) * share if mark.name not in ("begin", "returned") else mark.t_s
+            t_s = (
+                begin_s + (mark.t_s - begin_s) * share
+                if mark.name not in ("begin", "returned")
+                else mark.t_s
+            )
             detail = {"bytes": mark.detail["bytes"] / 3} if "bytes" in mark.detail else {}
             said.append(mark._replace(t_s=t_s, rank=rank, detail=detail))
     c = calibrate([measured(plan, said)], "ranks")
@@ -392,23 +516,42 @@ class TestWhoseBytes:
 
     def test_of_a_job_of_this_node_it_is_the_nodes(self):
         plan = plan_of(12.5e9)
-        assert calibrate([measured(plan, self.watched(plan, 1))], "node").parameter("write").path == "tier.node_write"
+        assert (
+            calibrate([measured(plan, self.watched(plan, 1))], "node").parameter("write").path
+            == "tier.node_write"
+        )
 
 
 def test_idle_watts_come_from_the_baseline():
     plan = plan_of(25e9)
-    watts = {"gpu:0": (80.0, 78.0, 82.0), "gpu:1": (90.0, 88.0, 95.0), "node": (2000.0, 1990.0, 2020.0)}
-    idle = Idle("here", "2026-01-01T00:00:00Z", 30.0, {}, True, {name: Baseline(*each) for name, each in watts.items()})
+    watts = {
+        "gpu:0": (80.0, 78.0, 82.0),
+        "gpu:1": (90.0, 88.0, 95.0),
+        "node": (2000.0, 1990.0, 2020.0),
+    }
+    idle = Idle(
+        "here",
+        "2026-01-01T00:00:00Z",
+        30.0,
+        {},
+        True,
+        {name: Baseline(*each) for name, each in watts.items()},
+    )
     c = calibrate([measured(plan, idle=idle)], "idle")
     assert c.parameter("gpu_idle").estimate[:3] == pytest.approx((85.0, 83.0, 88.5))
-    assert c.parameter("host_idle").estimate[:3] == pytest.approx((1830.0, 1990.0 - 177.0, 2020.0 - 166.0))
+    assert c.parameter("host_idle").estimate[:3] == pytest.approx(
+        (1830.0, 1990.0 - 177.0, 2020.0 - 166.0)
+    )
 
 
 class TestFiles:
     def test_what_is_written_is_what_was_fitted(self, planted, tmp_path):
         _, c = planted
         paths = install(c, overlay=tmp_path)
-        assert [path.relative_to(tmp_path).as_posix() for path in paths] == ["models/tiers/planted.toml", "models/clusters/planted.toml"]
+        assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+            "models/tiers/planted.toml",
+            "models/clusters/planted.toml",
+        ]
         raw = tomllib.loads(paths[0].read_text("utf-8"))
         assert raw["kind"] == "calibrated"
         assert raw["basis"] == "assumed"  # no machine was measured
@@ -417,8 +560,12 @@ class TestFiles:
         entity = Catalog(overlay=tmp_path).get("tier", "planted")
         write = c.parameter("write").estimate
         figure = entity.figures["node_write"]
-        assert (figure.low, figure.value, figure.high) == pytest.approx((write.low, write.value, write.high), rel=1e-6)
-        assert entity.figures["rate_spread"].value == pytest.approx(value(c, "rate_spread"), rel=1e-6)
+        assert (figure.low, figure.value, figure.high) == pytest.approx(
+            (write.low, write.value, write.high), rel=1e-6
+        )
+        assert entity.figures["rate_spread"].value == pytest.approx(
+            value(c, "rate_spread"), rel=1e-6
+        )
         assert "9 saves" not in raw["note"]
         assert paths[0].read_text("utf-8").count("3 saves, 0 loads") == 3
 
@@ -457,7 +604,9 @@ class TestFiles:
 
     def test_figures_that_no_catalogue_takes_are_not_put_in_place(self, planted, tmp_path):
         _, c = planted
-        wrong = [p._replace(estimate=Estimate(1e30, n=1)) if p.id == "write" else p for p in c.parameters]
+        wrong = [
+            p._replace(estimate=Estimate(1e30, n=1)) if p.id == "write" else p for p in c.parameters
+        ]
         with pytest.raises(InputError, match="out of range"):
             install(c._replace(parameters=tuple(wrong)), overlay=tmp_path)
         assert list(tmp_path.iterdir()) == []
@@ -482,7 +631,24 @@ class TestFiles:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
-    @pytest.mark.parametrize("said", ["", ".", "..", "a/b", "a\\b", "-a", ".hidden", "a b", "é", "x" * 101, "a\n", "tier.toml", "a\0"])
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "-a",
+            ".hidden",
+            "a b",
+            "é",
+            "x" * 101,
+            "a\n",
+            "tier.toml",
+            "a\0",
+        ],
+    )
     def test_names_that_are_none(self, said):
         with pytest.raises(InputError, match="--as"):
             checked_id(said)
@@ -497,7 +663,9 @@ class TestFiles:
                 checked_name(said)
         _, c = planted
         install(c._replace(name='Rack "7" \\ näme'), overlay=tmp_path)
-        assert Catalog(overlay=tmp_path).get("tier", "planted").name == 'SIMULATED: Rack "7" \\ näme'
+        assert (
+            Catalog(overlay=tmp_path).get("tier", "planted").name == 'SIMULATED: Rack "7" \\ näme'
+        )
 
     def test_a_run_from_elsewhere_writes_no_lines_of_its_own(self, tmp_path):
         seen = measured(plan_of(25e9))
@@ -514,10 +682,16 @@ def test_a_run_of_two_hosts_with_clocks_of_their_own(tmp_path):
         plan = plan_of(25e9 if host == "one" else 50e9, asynchronous=True, snapshot_s=0.4)
         clock = VirtualClock(start_s * S, 2_000_000_000 * S)
         recorder = Recorder(
-            simulated.find(plan, origin_ns=start_s * S).meters, FileSink(tmp_path), clock, run_id="a" * 32, host=host
-        )  # fmt: skip
+            simulated.find(plan, origin_ns=start_s * S).meters,
+            FileSink(tmp_path),
+            clock,
+            run_id="a" * 32,
+            host=host,
+        )
         recorder.begin()
-        for mark in sorted([*marks(plan, 0.0, 80.0), *step_marks(plan, more=0.1)], key=lambda mark: mark.t_s):
+        for mark in sorted(
+            [*marks(plan, 0.0, 80.0), *step_marks(plan, more=0.1)], key=lambda mark: mark.t_s
+        ):
             if mark.t_s > 80.0:
                 break
             at_ns = start_s * S + round(mark.t_s * S)
@@ -535,7 +709,9 @@ def test_a_run_of_two_hosts_with_clocks_of_their_own(tmp_path):
     assert value(c, "write") == pytest.approx(RATE, rel=1e-4)
     assert value(c, "setup") == pytest.approx(FIXED_S, rel=1e-3)
     assert sorted(round_.bytes for round_ in c.saves) == [25e9, 25e9, 50e9]
-    assert [one.why for one in c.left] == ["UNFINISHED"]  # it is synced and not committed when the marks stop
+    assert [one.why for one in c.left] == [
+        "UNFINISHED"
+    ]  # it is synced and not committed when the marks stop
     assert value(c, "slowdown") == pytest.approx(0.1 / 1.1, rel=0.1)
     assert value(c, "step") == pytest.approx(0.25, rel=0.01)
     for round_ in c.saves:

@@ -31,7 +31,8 @@ def ended(*words, **more):
 
 
 @pytest.mark.parametrize(
-    ("script", "status", "by"), [("exit 0", 0, 0), ("exit 41", 41, 0), ("kill -TERM $$", 143, 15), ("kill -KILL $$", 137, 9)]
+    ("script", "status", "by"),
+    [("exit 0", 0, 0), ("exit 41", 41, 0), ("kill -TERM $$", 143, 15), ("kill -KILL $$", 137, 9)],
 )
 def test_how_it_ended_as_a_shell_has_it(script, status, by):
     before_ns = time.monotonic_ns()
@@ -118,7 +119,10 @@ def test_only_the_disk_that_checkpoints_go_to_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("argv", "spoken"),
     [
-        (["/usr/bin/python3", "/home/me/train.py", "--out", "ckpt/x"], "python3 train.py --out ckpt/x"),
+        (
+            ["/usr/bin/python3", "/home/me/train.py", "--out", "ckpt/x"],
+            "python3 train.py --out ckpt/x",
+        ),
         (["./train.sh"], "train.sh"),
         (["x", *["word"] * 500], ("x " + "word " * 500)[:500]),
     ],
@@ -146,10 +150,18 @@ def test_while_the_process_goes_on_only_the_margin_is_waited_for(monkeypatch):
 def test_a_line_of_output_is_a_mark(monkeypatch):
     told = []
     observer = SimpleNamespace(tell=lambda *words, **more: told.append((words, more)))
-    tokens = SimpleNamespace(feed=lambda data: [SimpleNamespace(name="begin", window="s1"), SimpleNamespace(name="returned", window="")])
+    tokens = SimpleNamespace(
+        feed=lambda data: [
+            SimpleNamespace(name="begin", window="s1"),
+            SimpleNamespace(name="returned", window=""),
+        ]
+    )
     monkeypatch.setattr(wrap, "Relay", lambda seen: seen)
     wrap._listening(tokens, observer)(b"x", 5)
-    assert told == [(("begin", "s1"), {"by": "output", "t_ns": 5}), (("returned", "output"), {"by": "output", "t_ns": 5})]
+    assert told == [
+        (("begin", "s1"), {"by": "output", "t_ns": 5}),
+        (("returned", "output"), {"by": "output", "t_ns": 5}),
+    ]
 
 
 def test_a_process_that_is_over_is_none():

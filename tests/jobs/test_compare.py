@@ -15,7 +15,15 @@ from ckptcost.core.draws import drawn, p5_p95
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.compare import MOST, _same_figure, as_planned, compare, varied
-from ckptcost.jobs.differences import RESULTS, difference, inputs_changed, line_difference, lines_of, useful_gpu_s, words_changed
+from ckptcost.jobs.differences import (
+    RESULTS,
+    difference,
+    inputs_changed,
+    line_difference,
+    lines_of,
+    useful_gpu_s,
+    words_changed,
+)
 from ckptcost.layers import read_layer
 from ckptcost.report.studies.compare import study_of
 from ckptcost.scenario import ranges_of, ties_of
@@ -30,7 +38,9 @@ def layers(name="llama31-405b-16k", *settings, interval=None):
 
 def held(*variants: str, base=None):
     base = base if base is not None else layers()
-    return compare(CATALOG, [("base", base), *((text, varied(CATALOG, base, text)) for text in variants)])
+    return compare(
+        CATALOG, [("base", base), *((text, varied(CATALOG, base, text)) for text in variants)]
+    )
 
 
 def test_the_same_twice_differs_in_nothing():
@@ -38,7 +48,9 @@ def test_the_same_twice_differs_in_nothing():
     for result in RESULTS:
         change = difference(answer, 1, result)
         if change.value == change.value:
-            assert (change.value, change.low, change.high, change.more) == (0.0, 0.0, 0.0, 0.0), result.id
+            assert (change.value, change.low, change.high, change.more) == (0.0, 0.0, 0.0, 0.0), (
+                result.id
+            )
             assert change.sign_is_certain
     assert difference(answer, 1, BY_ID["kwh"]).value == 0.0
     assert math.isnan(difference(answer, 1, BY_ID["market_kgco2e"]).value)
@@ -50,7 +62,10 @@ def test_differences_are_differences():
     answer = held("policy.mode=async", "site.pue=1.4, interval=1 h")
     for at in (1, 2):
         for result in RESULTS:
-            one, two = (float(result.of(case.scenario, case.outcome)) for case in (answer.cases[0], answer.cases[at]))
+            one, two = (
+                float(result.of(case.scenario, case.outcome))
+                for case in (answer.cases[0], answer.cases[at])
+            )
             change = difference(answer, at, result)
             if one == one and two == two:
                 assert change.value == two - one
@@ -80,7 +95,9 @@ def test_a_difference_is_less_uncertain_than_its_parts_drawn_apart():
     for seed, case in enumerate(answer.cases, start=11):
         ranges = ranges_of(case.resolved)
         ranges.pop("policy.every", None)
-        world = drawn(as_planned(case.scenario, case.outcome), ranges, ties_of(case.resolved), seed=seed)
+        world = drawn(
+            as_planned(case.scenario, case.outcome), ranges, ties_of(case.resolved), seed=seed
+        )
         apart.append(np.asarray(evaluate(world).run.total("cost_usd")))
     low, high = p5_p95(apart[1] - apart[0], change.value)
     assert change.high - change.low < 0.7 * (high - low)
@@ -94,10 +111,13 @@ def test_figures_of_different_sources_are_not_shared():
     assert difference(answer, 1, BY_ID["stall"]).low == 0.0
     mine = {i.path: i.figure for i in answer.cases[0].resolved.inputs}
     others = [
-        entity for entity in CATALOG.ids("tier")
-        if (rate := CATALOG.get("tier", entity).figures.get("write")) and rate.low is not None and rate.low < rate.high  # type: ignore[operator]
+        entity
+        for entity in CATALOG.ids("tier")
+        if (rate := CATALOG.get("tier", entity).figures.get("write"))
+        and rate.low is not None
+        and rate.low < rate.high  # type: ignore[operator]
         and (rate.value, rate.source) != (mine["tier.write"].value, mine["tier.write"].source)
-    ]  # fmt: skip
+    ]
     assert others, "no other tier of the catalogue has a range"
     two = held(f"tier.id={others[0]}")
     stalls = [np.asarray(outcome.mean_stall_s) for outcome in two.together]
@@ -111,8 +131,13 @@ def test_one_assumption_scaled_by_two_ratings_is_shared():
     answer = held("cluster.accelerator=h200-sxm")
     figures = [{i.path: i.figure for i in case.resolved.inputs} for case in answer.cases]
     one, two = (each["cluster.gpu_train"] for each in figures)
-    assert (one.low / one.value, one.high / one.value) == pytest.approx((two.low / two.value, two.high / two.value))
-    powers = [np.asarray(outcome.run.line("slowdown").energy_j + outcome.run.line("redone_work").energy_j) for outcome in answer.together]
+    assert (one.low / one.value, one.high / one.value) == pytest.approx(
+        (two.low / two.value, two.high / two.value)
+    )
+    powers = [
+        np.asarray(outcome.run.line("slowdown").energy_j + outcome.run.line("redone_work").energy_j)
+        for outcome in answer.together
+    ]
     assert np.corrcoef(powers[0], powers[1])[0, 1] > 0.999
 
 
@@ -140,14 +165,28 @@ def test_lines_unknown_in_both_are_named():
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_line_differences_add_up(quantity):
-    base = layers("llama31-405b-16k", "tier.network_energy=8 J/GB", "tier.storage_price=0.02 USD/GB-month", "site.grid_market=100 g/kWh",
-                  "tier.request_price=0 USD/1000 requests", "tier.request_size=8 MB")  # fmt: skip
-    answer = held("policy.mode=async, interval=10 min", "second_tier.id=object-store, second_tier.network_energy=9 J/GB, "
-                  "second_tier.request_size=8 MB, policy.second_every=4", base=base)  # fmt: skip
+    base = layers(
+        "llama31-405b-16k",
+        "tier.network_energy=8 J/GB",
+        "tier.storage_price=0.02 USD/GB-month",
+        "site.grid_market=100 g/kWh",
+        "tier.request_price=0 USD/1000 requests",
+        "tier.request_size=8 MB",
+    )
+    answer = held(
+        "policy.mode=async, interval=10 min",
+        "second_tier.id=object-store, second_tier.network_energy=9 J/GB, "
+        "second_tier.request_size=8 MB, policy.second_every=4",
+        base=base,
+    )
     first = answer.cases[0].outcome.run
     for case in answer.cases[1:]:
         marginal = {line.id for bill in (first, case.outcome.run) for line in bill.of()}
-        rises = [line_difference(first, case.outcome.run, line, quantity)[2] for line in lines_of(answer) if line in marginal]
+        rises = [
+            line_difference(first, case.outcome.run, line, quantity)[2]
+            for line in lines_of(answer)
+            if line in marginal
+        ]
         total = float(case.outcome.run.total(quantity)) - float(first.total(quantity))
         assert sum(rises) == pytest.approx(total, rel=1e-9)
 
@@ -174,23 +213,40 @@ def test_a_range_is_the_models():
 def test_a_variant_stands_over_the_flags_but_its_tier_under_them():
     base = layers("llama31-405b-16k", "tier.write=50 GB/s", "policy.mode=async", interval="1 h")
     answer = held("tier.id=nas-hdd", "policy.mode=sync", "saves=10", base=base)
-    assert [case.tier_id for case in answer.cases] == ["flash-shared", "nas-hdd", "flash-shared", "flash-shared"]
+    assert [case.tier_id for case in answer.cases] == [
+        "flash-shared",
+        "nas-hdd",
+        "flash-shared",
+        "flash-shared",
+    ]
     assert {float(case.scenario.tier.write_bytes_per_s) for case in answer.cases} == {5e10}
-    assert [case.scenario.policy.mode for case in answer.cases] == ["async", "async", "sync", "async"]
+    assert [case.scenario.policy.mode for case in answer.cases] == [
+        "async",
+        "async",
+        "sync",
+        "async",
+    ]
     assert answer.cases[3].outcome.saves == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "not path=value"), ("   ", "not path=value"), ("tier.id", "not path=value"), ("=3", "not path=value"),
+        ("", "not path=value"),
+        ("   ", "not path=value"),
+        ("tier.id", "not path=value"),
+        ("=3", "not path=value"),
         ("tier.id=", "not path=value"),
-        ("tier.id=nas-hdd,", "no tier named"), ("site.pue=1.1, site.pue=1.2", "one thing twice"),
-        ("tier=nas-hdd, tier.id=object-store", "one thing twice"), ("nowhere.id=3", "no section named"),
+        ("tier.id=nas-hdd,", "no tier named"),
+        ("site.pue=1.1, site.pue=1.2", "one thing twice"),
+        ("tier=nas-hdd, tier.id=object-store", "one thing twice"),
+        ("nowhere.id=3", "no section named"),
         ("tier.nothing=3", "no key in tier"),
-        ("site.pue=0.5", "out of range"), ("policy.saves=3, policy.interval=1 h", "contradict"), ("tier.write=1,000 GB/s", "comma"),
+        ("site.pue=0.5", "out of range"),
+        ("policy.saves=3, policy.interval=1 h", "contradict"),
+        ("tier.write=1,000 GB/s", "comma"),
     ],
-)  # fmt: skip
+)
 def test_what_a_variant_may_not_say(text, says):
     with pytest.raises(InputError, match=says) as caught:
         held(text)
@@ -212,7 +268,9 @@ def test_a_run_that_never_ends_has_no_finite_difference():
     answer = held("tier.write=1 kB/s, interval=1 h")
     change = difference(answer, 1, BY_ID["kwh"])
     assert math.isinf(change.value) or math.isnan(change.value)
-    assert difference(answer, 1, BY_ID["goodput"]).value == pytest.approx(-float(answer.cases[0].outcome.goodput))
+    assert difference(answer, 1, BY_ID["goodput"]).value == pytest.approx(
+        -float(answer.cases[0].outcome.goodput)
+    )
     study_of(answer)
 
 
@@ -222,10 +280,13 @@ def test_what_makes_two_figures_one():
     assert _same_figure(one, Figure(10.0, 5.0, 20.0, "vendor", "c"))
     assert _same_figure(one, Figure(30.0, 15.0, 60.0, "published", "b"))
     for other in (
-        Figure(10.0, 5.0, 40.0, "published", "a; b"), Figure(10.0, 2.0, 20.0, "published", "a; b"),
-        Figure(30.0, 15.0, 60.0, "published", "c"), Figure(30.0, 15.0, 60.0, "vendor", "b"),
-        Figure(30.0, 15.0, 50.0, "published", "b"), Figure(30.0, None, None, "published", "b"),
-    ):  # fmt: skip
+        Figure(10.0, 5.0, 40.0, "published", "a; b"),
+        Figure(10.0, 2.0, 20.0, "published", "a; b"),
+        Figure(30.0, 15.0, 60.0, "published", "c"),
+        Figure(30.0, 15.0, 60.0, "vendor", "b"),
+        Figure(30.0, 15.0, 50.0, "published", "b"),
+        Figure(30.0, None, None, "published", "b"),
+    ):
         assert not _same_figure(one, other), other
         assert not _same_figure(other, one), other
 
@@ -239,9 +300,17 @@ def test_a_line_known_in_the_first_only_leaves_no_difference_either():
 
 
 def test_each_result_leaves_out_the_lines_of_its_own_quantity():
-    answer = held("tier.network_energy=8 J/GB", "tier.network_energy=8 J/GB, site.grid_market=100 g/kWh")
-    own = {"gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e", "market_kgco2e": "market_kgco2e",
-           "embodied_kgco2e": "embodied_kgco2e"}  # fmt: skip
+    answer = held(
+        "tier.network_energy=8 J/GB", "tier.network_energy=8 J/GB, site.grid_market=100 g/kWh"
+    )
+    own = {
+        "gpu_hours": "gpu_s",
+        "kwh": "energy_j",
+        "usd": "cost_usd",
+        "kgco2e": "location_kgco2e",
+        "market_kgco2e": "market_kgco2e",
+        "embodied_kgco2e": "embodied_kgco2e",
+    }
     for case in answer.cases:
         for name, quantity in own.items():
             assert BY_ID[name].lines(case.outcome) == case.outcome.run.unknown(quantity), name
@@ -250,10 +319,19 @@ def test_each_result_leaves_out_the_lines_of_its_own_quantity():
 
 def test_a_range_of_the_interval_is_no_uncertainty():
     """The plan stays as chosen: only the world is drawn, as `model` does it; a range alone is a changed input all the same."""
-    ranged = read_layer(CATALOG, {"policy": {"interval": {"value": "1 h", "low": "30 min", "high": "2 h"}}}, "test", "test")
-    answer = compare(CATALOG, [("a point", layers(interval="1 h")), ("a range", [*layers(), ranged])])
+    ranged = read_layer(
+        CATALOG,
+        {"policy": {"interval": {"value": "1 h", "low": "30 min", "high": "2 h"}}},
+        "test",
+        "test",
+    )
+    answer = compare(
+        CATALOG, [("a point", layers(interval="1 h")), ("a range", [*layers(), ranged])]
+    )
     assert np.ndim(answer.together[1].interval_s) == 0
-    assert difference(answer, 1, BY_ID["kwh"]).low == difference(answer, 1, BY_ID["kwh"]).high == 0.0
+    assert (
+        difference(answer, 1, BY_ID["kwh"]).low == difference(answer, 1, BY_ID["kwh"]).high == 0.0
+    )
     assert [changed.path for changed in inputs_changed(*answer.cases)] == ["policy.interval"]
 
 
@@ -263,10 +341,18 @@ def test_the_table_is_the_differences():
     for at, letter in ((1, "B"), (2, "C")):
         for name in ("goodput", "wall", "saves", "usd", "kgco2e"):  # shown in their base units
             row, change = rows[letter, name], difference(answer, at, BY_ID[name])
-            assert (row["difference"], row["relative"], row["more"]) == (change.value, change.relative, change.more), name
-            assert (row["difference_low"], row["difference_high"]) == (change.low, change.high), name
+            assert (row["difference"], row["relative"], row["more"]) == (
+                change.value,
+                change.relative,
+                change.more,
+            ), name
+            assert (row["difference_low"], row["difference_high"]) == (change.low, change.high), (
+                name
+            )
             assert row["sign_certain"] is change.sign_is_certain
-        assert rows[letter, "kwh"]["difference_high"] == pytest.approx(difference(answer, at, BY_ID["kwh"]).high / 3.6e6)
+        assert rows[letter, "kwh"]["difference_high"] == pytest.approx(
+            difference(answer, at, BY_ID["kwh"]).high / 3.6e6
+        )
     assert any(0 < row["more"] < 1 for row in rows.values() if row.get("more") is not None)
 
 
@@ -280,8 +366,12 @@ def test_two_runs_that_never_end_do_not_differ_in_that():
 
 
 def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for_it():
-    layers = api.layers_for(CATALOG, None, None, ["tier.id=nas-hdd", "tier.setup=9 s", "cluster.gpus=64"])
-    found = compare(CATALOG, [("as it is", layers), ("other", varied(CATALOG, layers, "tier.id=generic-pfs"))])
+    layers = api.layers_for(
+        CATALOG, None, None, ["tier.id=nas-hdd", "tier.setup=9 s", "cluster.gpus=64"]
+    )
+    found = compare(
+        CATALOG, [("as it is", layers), ("other", varied(CATALOG, layers, "tier.id=generic-pfs"))]
+    )
     assert [case.tier_id for case in found.cases] == ["nas-hdd", "generic-pfs"]
     assert [float(case.scenario.tier.setup_s) for case in found.cases] == [9.0, 9.0]
     assert [float(case.scenario.cluster.gpus) for case in found.cases] == [64.0, 64.0]

@@ -13,14 +13,25 @@ T_S = [0, 2, 4, 6, 8, 10, 12, 14]
 DIRTY = [10e6, 10e6, 70e6, 40e6, 10e6, 10e6, 10e6, 10e6]
 UNDER_WAY = [0, 0, 40e6, 50e6, 40e6, 0, 0, 0]
 TAKEN = [5e6, 5e6, 5e6, 25e6, 65e6, 105e6, 105e6, 105e6]
-SAVE = [Mark(2.0, "begin", "w", detail={"bytes": 100e6}), Mark(4.0, "written", "w"), Mark(4.1, "returned", "w")]
+SAVE = [
+    Mark(2.0, "begin", "w", detail={"bytes": 100e6}),
+    Mark(4.0, "written", "w"),
+    Mark(4.1, "returned", "w"),
+]
 
 
 class Host:
     """Readings as `Energies` has them; `disks` by domain and role."""
 
-    def __init__(self, dirty=DIRTY, under_way=UNDER_WAY, taken=TAKEN, disks=(("disk:sda", "part"),)):
-        self.of = {"host": {"dirty_bytes": series(T_S[: len(dirty)], dirty), "writeback_bytes": series(T_S[: len(under_way)], under_way)}}
+    def __init__(
+        self, dirty=DIRTY, under_way=UNDER_WAY, taken=TAKEN, disks=(("disk:sda", "part"),)
+    ):
+        self.of = {
+            "host": {
+                "dirty_bytes": series(T_S[: len(dirty)], dirty),
+                "writeback_bytes": series(T_S[: len(under_way)], under_way),
+            }
+        }
         self.channels = [Channel("host", "written_bytes", "vmstat", role="detail")]
         self.asked = []
         for domain, role in disks:
@@ -58,7 +69,13 @@ def test_a_disk_that_never_took_as_much_proves_that_the_bytes_went_elsewhere():
 
 
 @pytest.mark.parametrize(
-    "disks", [(("disk:sda", "part"), ("disk:sdb", "part")), (), (("disk:sda", "detail"),), (("drive:nvme0n1", "part"),)]
+    "disks",
+    [
+        (("disk:sda", "part"), ("disk:sdb", "part")),
+        (),
+        (("disk:sda", "detail"),),
+        (("drive:nvme0n1", "part"),),
+    ],
 )
 def test_of_several_disks_or_none_the_level_alone_tells(disks):
     assert found(Host(taken=[0.0] * 8, disks=disks))[0].t_s == 10.0
@@ -66,19 +83,34 @@ def test_of_several_disks_or_none_the_level_alone_tells(disks):
 
 def test_a_partition_does_not_make_two_disks_and_a_mount_counts_as_one():
     taken = [5e6] * 5 + [45e6, 105e6, 105e6]
-    assert found(Host(taken=taken, disks=(("disk:sda", "part"), ("disk:sda1", "detail"))))[0].t_s == 12.0
+    assert (
+        found(Host(taken=taken, disks=(("disk:sda", "part"), ("disk:sda1", "detail"))))[0].t_s
+        == 12.0
+    )
     assert found(Host(taken=taken, disks=(("mount:/c", "part"),)))[0].t_s == 12.0
 
 
 def test_it_is_not_over_before_the_last_of_written_committed_and_returned():
     told = [Mark(3.0, name, "w") for name in ("written", "committed", "returned")]
     for late in told:
-        assert found(marks=[SAVE[0], *(mark._replace(t_s=11.0) if mark is late else mark for mark in told)])[0].t_s == 12.0
+        assert (
+            found(
+                marks=[
+                    SAVE[0],
+                    *(mark._replace(t_s=11.0) if mark is late else mark for mark in told),
+                ]
+            )[0].t_s
+            == 12.0
+        )
     assert found(marks=[*SAVE, Mark(11.0, "snapshotted", "w")])[0].t_s == 10.0
 
 
 def test_every_rank_that_lacks_it_gets_it():
-    marks = [mark._replace(rank=rank, detail={"bytes": 50e6} if mark.detail else {}) for mark in SAVE for rank in (2, 5)]
+    marks = [
+        mark._replace(rank=rank, detail={"bytes": 50e6} if mark.detail else {})
+        for mark in SAVE
+        for rank in (2, 5)
+    ]
     assert [(mark.rank, mark.t_s) for mark in found(marks=marks)] == [(2, 10.0), (5, 10.0)]
     marks.append(Mark(9.0, "durable", "w", 2))
     assert [(mark.rank, mark.t_s) for mark in found(marks=marks)] == [(5, 10.0)]
@@ -87,7 +119,10 @@ def test_every_rank_that_lacks_it_gets_it():
 def test_each_save_by_its_own_readings():
     other = [Mark(11.0, "begin", "v", detail={"bytes": 1.0}), Mark(11.5, "returned", "v")]
     level_alone = Host(disks=())
-    assert [(mark.window, mark.t_s) for mark in found(level_alone, [*other, *SAVE])] == [("w", 10.0), ("v", 12.0)]
+    assert [(mark.window, mark.t_s) for mark in found(level_alone, [*other, *SAVE])] == [
+        ("w", 10.0),
+        ("v", 12.0),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +138,15 @@ def test_each_save_by_its_own_readings():
         [],
         *(
             [*SAVE, Mark(5.0, "note", "w", detail={"durable_why": why})]
-            for why in ("IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE", "STOPPED", "NOT_DRAINED")
+            for why in (
+                "IN_MEMORY",
+                "ON_SERVER",
+                "CLOSE_FLUSHES",
+                "OWN_CACHE",
+                "NOT_A_SAVE",
+                "STOPPED",
+                "NOT_DRAINED",
+            )
         ),
     ],
 )
@@ -113,7 +156,10 @@ def test_of_others_it_says_nothing(marks):
 
 @pytest.mark.parametrize("why", ["GONE", "NOT_SUPPORTED", "FILES_UNKNOWN"])
 def test_where_the_file_could_not_be_asked_the_host_can(why):
-    assert [mark.t_s for mark in found(marks=[*SAVE, Mark(5.0, "note", "w", detail={"durable_why": why})])] == [10.0]
+    assert [
+        mark.t_s
+        for mark in found(marks=[*SAVE, Mark(5.0, "note", "w", detail={"durable_why": why})])
+    ] == [10.0]
 
 
 def test_nothing_is_read_where_nothing_is_lacking():

@@ -31,7 +31,10 @@ def test_a_part_speaks_for_its_domain_whatever_lies_inside_it():
 
 
 def test_among_what_lies_inside_a_counter_goes_before_watts():
-    gauge, counter = watts("core:0", "mean", role="detail"), energy("core:0", "counter", role="detail")
+    gauge, counter = (
+        watts("core:0", "mean", role="detail"),
+        energy("core:0", "counter", role="detail"),
+    )
     seen = energies_of({gauge: lambda t: 999.0, counter: at(30.0), energy("cpu:0"): at(100.0)})
     assert (seen.parts, seen.details) == (["cpu:0"], ["core:0"])
     assert source(seen, "core:0") == ("energy_j", "counter")
@@ -40,7 +43,9 @@ def test_among_what_lies_inside_a_counter_goes_before_watts():
 
 def test_what_a_module_covers_and_what_is_metered_elsewhere_is_shown_inside():
     plug = energy("drive:nvme0", boundary="facility")
-    seen = energies_of({energy("module:0", covers=("cpu",)): at(500.0), energy("cpu:0"): at(100.0), plug: at(9.0)})
+    seen = energies_of(
+        {energy("module:0", covers=("cpu",)): at(500.0), energy("cpu:0"): at(100.0), plug: at(9.0)}
+    )
     assert seen.parts == ["module:0"]
     assert seen.details == ["cpu:0", "drive:nvme0"]
     assert seen.joules("cpu:0", 2.0, 4.0).value == pytest.approx(200.0, rel=0.005)
@@ -80,7 +85,9 @@ def test_watts_are_integrated_with_all_that_is_known_of_their_sensor():
 
 def test_a_counter_that_wraps_goes_on_and_one_that_falls_does_not():
     wraps, falls = energy("cpu:0", wraps_at=262_143.0), energy("cpu:1")
-    seen = energies_of({one: lambda t: (261_000.0 + 300.0 * t) % 262_143.0 for one in (wraps, falls)})
+    seen = energies_of(
+        {one: lambda t: (261_000.0 + 300.0 * t) % 262_143.0 for one in (wraps, falls)}
+    )
     assert seen.joules("cpu:0", 1.0, 9.0).value == pytest.approx(2400.0, rel=0.005)
     assert seen.joules("cpu:0", 1.0, 9.0).coverage == 1.0
     assert seen.joules("cpu:1", 1.0, 9.0).coverage < 1.0
@@ -102,7 +109,9 @@ def test_more_than_any_domain_takes_is_not_believed(power_w, believed):
 
 
 def test_a_jump_in_one_reading_is_a_gap():
-    amount = energies_of({energy("gpu:0"): lambda t: 100.0 * t + (1e7 if t > 4.0 else 0.0)}).joules("gpu:0", 2.0, 6.0)
+    amount = energies_of({energy("gpu:0"): lambda t: 100.0 * t + (1e7 if t > 4.0 else 0.0)}).joules(
+        "gpu:0", 2.0, 6.0
+    )
     assert amount.coverage < 1.0
     assert amount.value < 400.0 + 1.0
 
@@ -112,13 +121,19 @@ class TestHowOftenItIsRenewed:
 
     def test_what_polling_saw_goes_before_what_is_published(self):
         published, real = 0.02, 0.5
-        seen = energies_of({energy("gpu:0", tick_s=published): at(400.0, real)}, marks=said("begin 5, returned 6.3, durable 8"))
+        seen = energies_of(
+            {energy("gpu:0", tick_s=published): at(400.0, real)},
+            marks=said("begin 5, returned 6.3, durable 8"),
+        )
         assert seen.tick_s("gpu:0") == pytest.approx(real, rel=0.1)
         assert seen._renewed_s(seen.channels[0]) == seen.tick_s("gpu:0")
         assert seen.provenance("gpu:0", 5.0, 8.0).tick_s == seen.tick_s("gpu:0")
 
     def test_what_polling_cannot_see_is_as_published(self):
-        seen = energies_of({energy("cpu:0", tick_s=0.001): at(100.0, 0.001)}, marks=said("begin 5, returned 6.3, durable 8"))
+        seen = energies_of(
+            {energy("cpu:0", tick_s=0.001): at(100.0, 0.001)},
+            marks=said("begin 5, returned 6.3, durable 8"),
+        )
         assert seen._renewed_s(seen.channels[0]) == 0.001
         amount = seen.joules("cpu:0", 5.0, 8.0)
         assert amount.low <= 300.0 <= amount.high
@@ -130,21 +145,39 @@ class TestHowOftenItIsRenewed:
 
 
 def test_provenance_is_of_the_channel_that_speaks():
-    seen = energies_of({energy("gpu:0", "field 186", device="GPU-a", accuracy=0.05): at(400.0, 0.1)}, facts={"driver": "590.48"})
+    seen = energies_of(
+        {energy("gpu:0", "field 186", device="GPU-a", accuracy=0.05): at(400.0, 0.1)},
+        facts={"driver": "590.48"},
+    )
     known = seen.provenance("gpu:0", 2.0, 6.0)
-    assert (known.domain, known.source, known.device, known.driver, known.accuracy) == ("gpu:0", "field 186", "GPU-a", "590.48", 0.05)
+    assert (known.domain, known.source, known.device, known.driver, known.accuracy) == (
+        "gpu:0",
+        "field 186",
+        "GPU-a",
+        "590.48",
+        0.05,
+    )
     assert (known.coverage, known.tick_s) == (1.0, pytest.approx(0.1, rel=0.05))
 
 
 def test_drivers_by_kind_of_domain():
-    cards = Told("nvml", {energy("gpu:0"): at(1.0), energy("gpu:1"): at(1.0), energy("module:0"): at(1.0)}, facts={"driver": "590"})
-    node = recorded(cards, Told("rapl", {energy("cpu:0"): at(1.0)}, facts={"backend": "perf"}), for_s=1.0).run.node()
+    cards = Told(
+        "nvml",
+        {energy("gpu:0"): at(1.0), energy("gpu:1"): at(1.0), energy("module:0"): at(1.0)},
+        facts={"driver": "590"},
+    )
+    node = recorded(
+        cards, Told("rapl", {energy("cpu:0"): at(1.0)}, facts={"backend": "perf"}), for_s=1.0
+    ).run.node()
     assert drivers_of(node) == {"gpu": "590", "module": "590"}
     assert Energies(node).sources["cpu:0"].driver == ""
 
 
 def test_readings_and_domains_of_disks():
-    disk, mount = Channel("disk:sda", "written_bytes", "diskstats"), Channel("mount:/a", "written_bytes", "mountstats")
+    disk, mount = (
+        Channel("disk:sda", "written_bytes", "diskstats"),
+        Channel("mount:/a", "written_bytes", "mountstats"),
+    )
     busy = Channel("disk:sda", "busy_s", "diskstats")
     seen = energies_of({disk: lambda t: 5e9 * t, busy: lambda t: t / 2.0, mount: lambda t: 7.0 * t})
     assert seen.domains("disk", "written_bytes") == ["disk:sda"]

@@ -48,7 +48,10 @@ def node_of(**more) -> Told:
 
 
 def idle_of(seen, driver="", taken_s=BEGAN, **watts_of) -> Idle:
-    domains = {d.replace("_", ":"): Baseline(w, w, w, taken_s, seen.energies.node.host, driver) for d, w in watts_of.items()}
+    domains = {
+        d.replace("_", ":"): Baseline(w, w, w, taken_s, seen.energies.node.host, driver)
+        for d, w in watts_of.items()
+    }
     return Idle(seen.energies.node.host, "", 30.0, {}, False, domains)
 
 
@@ -70,14 +73,20 @@ def test_a_window_is_its_parts_and_neither_what_lies_inside_nor_outside():
     assert excess.value == pytest.approx(5 * 150.0, rel=1e-2)
     assert stall.value == pytest.approx(2 * 400.0, **NEAR)
     assert seen.spent(5.0, 7.0).value == pytest.approx(2 * 400.0, **NEAR)
-    assert [(c.window, c.domain) for c in seen.costs] == [("w", "gpu:0"), ("w", "cpu:0"), ("w", "node")]
+    assert [(c.window, c.domain) for c in seen.costs] == [
+        ("w", "gpu:0"),
+        ("w", "cpu:0"),
+        ("w", "node"),
+    ]
     assert seen.node.parts.value == pytest.approx(20 * 400.0, **NEAR)
     assert seen.node.unaccounted.value == pytest.approx(20 * 100.0, rel=1e-2)
     assert not excess.flags
 
 
 def test_of_a_machine_without_a_meter_of_joules_nothing_is_known():
-    seen = evaluated(Told("block", {Channel("disk:sda", "written_bytes", "diskstats"): at(1e6)}), marks=SAVE)
+    seen = evaluated(
+        Told("block", {Channel("disk:sda", "written_bytes", "diskstats"): at(1e6)}), marks=SAVE
+    )
     assert {energy.why for energy in seen.of_window("w")} == {"NO_PARTS"}
     assert seen.spent(5.0, 7.0).why == seen.node.parts.why == "NO_PARTS"
     assert seen.mean_save is None
@@ -85,14 +94,30 @@ def test_of_a_machine_without_a_meter_of_joules_nothing_is_known():
 
 
 def test_only_the_nodes_own_meter_is_held_against_the_parts():
-    seen = evaluated(Told("told", {energy("cpu:0", **TICK): at(100.0), energy("psys:0", role="whole", **TICK): at(150.0)}))
+    seen = evaluated(
+        Told(
+            "told",
+            {energy("cpu:0", **TICK): at(100.0), energy("psys:0", role="whole", **TICK): at(150.0)},
+        )
+    )
     assert seen.energies.wholes == ["psys:0"]
     assert seen.node.node.why == "NO_NODE_METER"
 
 
 def test_joules_are_kept_apart_by_where_they_are_measured():
-    seen = evaluated(Told("told", {energy("cpu:0", **TICK): at(100.0), energy("drive:nvme0", boundary="drive", **TICK): at(9.0)}))
-    assert [(where, round(joules.value)) for where, joules in seen.node.by_boundary] == [("node", 2000), ("drive", 180)]
+    seen = evaluated(
+        Told(
+            "told",
+            {
+                energy("cpu:0", **TICK): at(100.0),
+                energy("drive:nvme0", boundary="drive", **TICK): at(9.0),
+            },
+        )
+    )
+    assert [(where, round(joules.value)) for where, joules in seen.node.by_boundary] == [
+        ("node", 2000),
+        ("drive", 180),
+    ]
 
 
 def test_the_mean_save_is_of_those_that_are_known():
@@ -111,9 +136,13 @@ def test_the_mean_save_is_of_those_that_are_known():
 
 def test_modules_and_cards_stand_still_each_once():
     told = {energy(domain, **TICK): at(9.0) for domain in ("gpu:0", "gpu:1", "cpu:0")}
-    assert evaluated(Told("told", told), marks=SAVE).opportunities[0].stalled_gpu_s == pytest.approx(2 * 2.0)
+    assert evaluated(Told("told", told), marks=SAVE).opportunities[
+        0
+    ].stalled_gpu_s == pytest.approx(2 * 2.0)
     told = {energy(domain, **TICK): at(9.0) for domain in ("module:0", "module:1", "module:2")}
-    assert evaluated(Told("told", told), marks=SAVE).opportunities[0].stalled_gpu_s == pytest.approx(3 * 2.0)
+    assert evaluated(Told("told", told), marks=SAVE).opportunities[
+        0
+    ].stalled_gpu_s == pytest.approx(3 * 2.0)
 
 
 # ---- the baseline that is taken off -----------------------------------------------------------
@@ -143,11 +172,23 @@ def test_disks_and_mounts_over_all_and_over_each_save():
     def disk(domain, **more):
         return Channel(domain, "written_bytes", "told", **more)
 
-    told = {disk("disk:sda"): at(1e6), disk("disk:sda1", role="detail"): at(1e6), disk("mount:/a"): at(2e6), disk("host"): at(9e6)}
+    told = {
+        disk("disk:sda"): at(1e6),
+        disk("disk:sda1", role="detail"): at(1e6),
+        disk("mount:/a"): at(2e6),
+        disk("host"): at(9e6),
+    }
     marks = SAVE + said("written 16", "headless") + said("begin 18, returned 19", "open")
     seen = evaluated(Told("block", told), marks=marks)
-    assert [(s.disk, s.window) for s in seen.stored] == [("disk:sda", ""), ("disk:sda", "w"), ("mount:/a", ""), ("mount:/a", "w")]
-    assert [s.queue.written_bytes for s in seen.stored] == pytest.approx([20e6, 5e6, 40e6, 10e6], rel=0.01)
+    assert [(s.disk, s.window) for s in seen.stored] == [
+        ("disk:sda", ""),
+        ("disk:sda", "w"),
+        ("mount:/a", ""),
+        ("mount:/a", "w"),
+    ]
+    assert [s.queue.written_bytes for s in seen.stored] == pytest.approx(
+        [20e6, 5e6, 40e6, 10e6], rel=0.01
+    )
 
 
 # ---- the recorder itself ----------------------------------------------------------------------
@@ -159,11 +200,22 @@ def cost_event(cpu_s, host):
 
 def test_own_cost_of_a_recording_is_the_last_that_it_said(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    told = Told("rapl", {energy("cpu:0", **TICK): at(60.0), energy("cpu:1", **TICK): at(40.0), energy("gpu:0", **TICK): at(900.0)})
+    told = Told(
+        "rapl",
+        {
+            energy("cpu:0", **TICK): at(60.0),
+            energy("cpu:1", **TICK): at(40.0),
+            energy("gpu:0", **TICK): at(900.0),
+        },
+    )
     seen = evaluated(told)
     assert math.isnan(seen.own_cpu_s)
     host = seen.energies.node.host
-    seen.run.events = (cost_event(1.0, host), cost_event(2.0, host), RunEvent(3.0, "note", "", "", host, {"cpu_s": 9.0}))
+    seen.run.events = (
+        cost_event(1.0, host),
+        cost_event(2.0, host),
+        RunEvent(3.0, "note", "", "", host, {"cpu_s": 9.0}),
+    )
     seen = again(seen)
     assert seen.own_cpu_s == 2.0
     # two seconds of one of four cores of 100 W, and of these what falls between the edges
@@ -174,7 +226,15 @@ def test_own_cost_of_a_recording_is_the_last_that_it_said(monkeypatch):
 
 
 def test_a_module_is_no_meter_of_the_processor():
-    seen = evaluated(Told("told", {energy("module:0", covers=("cpu",), **TICK): at(500.0), energy("cpu:0", **TICK): at(100.0)}))
+    seen = evaluated(
+        Told(
+            "told",
+            {
+                energy("module:0", covers=("cpu",), **TICK): at(500.0),
+                energy("cpu:0", **TICK): at(100.0),
+            },
+        )
+    )
     seen.run.events = (cost_event(1.0, seen.energies.node.host),)
     assert again(seen).own.why == "NO_PACKAGE_METER"
 
@@ -200,7 +260,10 @@ def test_marks_arrive_as_they_were_said_and_bring_a_reading_each():
     asked = said("durable 20.5") + said("note 20.6", "late")
     seen = recorded(node_of(), marks=[*marks, *asked])
     assert [(m.t_s, m.name, m.window, m.rank) for m in seen.run.marks if m.window] == [
-        (5.113, "begin", "w", 3), (7.0, "returned", "w", 3), (20.5, "durable", "w", 0)]  # fmt: skip
+        (5.113, "begin", "w", 3),
+        (7.0, "returned", "w", 3),
+        (20.5, "durable", "w", 0),
+    ]
     assert seen.run.marks[2].detail == {"bytes": 7}
     edges = [m.t_s for m in seen.run.marks if m.name == EDGE and not m.window]
     assert edges == [seen.begin_s, seen.end_s] == [MARGIN_S, MARGIN_S + 20.0]
@@ -231,7 +294,11 @@ class TestOnARealClock:
         meter = Told("told", {channel: at(300.0)}, least_s=least_s)
         for name, value in facts.items():
             setattr(meter, name, value)
-        return record(Instruments([meter, Told("quick", {energy("cpu:0"): at(9.0)})], (), RealClock()), for_s, tell=tell)
+        return record(
+            Instruments([meter, Told("quick", {energy("cpu:0"): at(9.0)})], (), RealClock()),
+            for_s,
+            tell=tell,
+        )
 
     @pytest.mark.parametrize(
         ("slow", "margin_s"),
@@ -296,8 +363,13 @@ class TestOnARealClock:
 def test_this_machines_baseline_is_taken_off_and_absences_are_told(monkeypatch, tmp_path):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
     monkeypatch.setattr(recording, "MARGIN_S", 0.05)
-    meter, gone = Told("told", {energy("gpu:0", **TICK): at(300.0)}), Absence("rapl", "not root", "", "cpu")
-    monkeypatch.setattr(measure_job, "instruments", lambda *_: Instruments([meter], [gone], RealClock()))
+    meter, gone = (
+        Told("told", {energy("gpu:0", **TICK): at(300.0)}),
+        Absence("rapl", "not root", "", "cpu"),
+    )
+    monkeypatch.setattr(
+        measure_job, "instruments", lambda *_: Instruments([meter], [gone], RealClock())
+    )
     first = measure("told", Wanted(), 0.1)
     assert first.idle is None
     idle = idle_of(first, gpu_0=70.0)._replace(taken="2026-01-01T00:00:00.000Z")
@@ -308,8 +380,12 @@ def test_this_machines_baseline_is_taken_off_and_absences_are_told(monkeypatch, 
     assert seen.absences == (gone,)
     assert seen.own_cpu_s > 0
     simulated = Told("told", {energy("gpu:0", **TICK): at(300.0)}, simulated=True)
-    monkeypatch.setattr(measure_job, "instruments", lambda *_: Instruments([simulated], [], VirtualClock(0)))
-    assert measure("told", Wanted(), 0.1).idle is None, "nothing of this machine is taken off another"
+    monkeypatch.setattr(
+        measure_job, "instruments", lambda *_: Instruments([simulated], [], VirtualClock(0))
+    )
+    assert measure("told", Wanted(), 0.1).idle is None, (
+        "nothing of this machine is taken off another"
+    )
 
 
 # ---- a run again ------------------------------------------------------------------------------
@@ -367,7 +443,15 @@ class TestAgain:
     def test_what_a_real_machine_took_is_held_against_its_baseline(self, tmp_path, monkeypatch):
         monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
         baselines.save(
-            Idle("a", "2026-01-01T00:00:00.000Z", 30.0, {}, False, {"gpu:0": Baseline(70.0, 69.0, 75.0)}), baselines.file_of("a")
+            Idle(
+                "a",
+                "2026-01-01T00:00:00.000Z",
+                30.0,
+                {},
+                False,
+                {"gpu:0": Baseline(70.0, 69.0, 75.0)},
+            ),
+            baselines.file_of("a"),
         )
         seen = measure(f"replay:{kept(tmp_path / 'r')}", Wanted(), None)
         assert seen.idle is not None

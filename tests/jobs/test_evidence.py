@@ -34,12 +34,16 @@ class Watched:
 
     def _writers(self, pids):
         self.pids.append(pids())
-        return SimpleNamespace(begin=lambda: self.call("begin"), rest=lambda: self.call("rest"), end=self.end)
+        return SimpleNamespace(
+            begin=lambda: self.call("begin"), rest=lambda: self.call("rest"), end=self.end
+        )
 
     def _fsyncs(self, pids, tell):
         self.pids.append(pids())
         assert tell == self.tell
-        return SimpleNamespace(start=lambda: self.call("start"), stop=lambda: self.call("stop"), mark=self.mark)
+        return SimpleNamespace(
+            start=lambda: self.call("start"), stop=lambda: self.call("stop"), mark=self.mark
+        )
 
     def mark(self, window, paths, rank, closed_ns, next_ns):
         assert rank is None
@@ -98,7 +102,9 @@ def test_the_process_and_all_below_it_are_asked(job):
 @pytest.mark.parametrize("verdict", [WROTE, WAITED])
 def test_training_that_stood_still_went_on_when_the_last_file_was_closed(job, verdict):
     job.verdicts = [verdict]
-    assert told(job) == [("returned", "w", {"by": "watch", "t_ns": 77, "how": "main-thread", "code": verdict.code})]
+    assert told(job) == [
+        ("returned", "w", {"by": "watch", "t_ns": 77, "how": "main-thread", "code": verdict.code})
+    ]
     assert job.taken() == ["begin", "start", "end 5", "mark w ['/c/step_1'] 77 None"]
 
 
@@ -108,7 +114,9 @@ def test_or_when_its_sync_ended_later(job, over_ns, at_ns):
     assert told(job)[0][2]["t_ns"] == at_ns
 
 
-@pytest.mark.parametrize(("renamed_ns", "at_ns"), [(90, 90), (70, 77), (77 + AT_ONCE_NS, 77 + AT_ONCE_NS)])
+@pytest.mark.parametrize(
+    ("renamed_ns", "at_ns"), [(90, 90), (70, 77), (77 + AT_ONCE_NS, 77 + AT_ONCE_NS)]
+)
 def test_or_when_it_was_renamed_at_once(job, renamed_ns, at_ns):
     save(job)
     job.evidence.committed("w", renamed_ns)
@@ -143,7 +151,10 @@ class TestUnclear:
         job.synced = sync(90, tids=(0, 3))
         assert self.why(job) == ("UNCLEAR", 90)
 
-    @pytest.mark.parametrize(("synced", "why"), [(None, ("UNCLEAR", 77)), (sync(90, whole=False), ("UNCLEAR", 90)), (sync(90), "returned")])
+    @pytest.mark.parametrize(
+        ("synced", "why"),
+        [(None, ("UNCLEAR", 77)), (sync(90, whole=False), ("UNCLEAR", 90)), (sync(90), "returned")],
+    )
     def test_nobody_saw_it_closed(self, job, synced, why):
         save(job, closed=False)
         job.synced = synced
@@ -170,7 +181,12 @@ def test_syncs_of_the_next_save_are_told_apart(job):
 
 @pytest.mark.parametrize(
     ("verdicts", "why"),
-    [([WORKED], "MAIN_WORKED"), ([UNKNOWN], "TOO_SHORT"), ([WROTE, WORKED], "MAIN_WORKED"), ([WAITED, UNKNOWN, WORKED], "TOO_SHORT")],
+    [
+        ([WORKED], "MAIN_WORKED"),
+        ([UNKNOWN], "TOO_SHORT"),
+        ([WROTE, WORKED], "MAIN_WORKED"),
+        ([WAITED, UNKNOWN, WORKED], "TOO_SHORT"),
+    ],
 )
 def test_where_one_did_not_the_return_stays_unknown_and_why_is_said(job, verdicts, why):
     job.verdicts = verdicts

@@ -30,18 +30,36 @@ from ckptcost.report.studies.gap import study_of
 from ckptcost.runs.clocks import VirtualClock
 
 CATALOG = Catalog()
-PLAN = Plan(gpus=2, disks=1, variation=0.0, gpu_spread=0.0, ramp_s=0.0, psu_efficiency=1.0, node_noise_w=0.0, gpu_snapshot_w=0.0)
+PLAN = Plan(
+    gpus=2,
+    disks=1,
+    variation=0.0,
+    gpu_spread=0.0,
+    ramp_s=0.0,
+    psu_efficiency=1.0,
+    node_noise_w=0.0,
+    gpu_snapshot_w=0.0,
+)
 """7.85 s a save: 0.3 s of snapshot, 7.5 s for 112 GB, 0.05 s of commit"""
 TRUTH = {
-    "checkpoint.size": "112 GB", "tier.node_write": "14.933333333 GB/s", "tier.setup": "0.05 s", "policy.pipelined": "false",
-    "cluster.gpu_d2h": "186.666666667 GB/s", "cluster.gpu_stall": "307 W", "cluster.host_stall": "2296 W", "site.pue": "1.2",
-}  # fmt: skip
+    "checkpoint.size": "112 GB",
+    "tier.node_write": "14.933333333 GB/s",
+    "tier.setup": "0.05 s",
+    "policy.pipelined": "false",
+    "cluster.gpu_d2h": "186.666666667 GB/s",
+    "cluster.gpu_stall": "307 W",
+    "cluster.host_stall": "2296 W",
+    "site.pue": "1.2",
+}
 """the same for a model; 2,296 W: packages 2 x 265, memory 2 x 38, and the rest 1,690"""
 
 
 def layers(**changes: str):
     said_ = TRUTH | {name.replace("__", "."): value for name, value in changes.items()}
-    return [*layers_of(CATALOG, "small-8b"), set_layer(CATALOG, [f"{key}={value}" for key, value in said_.items() if value])]
+    return [
+        *layers_of(CATALOG, "small-8b"),
+        set_layer(CATALOG, [f"{key}={value}" for key, value in said_.items() if value]),
+    ]
 
 
 @lru_cache
@@ -58,7 +76,9 @@ def compared(plan: Plan = PLAN, **changes: str) -> Gap:
 
 def told(text: str, **more) -> Measured:
     """Two cards, a node, and one save's marks."""
-    says = {energy(f"gpu:{i}", tick_s=0.001): at(300.0) for i in range(2)} | {energy("node", role="whole", tick_s=0.001): at(1000.0)}
+    says = {energy(f"gpu:{i}", tick_s=0.001): at(300.0) for i in range(2)} | {
+        energy("node", role="whole", tick_s=0.001): at(1000.0)
+    }
     return evaluated(Told("told", says), marks=said(text, **more))
 
 
@@ -84,15 +104,30 @@ def test_the_planted_truth_has_no_gap():
         row = saves.row(name)
         assert row.measured.low <= row.modelled.value <= row.measured.high, name
     assert saves.row("gpu_wait").ratio == pytest.approx(1.0, rel=0.01)
-    assert len(study_of(compared()).findings) == 1  # joules differ by less than their meters leave open
-    assert first(compared()) == "A save, in the mean of 2, takes as long as modelled: 7.85 s, modelled 7.85 s."
+    assert (
+        len(study_of(compared()).findings) == 1
+    )  # joules differ by less than their meters leave open
+    assert (
+        first(compared())
+        == "A save, in the mean of 2, takes as long as modelled: 7.85 s, modelled 7.85 s."
+    )
 
 
 PLANTED = {
-    "rate_s": ({"write_s": 4.4, "fsync_s": 10.6}, {}, 7.5, "the write rate (7.47 GB/s measured, 14.9 GB/s modelled)"),
+    "rate_s": (
+        {"write_s": 4.4, "fsync_s": 10.6},
+        {},
+        7.5,
+        "the write rate (7.47 GB/s measured, 14.9 GB/s modelled)",
+    ),
     "fixed_s": ({"commit_s": 6.05}, {}, 6.0, "the fixed time (6.05 s measured, 0.05 s modelled)"),
     "beside_s": ({"snapshot_s": 4.3}, {}, 4.0, "the snapshot (4.3 s measured, 0.3 s modelled)"),
-    "size_s": ({}, {"checkpoint__size": "56 GB"}, 3.9, "the size (112 GB measured, 56 GB modelled)"),
+    "size_s": (
+        {},
+        {"checkpoint__size": "56 GB"},
+        3.9,
+        "the size (112 GB measured, 56 GB modelled)",
+    ),
 }
 
 
@@ -111,7 +146,10 @@ def test_a_planted_cause_is_the_one_that_the_sentence_names(cause):
 def test_a_quick_tier_makes_it_shorter():
     sentence = first(compared(tier__node_write="7.466666667 GB/s"))
     assert "0.51x as long as modelled" in sentence
-    assert "of 7.5 s less, 7.5 s are the write rate (14.9 GB/s measured, 7.47 GB/s modelled)" in sentence
+    assert (
+        "of 7.5 s less, 7.5 s are the write rate (14.9 GB/s measured, 7.47 GB/s modelled)"
+        in sentence
+    )
 
 
 def test_causes_that_cancel_out_are_told():
@@ -119,7 +157,10 @@ def test_causes_that_cancel_out_are_told():
     assert found.saves.parts.whole_s == pytest.approx(0.0, abs=1e-5)
     sentence = first(found)
     assert "takes as long as modelled" in sentence
-    assert "two causes cancel out: the fixed time (7.55 s measured, 0.05 s modelled) makes 7.5 s more" in sentence
+    assert (
+        "two causes cancel out: the fixed time (7.55 s measured, 0.05 s modelled) makes 7.5 s more"
+        in sentence
+    )
     assert "the write rate (14.9 GB/s measured, 7.47 GB/s modelled) makes 7.5 s less" in sentence
 
 
@@ -129,7 +170,9 @@ def test_another_size_is_told_first_and_then_the_rest():
     assert (
         study_of(found)
         .findings[1]
-        .startswith("At the run's own size the model says 7.85 s, and most of what is left (4 s more) is the fixed")
+        .startswith(
+            "At the run's own size the model says 7.85 s, and most of what is left (4 s more) is the fixed"
+        )
     )
 
 
@@ -165,10 +208,16 @@ def test_unknown_power_is_a_dash_with_a_reason():
     for name in ("gpu_wait", "host_wait", "gpu_s", "storage_write"):
         assert math.isnan(found.saves.row(name).difference)
     study = study_of(found)
-    rows = {row["quantity"]: row for row in next(table for table in study.tables if table.id == "lines").rows}
+    rows = {
+        row["quantity"]: row
+        for row in next(table for table in study.tables if table.id == "lines").rows
+    }
     assert rows["gpu_wait"]["measured"] is None
     assert rows["gpu_wait"]["modelled"] > 0
-    assert "GPUs waiting for saves and hosts waiting for saves (nothing here meters GPUs)" in dict(study.warnings)["UNCOMPARABLE"]
+    assert (
+        "GPUs waiting for saves and hosts waiting for saves (nothing here meters GPUs)"
+        in dict(study.warnings)["UNCOMPARABLE"]
+    )
     assert math.isnan(found.saves.measured_bill.total("energy_j"))
 
 
@@ -203,7 +252,11 @@ def test_what_marks_tell_apart():
 def test_what_no_mark_tells_apart_is_as_modelled():
     one = taken(marked("begin 0, returned 8, durable 8"))
     assert one.as_modelled == ("FIXED", "BESIDE", "STRAGGLER")
-    assert (one.course.fixed_s, one.course.beside_s, one.course.moving_s) == (1.0, 0.5, pytest.approx(6.5))
+    assert (one.course.fixed_s, one.course.beside_s, one.course.moving_s) == (
+        1.0,
+        0.5,
+        pytest.approx(6.5),
+    )
     behind = taken(marked("begin 0, returned 2, durable 8"))
     assert behind.as_modelled == ("FIXED", "STRAGGLER")
     assert behind.course.beside_s == 2.0
@@ -232,19 +285,24 @@ def test_the_slowest_rank():
 @pytest.mark.parametrize(
     ("text", "bytes_", "is_part", "why"),
     [
-        ("begin 0, returned 2, durable 2", None, False, "NO_BYTES"), ("begin 0, returned 2, durable 2", 0.0, False, "NO_BYTES"),
-        ("begin 0, returned 2, durable 2", 1e9, True, "PART_OF_JOB"), ("begin 0, returned 2", 1e9, False, "NOT_MARKED"),
-        ("begin 0, written 1", 1e9, False, "UNFINISHED"), ("returned 1, durable 2", 1e9, False, "NO_BEGIN"),
+        ("begin 0, returned 2, durable 2", None, False, "NO_BYTES"),
+        ("begin 0, returned 2, durable 2", 0.0, False, "NO_BYTES"),
+        ("begin 0, returned 2, durable 2", 1e9, True, "PART_OF_JOB"),
+        ("begin 0, returned 2", 1e9, False, "NOT_MARKED"),
+        ("begin 0, written 1", 1e9, False, "UNFINISHED"),
+        ("returned 1, durable 2", 1e9, False, "NO_BEGIN"),
         ("begin 0, written 1, committed 2, returned 2", 1e9, False, "UNSYNCED"),
     ],
-)  # fmt: skip
+)
 def test_why_nothing_explains_a_save(text, bytes_, is_part, why):
     one = taken(marked(text, bytes_), is_part=is_part)
     assert (one.course, one.course_why) == (None, why)
 
 
 def test_when_it_was_last_seen_not_to_be_safe():
-    one = taken([*marked("begin 0, returned 1"), Mark(9.0, "durable", "w", 0, "watch", {"unsure_s": 2.5})])
+    one = taken(
+        [*marked("begin 0, returned 1"), Mark(9.0, "durable", "w", 0, "watch", {"unsure_s": 2.5})]
+    )
     assert one.time[:3] == (9.0, 6.5, 9.0)
 
 
@@ -261,10 +319,16 @@ NAMES = ("snapshotted", "written", "synced", "committed", "returned", "durable",
 @given(instants, st.sets(st.sampled_from(NAMES)), st.floats(1.0, 1e13), st.integers(1, 3))
 def test_parts_add_up_whatever_was_marked(at_s, kept, bytes_, ranks):
     told_ = [
-        [Mark(0.0, "begin", "w", rank), *(Mark(t + 0.1 * rank, name, "w", rank, "api", {"bytes": bytes_})
-                                          for t, name in zip(at_s, NAMES, strict=True) if name in kept)]
+        [
+            Mark(0.0, "begin", "w", rank),
+            *(
+                Mark(t + 0.1 * rank, name, "w", rank, "api", {"bytes": bytes_})
+                for t, name in zip(at_s, NAMES, strict=True)
+                if name in kept
+            ),
+        ]
         for rank in range(ranks)
-    ]  # fmt: skip
+    ]
     one = taken(*told_)
     if one.course is None:
         assert one.course_why
@@ -322,7 +386,9 @@ def test_a_node_of_a_larger_job_is_compared_for_its_own_share():
         assert saves.row(name).why == "PART_OF_JOB"
         assert math.isnan(saves.row(name).difference)
     assert saves.parts is None
-    assert saves.row("gpu_s").modelled.value == pytest.approx(2.0 * saves.row("stall").modelled.value)
+    assert saves.row("gpu_s").modelled.value == pytest.approx(
+        2.0 * saves.row("stall").modelled.value
+    )
     stall_s = saves.row("stall").modelled.value
     assert saves.row("host_wait").modelled.value == pytest.approx(stall_s * 2296.0 * 1.2)
     assert saves.row("gpu_wait").modelled.value == pytest.approx(stall_s * 2 * 307.0 * 1.2)
@@ -345,7 +411,9 @@ def test_two_tiers_are_compared_on_the_first():
     from ckptcost.jobs.model import one_of
 
     assert one_of(CATALOG, layers()).scenario.second_tier is not None
-    assert [line.id for line in compared().saves.modelled_bill.lines] == [line.id for line in compared().saves.measured_bill.lines]
+    assert [line.id for line in compared().saves.modelled_bill.lines] == [
+        line.id for line in compared().saves.measured_bill.lines
+    ]
 
 
 def test_a_mean_rate_is_of_durations():
@@ -365,7 +433,11 @@ class TestLoads:
         return told("begin 5, returned 9", by="api", detail={"of": "load", "bytes": 28e9} | detail)
 
     def test_are_held_against_the_modelled_load(self):
-        found = gap(CATALOG, self.seen(), layers(checkpoint__size="28 GB", tier__node_read="14 GB/s", cluster__gpu_d2h=""))
+        found = gap(
+            CATALOG,
+            self.seen(),
+            layers(checkpoint__size="28 GB", tier__node_read="14 GB/s", cluster__gpu_d2h=""),
+        )
         assert found.saves is None
         loads = found.loads
         assert loads.row("time").measured.value == pytest.approx(4.0)
@@ -388,7 +460,11 @@ def test_failed_saves_are_left_out_and_named():
         *said("begin 3, returned 4, durable 4", "bad", detail={"bytes": 1e9, "error": "OSError"}),
         *said("begin 8, returned 11, durable 11", "good", detail={"bytes": 1e9}),
     ]
-    found = gap(CATALOG, evaluated(Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}), marks=marks_), layers())
+    found = gap(
+        CATALOG,
+        evaluated(Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}), marks=marks_),
+        layers(),
+    )
     assert [one.window.name for one in found.saves.taken] == ["good"]
     assert "bad (OSError)" in dict(study_of(found).warnings)["SAVE_FAILED"]
 
@@ -404,9 +480,13 @@ def test_every_row_of_a_run_is_the_sum_of_its_saves():
     run = {row["quantity"]: row for row in tables["run"].rows}
     assert run["time"]["measured"] == pytest.approx(2 * 7.85, rel=1e-6)
     assert "rate" not in run
-    assert sum(row["time"] for row in tables["saves"].rows) == pytest.approx(run["time"]["measured"])
+    assert sum(row["time"] for row in tables["saves"].rows) == pytest.approx(
+        run["time"]["measured"]
+    )
     parts = tables["parts_save"].rows
-    assert sum(row["seconds"] for row in parts[:-1]) == pytest.approx(parts[-1]["seconds"], abs=1e-9)
+    assert sum(row["seconds"] for row in parts[:-1]) == pytest.approx(
+        parts[-1]["seconds"], abs=1e-9
+    )
 
 
 def test_what_names_a_run(tmp_path, monkeypatch):
@@ -416,7 +496,10 @@ def test_what_names_a_run(tmp_path, monkeypatch):
     assert run_named(str(tmp_path / "run")) == tmp_path / "run"
     assert run_named(str(tmp_path / "run" / "h.000.jsonl")) == tmp_path / "run" / "h.000.jsonl"
     assert run_named(f"run:{tmp_path / 'run'}") == tmp_path / "run"
-    assert [run_named(text) for text in ("opt-175b", str(tmp_path / "empty"), str(tmp_path / "job.toml"), "")] == [None] * 4
+    assert [
+        run_named(text)
+        for text in ("opt-175b", str(tmp_path / "empty"), str(tmp_path / "job.toml"), "")
+    ] == [None] * 4
     for text in ("gone.jsonl", "run:", "run:nothing-like-it"):
         monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "none"))
         with pytest.raises(InputError):
@@ -428,8 +511,14 @@ def test_joules_are_a_longer_stall_or_more_watts():
     hot = compared(replace(PLAN, gpu_stall_w=407.0)).saves
     by_line = [{each.line: each for each in saves.divided} for saves in (slow, hot)]
     longer, hotter = (lines["gpu_wait"] for lines in by_line)
-    assert (longer.of_amount, hotter.of_amount) == (pytest.approx(7.5 * 2 * 307 * 1.2, rel=0.01), pytest.approx(0.0, abs=1.0))
-    assert (longer.of_each, hotter.of_each) == (pytest.approx(0.0, abs=200.0), pytest.approx(7.85 * 2 * 100 * 1.2, rel=0.05))
+    assert (longer.of_amount, hotter.of_amount) == (
+        pytest.approx(7.5 * 2 * 307 * 1.2, rel=0.01),
+        pytest.approx(0.0, abs=1.0),
+    )
+    assert (longer.of_each, hotter.of_each) == (
+        pytest.approx(0.0, abs=200.0),
+        pytest.approx(7.85 * 2 * 100 * 1.2, rel=0.05),
+    )
     assert longer.of_amount + longer.of_each == pytest.approx(slow.row("gpu_wait").difference)
     assert hotter.measured_each == pytest.approx(2 * 407 * 1.2, rel=0.01)
     assert math.isnan(by_line[0]["storage_write"].of_amount)
@@ -437,6 +526,10 @@ def test_joules_are_a_longer_stall_or_more_watts():
 
 def test_the_machine_has_no_range(tmp_path):
     file = tmp_path / "mine.toml"
-    file.write_text('extends = "small-8b"\n[cluster]\ngpus = { value = 64, low = 8, high = 512 }\n', "utf-8")
+    file.write_text(
+        'extends = "small-8b"\n[cluster]\ngpus = { value = 64, low = 8, high = 512 }\n', "utf-8"
+    )
     row = gap(CATALOG, recorded(), layers_of(CATALOG, str(file))).saves.row("time")
-    assert row.modelled.low == row.modelled.value  # more GPUs would be quicker; tier.setup alone has a range, and it is from 0 up
+    assert (
+        row.modelled.low == row.modelled.value
+    )  # more GPUs would be quicker; tier.setup alone has a range, and it is from 0 up

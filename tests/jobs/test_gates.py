@@ -66,7 +66,12 @@ def test_what_is_refused(text, says):
 
 
 def test_the_edge_belongs_to_or_equal():
-    for text, at, met in (("usd<=5", 5.0, True), ("usd<5", 5.0, False), ("saves>=5", 5.0, True), ("saves>5", 5.0, False)):
+    for text, at, met in (
+        ("usd<=5", 5.0, True),
+        ("usd<5", 5.0, False),
+        ("saves>=5", 5.0, True),
+        ("saves>5", 5.0, False),
+    ):
         assert gate_of(text, "x").holds(at) is met
 
 

@@ -27,12 +27,22 @@ from ckptcost.runs.clocks import VirtualClock
 FOR_S = 130.0
 
 
-def measured(plan: Plan, for_s: float = FOR_S, said: list[Mark] | None = None, directory: Path | None = None, idle=None) -> Measured:
+def measured(
+    plan: Plan,
+    for_s: float = FOR_S,
+    said: list[Mark] | None = None,
+    directory: Path | None = None,
+    idle=None,
+) -> Measured:
     """A planned machine measured from its second 0.5 on."""
     seen = simulated.find(plan, origin_ns=0)
     said = list(marks(plan, 0.0, for_s)) if said is None else said
-    recorded = record(Instruments(seen.meters, seen.absences, VirtualClock(0), said), for_s, directory)
-    return evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, seen.absences, recorded.stats)
+    recorded = record(
+        Instruments(seen.meters, seen.absences, VirtualClock(0), said), for_s, directory
+    )
+    return evaluate(
+        recorded.run, recorded.begin_s, recorded.end_s, idle, seen.absences, recorded.stats
+    )
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +100,9 @@ def test_every_window_and_phase(kind, asynchronous):
         stall = seen.of_window(window.name).stall
         exact = sum(machine.exact_j(domain, window.begin_s, window.returned_s) for domain in parts)
         assert stall.low <= exact <= stall.high
-    assert [round(o.stalled_gpu_s, 3) for o in seen.opportunities] == [round(2 * w.stall_s, 3) for w in seen.windows]
+    assert [round(o.stalled_gpu_s, 3) for o in seen.opportunities] == [
+        round(2 * w.stall_s, 3) for w in seen.windows
+    ]
     first = seen.windows[0]
     assert sum(phase.length_s for phase in first.phases) == pytest.approx(first.length_s)
 
@@ -101,7 +113,11 @@ def test_a_drain_adds_what_the_plan_adds():
     for cost in seen.costs:
         if cost.domain.startswith("gpu"):
             drain_s = plan.offsets(1.0).committed_s - plan.offsets(1.0).returned_s
-            assert cost.extra.low <= plan.gpu_background_w * drain_s * Machine(plan).unevenness(int(cost.domain[-1])) <= cost.extra.high
+            assert (
+                cost.extra.low
+                <= plan.gpu_background_w * drain_s * Machine(plan).unevenness(int(cost.domain[-1]))
+                <= cost.extra.high
+            )
 
 
 def test_bytes_and_queue_of_the_disks(plain):
@@ -109,8 +125,12 @@ def test_bytes_and_queue_of_the_disks(plain):
     windows = [s for s in plain.stored if s.window == "save-1"]
     assert len(windows) == plan.disks
     # what the file system writes beside the save is in there too
-    assert sum(s.queue.written_bytes for s in windows) == pytest.approx(plan.checkpoint_bytes, rel=0.05)
-    assert all(0.9 * plan.queue_depth < s.queue.peak_depth <= plan.queue_depth * 1.001 for s in windows)
+    assert sum(s.queue.written_bytes for s in windows) == pytest.approx(
+        plan.checkpoint_bytes, rel=0.05
+    )
+    assert all(
+        0.9 * plan.queue_depth < s.queue.peak_depth <= plan.queue_depth * 1.001 for s in windows
+    )
     assert all(s.queue.mean_depth <= s.queue.peak_depth for s in windows)
 
 
@@ -166,7 +186,9 @@ def test_a_machine_without_energy_counter_is_integrated():
 def test_what_is_kept_says_the_same_as_what_is_remembered(tmp_path):
     plan = Plan(gpus=2)
     one, two = measured(plan, 60.0), measured(plan, 60.0, directory=tmp_path / "run")
-    assert {d: e.value for d, e in two.spans.items()} == pytest.approx({d: e.value for d, e in one.spans.items()}, rel=1e-9, nan_ok=True)
+    assert {d: e.value for d, e in two.spans.items()} == pytest.approx(
+        {d: e.value for d, e in one.spans.items()}, rel=1e-9, nan_ok=True
+    )
     again = measure(f"replay:{tmp_path / 'run'}", Wanted(), None)
     assert again.simulated
     assert [w.name for w in again.windows] == [w.name for w in two.windows]
@@ -189,16 +211,29 @@ class TestBaseline:
         idle_plan = Plan(gpus=2, saves=0, start_s=1000.0, first_s=2000.0)
         quiet = measured(idle_plan, 20.0)
         found = baseline_job.watts_of(quiet, 0.0)
-        assert found["gpu:0"].power_w == pytest.approx(77.7 * Machine(idle_plan).unevenness(0), rel=0.01)
-        idle = baselines.Idle(quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, found)
+        assert found["gpu:0"].power_w == pytest.approx(
+            77.7 * Machine(idle_plan).unevenness(0), rel=0.01
+        )
+        idle = baselines.Idle(
+            quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, found
+        )
         seen = measured(Plan(gpus=2), 60.0, idle=idle)
         cost = next(c for c in seen.costs if c.domain == "gpu:0")
         length_s = seen.windows[0].length_s
-        assert cost.excess.value == pytest.approx(cost.absolute.value - found["gpu:0"].power_w * length_s)
+        assert cost.excess.value == pytest.approx(
+            cost.absolute.value - found["gpu:0"].power_w * length_s
+        )
         assert "BASELINE_OLD" in cost.excess.flags  # learned at second 0 of the calendar
 
     def test_round_trip(self, tmp_path):
-        idle = baselines.Idle("h", "2026-11-21T00:00:00.000Z", 30.0, {"gpu": "590"}, False, {"gpu:0": baselines.Baseline(70.0, 69.0, 75.0)})
+        idle = baselines.Idle(
+            "h",
+            "2026-11-21T00:00:00.000Z",
+            30.0,
+            {"gpu": "590"},
+            False,
+            {"gpu:0": baselines.Baseline(70.0, 69.0, 75.0)},
+        )
         baselines.save(idle, tmp_path / "a" / "h.json")
         back = baselines.load(tmp_path / "a" / "h.json")
         assert back is not None
@@ -210,15 +245,28 @@ class TestBaseline:
 
     @pytest.mark.parametrize(
         "text",
-        ["", "{", "[]", "null", '{"format": "other"}', '{"format": "ckptcost.baseline", "version": "2.0"}',
-         '{"format": "ckptcost.baseline", "version": "1.0"}'],
-    )  # fmt: skip
+        [
+            "",
+            "{",
+            "[]",
+            "null",
+            '{"format": "other"}',
+            '{"format": "ckptcost.baseline", "version": "2.0"}',
+            '{"format": "ckptcost.baseline", "version": "1.0"}',
+        ],
+    )
     def test_anything_else_is_refused(self, tmp_path, text):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(RunFileError, match=r"x\.json"):
             baselines.load(tmp_path / "x.json")
 
-    @pytest.mark.parametrize("watts", [{"power_w": 1.0, "low_w": 2.0, "high_w": 3.0}, {"power_w": "NaN", "low_w": 1, "high_w": 3}])
+    @pytest.mark.parametrize(
+        "watts",
+        [
+            {"power_w": 1.0, "low_w": 2.0, "high_w": 3.0},
+            {"power_w": "NaN", "low_w": 1, "high_w": 3},
+        ],
+    )
     def test_watts_out_of_order_are_refused(self, tmp_path, watts):
         idle = baselines.of(baselines.Idle("h", "2026-11-21T00:00:00Z", 1.0, {}, False, {}))
         (tmp_path / "x.json").write_text(json.dumps(idle | {"domains": {"gpu:0": watts}}))
@@ -258,7 +306,11 @@ class TestInstruments:
         assert {a.kind for a in seen.absences} >= {"gpu", "cpu", "dram", "storage", "node"}
         assert all(a.reason and a.remedy for a in seen.absences)
         told = " ".join(a.what for a in seen.absences)
-        assert [name for name in FINDERS if name not in ("process", "lustre", "nfs") and name.split("-")[0] not in told] == []
+        assert [
+            name
+            for name in FINDERS
+            if name not in ("process", "lustre", "nfs") and name.split("-")[0] not in told
+        ] == []
 
     def test_no_meter_is_an_error_with_a_reason(self):
         with pytest.raises(MeterUnavailable, match="nothing can be measured here"):

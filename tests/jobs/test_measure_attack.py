@@ -28,7 +28,9 @@ from ckptcost.runs.sinks import FileSink
 IDLE = Plan(gpus=2, packages=1, saves=0, start_s=1000.0, first_s=2000.0)
 
 
-def measured(plan: Plan, for_s: float = 60.0, idle=None, said=None, drivers: dict[str, str] | None = None) -> Measured:
+def measured(
+    plan: Plan, for_s: float = 60.0, idle=None, said=None, drivers: dict[str, str] | None = None
+) -> Measured:
     """A planned machine from its second 0.5 on; `drivers` by the name of the meter."""
     seen = simulated.find(plan, origin_ns=0)
     for meter in seen.meters:
@@ -36,7 +38,9 @@ def measured(plan: Plan, for_s: float = 60.0, idle=None, said=None, drivers: dic
             meter.facts["driver"] = driver
     told = list(marks(plan, 0.0, for_s)) if said is None else said
     recorded = record(Instruments(seen.meters, seen.absences, VirtualClock(0), told), for_s)
-    return evaluate(recorded.run, recorded.begin_s, recorded.end_s, idle, seen.absences, recorded.stats)
+    return evaluate(
+        recorded.run, recorded.begin_s, recorded.end_s, idle, seen.absences, recorded.stats
+    )
 
 
 def table(study, name: str) -> list[dict]:
@@ -65,12 +69,16 @@ def test_gpu_seconds_of_a_machine_whose_gpus_nobody_meters_are_unknown():
 def test_a_run_of_several_hosts_says_that_its_numbers_are_of_one(tmp_path: Path):
     for host in ("a", "b"):
         seen = simulated.find(Plan(gpus=1, packages=1), origin_ns=0)
-        recorder = Recorder(seen.meters, FileSink(tmp_path), VirtualClock(0), run_id="ab" * 16, host=host)
+        recorder = Recorder(
+            seen.meters, FileSink(tmp_path), VirtualClock(0), run_id="ab" * 16, host=host
+        )
         recorder.begin()
         recorder.run_until(5 * S)
         recorder.stop()
     study = study_of(measure(f"replay:{tmp_path}", Wanted(), None))
-    told = " ".join([study.title, *study.about, *study.findings, *(text for _, text in study.warnings)])
+    told = " ".join(
+        [study.title, *study.about, *study.findings, *(text for _, text in study.warnings)]
+    )
     assert "hosts" in told
 
 
@@ -85,7 +93,9 @@ def test_a_counter_that_stood_still_and_caught_up_has_no_more_than_its_mean_powe
     for begin_s, end_s in ((5.0, 55.0), (15.0, 25.0), (25.0, 35.0), (19.0, 31.0)):
         amount = meter.energy(begin_s, end_s)
         if amount.value == amount.value:
-            assert amount.value / ((end_s - begin_s) * amount.coverage) == pytest.approx(300.0, rel=0.05), (begin_s, end_s)
+            assert amount.value / ((end_s - begin_s) * amount.coverage) == pytest.approx(
+                300.0, rel=0.05
+            ), (begin_s, end_s)
 
 
 def test_mean_power_of_a_card_whose_counter_stood_still_is_its_power():
@@ -108,13 +118,23 @@ def test_idle_power_is_of_the_time_that_was_seen(energy_counter, kind):
     assert idle.high_w < 1.1 * exact_w
 
 
-HALF_SEEN = Plan(gpus=2, packages=1, energy_counter=False, dip_w=0.0, faults=(Fault("silent", "gpu:1", 25.0, 50.0),))
+HALF_SEEN = Plan(
+    gpus=2,
+    packages=1,
+    energy_counter=False,
+    dip_w=0.0,
+    faults=(Fault("silent", "gpu:1", 25.0, 50.0),),
+)
 
 
 def test_mean_power_of_the_sum_is_the_sum_of_the_parts_mean_powers():
     """One card is seen half of the time: its watts are known, and the other's are not doubled by it."""
     seen = measured(HALF_SEEN, said=[])
-    by_part = {row["domain"]: row["watts"] for row in table(study_of(seen), "domains") if row["role"] == "part"}
+    by_part = {
+        row["domain"]: row["watts"]
+        for row in table(study_of(seen), "domains")
+        if row["role"] == "part"
+    }
     said = study_of(seen).findings[0]
     shown_w = float(said.split(" W in the mean")[0].split()[-1].replace(",", ""))
     assert shown_w == pytest.approx(sum(by_part.values()), rel=0.01)
@@ -136,7 +156,11 @@ def test_windows_outside_what_was_asked_for_are_not_told(tmp_path: Path):
     """The first 10 s of a run hold no save; the one of second 35 is not theirs."""
     plan = Plan(gpus=1, packages=0)
     seen = simulated.find(plan, origin_ns=0)
-    record(Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 60.0))), 60.0, tmp_path / "run")
+    record(
+        Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 60.0))),
+        60.0,
+        tmp_path / "run",
+    )
     again = measure(f"replay:{tmp_path / 'run'}", Wanted(), 10.0)
     assert again.length_s == pytest.approx(10.0)
     assert [window.name for window in again.windows] == []
@@ -151,11 +175,23 @@ def test_what_a_drain_adds_has_room_for_the_step_that_it_meets():
     missed = []
     for seed in range(8):
         plan = Plan(
-            seed=seed, gpus=1, packages=0, asynchronous=True, step_s=3.0, dip_w=400.0, dip_share=0.3, snapshot_s=0.2, write_s=1.5,
-            fsync_s=0.5, first_s=35.0 + 0.31 * seed, variation=0.0,
-        )  # fmt: skip
+            seed=seed,
+            gpus=1,
+            packages=0,
+            asynchronous=True,
+            step_s=3.0,
+            dip_w=400.0,
+            dip_share=0.3,
+            snapshot_s=0.2,
+            write_s=1.5,
+            fsync_s=0.5,
+            first_s=35.0 + 0.31 * seed,
+            variation=0.0,
+        )
         seen, at = measured(plan), plan.offsets(1.0)
-        exact = plan.gpu_background_w * (at.committed_s - at.returned_s) * Machine(plan).unevenness(0)
+        exact = (
+            plan.gpu_background_w * (at.committed_s - at.returned_s) * Machine(plan).unevenness(0)
+        )
         extra = next(cost.extra for cost in seen.costs if cost.domain == "gpu:0")
         if not extra.low <= exact <= extra.high:
             missed.append((seed, exact, extra[:3]))
@@ -189,7 +225,15 @@ def test_power_without_a_counter_lies_in_its_range():
     """Many saves on machines that show watts alone, asked for as a job asks."""
     missed = total = 0
     for seed in range(6):
-        plan = Plan(seed=seed, gpus=2, packages=0, energy_counter=False, dip_w=400.0, step_s=0.7 + 0.4 * seed, gpu_stall_w=100.0)
+        plan = Plan(
+            seed=seed,
+            gpus=2,
+            packages=0,
+            energy_counter=False,
+            dip_w=400.0,
+            step_s=0.7 + 0.4 * seed,
+            gpu_stall_w=100.0,
+        )
         seen, machine = measured(plan), Machine(plan)
         for cost in seen.costs:
             if cost.domain.startswith("gpu"):
@@ -198,7 +242,11 @@ def test_power_without_a_counter_lies_in_its_range():
                 total += 2
                 missed += not cost.absolute.low <= exact <= cost.absolute.high
                 whole = seen.spans[cost.domain]
-                missed += not whole.low <= machine.exact_j(cost.domain, seen.begin_s, seen.end_s) <= whole.high
+                missed += (
+                    not whole.low
+                    <= machine.exact_j(cost.domain, seen.begin_s, seen.end_s)
+                    <= whole.high
+                )
     assert missed <= 0.05 * total, (missed, total)
 
 
@@ -207,8 +255,14 @@ def test_what_is_shown_as_give_or_take_reaches_both_ends():
     study = study_of(measured(Plan(gpus=8, packages=0), 70.0))
     for name in ("domains", "windows", "energies", "phases"):
         for row in table(study, name):
-            if row.get("joules") is not None and row.get("joules_low") is not None and row.get("joules_high") is not None:
-                furthest = max(row["joules_high"] - row["joules"], row["joules"] - row["joules_low"])
+            if (
+                row.get("joules") is not None
+                and row.get("joules_low") is not None
+                and row.get("joules_high") is not None
+            ):
+                furthest = max(
+                    row["joules_high"] - row["joules"], row["joules"] - row["joules_low"]
+                )
                 assert row["joules_error"] >= furthest * (1.0 - 1e-9), (name, row)
 
 
@@ -217,13 +271,32 @@ def test_what_is_shown_as_give_or_take_reaches_both_ends():
 
 def test_a_baseline_is_held_against_the_driver_of_its_own_domain():
     """The node's meter has a driver of its own, which is not the cards' and need not be."""
-    drivers = {"simulated-nvml": "590.48.01", "simulated-node": "acpi_power_meter", "simulated-rapl": "intel_rapl"}
+    drivers = {
+        "simulated-nvml": "590.48.01",
+        "simulated-node": "acpi_power_meter",
+        "simulated-rapl": "intel_rapl",
+    }
     quiet = measured(IDLE, 20.0, said=[], drivers=drivers)
-    idle = baselines.Idle(quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, watts_of(quiet, quiet.run.wall_s(quiet.end_s)))
+    idle = baselines.Idle(
+        quiet.energies.node.host,
+        "2026-11-21T00:00:00Z",
+        20.0,
+        {},
+        True,
+        watts_of(quiet, quiet.run.wall_s(quiet.end_s)),
+    )
     seen = measured(Plan(gpus=2, packages=1), idle=idle, drivers=drivers)
-    assert {cost.domain: cost.excess.flags for cost in seen.costs if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags} == {}
-    other = measured(Plan(gpus=2, packages=1), idle=idle, drivers=drivers | {"simulated-nvml": "600.10"})
-    flagged = {cost.domain for cost in other.costs if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags}
+    assert {
+        cost.domain: cost.excess.flags
+        for cost in seen.costs
+        if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags
+    } == {}
+    other = measured(
+        Plan(gpus=2, packages=1), idle=idle, drivers=drivers | {"simulated-nvml": "600.10"}
+    )
+    flagged = {
+        cost.domain for cost in other.costs if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags
+    }
     assert flagged == {"gpu:0", "gpu:1"}
 
 
@@ -250,12 +323,17 @@ def test_a_missing_baseline_of_one_domain_does_not_say_that_there_is_none():
 
 def test_shares_of_overlapping_saves_add_up_to_their_union():
     plan = Plan(gpus=1, packages=1, saves=0, start_s=0.0, first_s=1.0, dip_w=0.0)
-    said = [Mark(t, name, window) for window, *times in (("a", 20, 21, 40), ("b", 30, 31, 45), ("c", 35, 36, 38))
-            for t, name in zip(times, ("begin", "returned", "durable"), strict=True)]  # fmt: skip
+    said = [
+        Mark(t, name, window)
+        for window, *times in (("a", 20, 21, 40), ("b", 30, 31, 45), ("c", 35, 36, 38))
+        for t, name in zip(times, ("begin", "returned", "durable"), strict=True)
+    ]
     seen, machine = measured(plan, said=said), Machine(plan)
     for domain in ("gpu:0", "cpu:0"):
         mine = [cost for cost in seen.costs if cost.domain == domain]
-        assert sum(cost.share.value for cost in mine) == pytest.approx(machine.exact_j(domain, 20.0, 45.0), rel=1e-4)
+        assert sum(cost.share.value for cost in mine) == pytest.approx(
+            machine.exact_j(domain, 20.0, 45.0), rel=1e-4
+        )
         for cost in mine:
             assert cost.extra.low <= 0.0 <= cost.extra.high
 
@@ -265,7 +343,12 @@ def test_watts_times_length_are_joules_and_parts_are_their_sum():
     study = study_of(seen)
     (window,) = table(study, "windows")
     parts = [row for row in table(study, "energies") if row["domain"] in seen.energies.parts]
-    for column, in_parts in (("joules", "joules"), ("stall_joules", "stall"), ("joules_low", "joules_low"), ("joules_high", "joules_high")):
+    for column, in_parts in (
+        ("joules", "joules"),
+        ("stall_joules", "stall"),
+        ("joules_low", "joules_low"),
+        ("joules_high", "joules_high"),
+    ):
         assert window[column] == pytest.approx(sum(row[in_parts] for row in parts))
     for row in table(study, "phases"):
         assert row["watts"] * row["length"] == pytest.approx(row["joules"])

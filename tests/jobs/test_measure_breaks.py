@@ -13,7 +13,16 @@ from ckptcost.runs.recorder import Stats
 
 
 def test_a_sum_of_part_of_the_time_says_so():
-    seen = evaluated(Told("told", {energy("gpu:0", tick_s=0.001): lambda t_s: 300.0 * t_s if t_s < 8.0 else 300.0 * (t_s - 8.0)}))
+    seen = evaluated(
+        Told(
+            "told",
+            {
+                energy("gpu:0", tick_s=0.001): lambda t_s: (
+                    300.0 * t_s if t_s < 8.0 else 300.0 * (t_s - 8.0)
+                )
+            },
+        )
+    )
     study = study_of(seen)
     assert "of the time" in study.findings[0]
     assert "GAPS" in dict(study.warnings)
@@ -38,7 +47,10 @@ def test_a_baseline_that_cannot_be_read_costs_no_measurement(cli, tmp_path, monk
     file_of().write_text(content)
     done = cli("measure", "--meters", "pressure", "--for", "0.2 s", "-f", "json")
     assert done.code == 0
-    assert "cannot be read" in {w["code"]: w["message"] for w in json.loads(done.out)["warnings"]}["NO_BASELINE"]
+    assert (
+        "cannot be read"
+        in {w["code"]: w["message"] for w in json.loads(done.out)["warnings"]}["NO_BASELINE"]
+    )
 
 
 def test_what_was_named_and_does_not_answer_is_said(cli):
@@ -53,7 +65,9 @@ def test_a_full_disk_ends_with_four(cli, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Writer, "sync", full)
-    done = cli("measure", "--meters", "pressure", "--for", "1.5 s", "--record", str(tmp_path / "run"))
+    done = cli(
+        "measure", "--meters", "pressure", "--for", "1.5 s", "--record", str(tmp_path / "run")
+    )
     assert done.code == 4
     assert "No space left" in done.err
 

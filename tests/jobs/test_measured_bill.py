@@ -12,7 +12,13 @@ from told_meters import Told, at, energy, evaluated, said
 from ckptcost.core.attribution import Baseline
 from ckptcost.core.domain import UNKNOWN
 from ckptcost.core.outcome import evaluate as modelled
-from ckptcost.jobs.measured_bill import OF_A_LOAD, OF_A_SAVE, bill_of_load, bill_of_save, gpus_metered
+from ckptcost.jobs.measured_bill import (
+    OF_A_LOAD,
+    OF_A_SAVE,
+    bill_of_load,
+    bill_of_save,
+    gpus_metered,
+)
 from ckptcost.runs.baselines import Idle
 
 TICK = {"tick_s": 0.001}
@@ -24,10 +30,20 @@ NEAR = {"rel": 3e-3}
 
 def node(drop: tuple[str, ...] = (), **watts_of):
     """Two cards of 300 W, a package, a drive, and a node of 1,000 W; `drive_w=7` changes one, `drop` leaves kinds out."""
-    power_w = {"gpu:0": 300.0, "gpu:1": 300.0, "cpu:0": 100.0, "drive:nvme0n1": 10.0, "node": 1000.0}
+    power_w = {
+        "gpu:0": 300.0,
+        "gpu:1": 300.0,
+        "cpu:0": 100.0,
+        "drive:nvme0n1": 10.0,
+        "node": 1000.0,
+    }
     power_w |= {name.removesuffix("_w").replace("_", ":"): w for name, w in watts_of.items()}
     more = {"node": {"role": "whole"}, "drive:nvme0n1": {"boundary": "drive"}}
-    says = {energy(d, **TICK, **more.get(d, {})): at(w) for d, w in power_w.items() if d.split(":")[0] not in drop}
+    says = {
+        energy(d, **TICK, **more.get(d, {})): at(w)
+        for d, w in power_w.items()
+        if d.split(":")[0] not in drop
+    }
     return Told("told", says)
 
 
@@ -48,7 +64,11 @@ def test_it_has_the_lines_of_a_modelled_save():
     bill = billed(seen()).bill
     assert [line.id for line in bill.lines] == list(lines) == list(OF_A_SAVE)
     for line in bill.lines:
-        assert (line.cause, line.ledger, line.boundary) == (lines[line.id].cause, lines[line.id].ledger, lines[line.id].boundary)
+        assert (line.cause, line.ledger, line.boundary) == (
+            lines[line.id].cause,
+            lines[line.id].ledger,
+            lines[line.id].boundary,
+        )
     load = bill_of_load(seen(), seen().windows[0], BASE, 2.0).bill
     assert [line.id for line in load.lines] == list(OF_A_LOAD)
     assert load.lines[0].cause == modelled(BASE).run.line("loading").cause
@@ -58,7 +78,9 @@ def test_joules_of_the_stall_at_the_facility():
     found = billed(seen())
     gpu, host = found.bill.line("gpu_wait"), found.bill.line("host_wait")
     assert gpu.energy_j == pytest.approx(3 * 600 * PUE, **NEAR)
-    assert host.energy_j == pytest.approx(3 * 400 * PUE, **NEAR)  # the node less its cards, whatever else is in it
+    assert host.energy_j == pytest.approx(
+        3 * 400 * PUE, **NEAR
+    )  # the node less its cards, whatever else is in it
     for name, exact in (("gpu_wait", 3 * 600 * PUE), ("host_wait", 3 * 400 * PUE)):
         assert found.energies[name].low <= exact <= found.energies[name].high
     assert (gpu.gpu_s, host.gpu_s) == (pytest.approx(6.0), 0.0)
@@ -99,10 +121,12 @@ def test_a_drive_is_held_above_idle_where_the_scenario_means_the_drive():
 @pytest.mark.parametrize(
     ("measured", "s", "why"),
     [
-        (lambda: seen(idle_w=4.0), BASE, "OTHER_BOUNDARY"), (seen, LOCAL, "NO_BASELINE"),
-        (lambda: seen("drive"), LOCAL, "NO_STORAGE_METER"), (lambda: seen("drive"), BASE, "NO_STORAGE_METER"),
+        (lambda: seen(idle_w=4.0), BASE, "OTHER_BOUNDARY"),
+        (seen, LOCAL, "NO_BASELINE"),
+        (lambda: seen("drive"), LOCAL, "NO_STORAGE_METER"),
+        (lambda: seen("drive"), BASE, "NO_STORAGE_METER"),
     ],
-)  # fmt: skip
+)
 def test_storage_that_was_not_measured_has_a_reason(measured, s, why):
     found = billed(measured(), s)
     assert found.energies["storage_write"].why == why
@@ -112,10 +136,12 @@ def test_storage_that_was_not_measured_has_a_reason(measured, s, why):
 @pytest.mark.parametrize(
     ("drop", "watts", "gpu_why", "host_why"),
     [
-        (("node",), {}, "", "NO_NODE_METER"), (("gpu",), {}, "NO_GPU_METER", "NO_GPU_METER"),
-        ((), {"module_0_w": 500.0}, "MODULE_METER", "MODULE_METER"), ((), {"node_w": 500.0}, "", "PARTS_EXCEED_NODE"),
+        (("node",), {}, "", "NO_NODE_METER"),
+        (("gpu",), {}, "NO_GPU_METER", "NO_GPU_METER"),
+        ((), {"module_0_w": 500.0}, "MODULE_METER", "MODULE_METER"),
+        ((), {"node_w": 500.0}, "", "PARTS_EXCEED_NODE"),
     ],
-)  # fmt: skip
+)
 def test_what_no_meter_tells_apart_is_unknown_and_no_sum(drop, watts, gpu_why, host_why):
     found = billed(seen(*drop, **watts))
     assert (found.energies["gpu_wait"].why, found.energies["host_wait"].why) == (gpu_why, host_why)
@@ -146,7 +172,10 @@ def test_a_drain_is_what_it_adds_and_never_the_time_it_takes():
     def jump(before_w, more_w):
         return lambda t: before_w * t + more_w * min(max(t - 6.0, 0.0), 4.0)
 
-    says = {energy("gpu:0", **TICK): jump(300.0, 20.0), energy("node", role="whole", **TICK): jump(1000.0, 50.0)}
+    says = {
+        energy("gpu:0", **TICK): jump(300.0, 20.0),
+        energy("node", role="whole", **TICK): jump(1000.0, 50.0),
+    }
     found = billed(evaluated(Told("told", says), marks=ASYNC), gpus=1.0)
     line = found.bill.line("slowdown")
     assert line.energy_j == pytest.approx(4 * 50 * PUE, rel=0.01)
@@ -187,9 +216,16 @@ def test_a_load_is_gpus_and_hosts_until_it_is_there():
     assert line.energy_j == pytest.approx(4 * 1000 * PUE, **NEAR)
     assert line.gpu_s == pytest.approx(8.0)
     endless = seen(marks=said("begin 5"))
-    assert bill_of_load(endless, endless.windows[0], BASE, 2.0).energies["loading"].why == "UNFINISHED"
+    assert (
+        bill_of_load(endless, endless.windows[0], BASE, 2.0).energies["loading"].why == "UNFINISHED"
+    )
 
 
 def test_pue_is_applied_once():
-    one, two = (billed(seen(), replace(BASE, site=replace(BASE.site, pue=pue))).bill.line("host_wait").energy_j for pue in (1.0, 2.0))
+    one, two = (
+        billed(seen(), replace(BASE, site=replace(BASE.site, pue=pue)))
+        .bill.line("host_wait")
+        .energy_j
+        for pue in (1.0, 2.0)
+    )
     assert two == pytest.approx(2 * one)

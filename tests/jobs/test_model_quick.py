@@ -29,7 +29,11 @@ def test_without_ranges_the_outcome_is_the_same_and_its_own_spread(preset):
     whole, quick = case_of(resolved), case_of(resolved, ranges=False)
     assert same(quick.outcome, whole.outcome)
     assert quick.spread is quick.outcome
-    assert (quick.best, quick.cautions, quick.classic) == (whole.best, whole.cautions, whole.classic)
+    assert (quick.best, quick.cautions, quick.classic) == (
+        whole.best,
+        whole.cautions,
+        whole.classic,
+    )
     assert isinstance(columns_of(whole.spread)["run_energy_kwh"], np.ndarray)
     assert same(spread_of(resolved, quick.outcome), whole.spread)
 
@@ -46,13 +50,18 @@ def test_without_intervals_none_is_looked_for(preset):
 
 
 def test_what_cannot_be_computed_is_refused_as_ever():
-    layers = [*layers_of(CATALOG, "llama31-405b-16k"), set_layer(CATALOG, ["failures.rate=0 /1000 node-days"])]
+    layers = [
+        *layers_of(CATALOG, "llama31-405b-16k"),
+        set_layer(CATALOG, ["failures.rate=0 /1000 node-days"]),
+    ]
     with pytest.raises(ValueError, match="never to save"):
         case_of(one_of(CATALOG, layers), ranges=False, intervals=False)
 
 
 @pytest.mark.parametrize("saves", [1.0, 40.0, 1000.0])
-@pytest.mark.parametrize("changes", [[], ["policy.mode=async"], ["second_tier.id=nas-hdd", "policy.second_every=4"]])
+@pytest.mark.parametrize(
+    "changes", [[], ["policy.mode=async"], ["second_tier.id=nas-hdd", "policy.second_every=4"]]
+)
 def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
     layers = [*layers_of(CATALOG, "gpt4-scale-2tb"), set_layer(CATALOG, changes)]
     (case,) = model(CATALOG, layers, ["generic-pfs"], [saves]).cases
@@ -62,7 +71,10 @@ def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
 
 
 def test_a_job_that_costs_no_dollars_is_computed_and_has_no_best_interval_for_them():
-    layers = [*layers_of(CATALOG, PRESETS[0]), set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h"])]
+    layers = [
+        *layers_of(CATALOG, PRESETS[0]),
+        set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h"]),
+    ]
     (case, *_) = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
     assert math.isnan(float(case.best["usd"]))
     assert float(case.best["time"]) > 0

@@ -30,8 +30,15 @@ class Job:
     def __init__(self, monkeypatch, tmp_path):
         self.folder, self.calls, self.made, self.now_ns = tmp_path / "run", [], {}, 1000 * S
         self.pending, self.refused, self.burst_absence = [], None, None
-        monkeypatch.setattr(module, "RealClock", lambda: SimpleNamespace(now_ns=lambda: self.now_ns))
-        recorder = Part(self, "recorder", stats=SimpleNamespace(problem=""), header=SimpleNamespace(run="r" * 32))
+        monkeypatch.setattr(
+            module, "RealClock", lambda: SimpleNamespace(now_ns=lambda: self.now_ns)
+        )
+        recorder = Part(
+            self,
+            "recorder",
+            stats=SimpleNamespace(problem=""),
+            header=SimpleNamespace(run="r" * 32),
+        )
         self.recorder = recorder
         monkeypatch.setattr(module, "Recorder", lambda meters, sink, clock, run_id: recorder)
         monkeypatch.setattr(module, "FileSink", lambda folder: folder)
@@ -81,13 +88,19 @@ def job(monkeypatch, tmp_path):
 
 
 def test_the_recorder_runs_before_anything_is_looked_for(job):
-    observer = job.observer(watch=(Path("/a"), Path("/b")), least_bytes=2.6e6, gap_s=0.5, create_later=False)
+    observer = job.observer(
+        watch=(Path("/a"), Path("/b")), least_bytes=2.6e6, gap_s=0.5, create_later=False
+    )
     assert observer.start() == {"CKPTCOST_SOCKET": "here"}
     assert job.taken() == ["recorder.start", "watcher.start", "watcher.start"]
     first, second = job.made["Watcher"]
     assert (first.words[0], second.words[0]) == (Path("/a"), Path("/b"))
     settings = first.more["settings"]
-    assert (settings.rules.least_bytes, settings.rules.gap_s, settings.create_later) == (2_600_000, 0.5, False)
+    assert (settings.rules.least_bytes, settings.rules.gap_s, settings.create_later) == (
+        2_600_000,
+        0.5,
+        False,
+    )
     assert settings.ignore == (job.folder,)
     assert first.words[1] == observer.tell
 
@@ -121,7 +134,9 @@ def test_a_process_is_looked_at_by_its_own_writing_only_without_a_folder(job):
 
 
 def test_why_its_writing_cannot_be_seen_is_said(job):
-    job.burst_absence = Absence("process", "its io file may not be read", "run as its owner", "storage")
+    job.burst_absence = Absence(
+        "process", "its io file may not be read", "run as its owner", "storage"
+    )
     observer = job.observer()
     observer.start()
     observer.follow(7)
@@ -136,7 +151,7 @@ def test_every_mark_gets_its_instant_here(job):
     assert job.marks() == [
         (("begin", "w"), {"by": "api", "rank": 2, "t_ns": 1000 * S, "bytes": 5}),
         (("returned", "w"), {"by": "api", "rank": None, "t_ns": 0}),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_begin_and_a_rename_that_were_seen_from_outside_are_what_evidence_is_for(job):
@@ -150,8 +165,9 @@ def test_a_begin_and_a_rename_that_were_seen_from_outside_are_what_evidence_is_f
     observer.tell("begin", "b", by="watch", t_ns=8)
     observer.tell("committed", "b", by="watch", t_ns=9)
     assert [call for call in job.calls if call[0] != "recorder.mark"] == [
-        ("evidence.begin", ("b", 8), {}), ("evidence.committed", ("b", 9), {}),
-    ]  # fmt: skip
+        ("evidence.begin", ("b", 8), {}),
+        ("evidence.committed", ("b", 9), {}),
+    ]
 
 
 def test_that_something_is_expected_is_told_to_the_recorder_and_to_evidence(job):
@@ -174,7 +190,11 @@ class TestSettle:
     def test_who_wrote_it_first_and_then_when_it_is_safe(self, job):
         self.settled(job)
         assert job.calls == [
-            ("evidence.written", ("w", 9, [Path("/c/a"), Path("/c/b")]), {"returned": True, "closed": True}),
+            (
+                "evidence.written",
+                ("w", 9, [Path("/c/a"), Path("/c/b")]),
+                {"returned": True, "closed": True},
+            ),
             ("settling.follow", ("w", ["/c/a", Path("/c/b")], 5, 9, None, True), {}),
         ]
 
@@ -198,7 +218,11 @@ class TestSettle:
         observer.tell("begin", "a", by="api")
         job.calls.clear()
         observer._settle("w", [], 5, 9)
-        assert job.calls[0] == ("evidence.written", ("w", 9, []), {"returned": False, "closed": True})
+        assert job.calls[0] == (
+            "evidence.written",
+            ("w", 9, []),
+            {"returned": False, "closed": True},
+        )
 
 
 class TestOver:

@@ -59,13 +59,23 @@ time.sleep(2.5)
 
 
 def of_slurm(rank, tasks=TASKS, job="17"):
-    return {"SLURM_JOB_ID": job, "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank),
-            "SLURM_STEP_NUM_TASKS": str(tasks), "SLURM_JOB_NUM_NODES": "1"}  # fmt: skip
+    return {
+        "SLURM_JOB_ID": job,
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+        "SLURM_STEP_NUM_TASKS": str(tasks),
+        "SLURM_JOB_NUM_NODES": "1",
+    }
 
 
 @pytest.fixture
 def environ(tmp_path):
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMI", "RANK", "WORLD"))}
+    clean = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith(("SLURM_", "OMPI_", "PMI", "RANK", "WORLD"))
+    }
     (tmp_path / "locks").mkdir(mode=0o700)
     own = {"CKPTCOST_RUNS": "runs", "CKPTCOST_USER": "user", "XDG_RUNTIME_DIR": "locks"}
     return clean | {name: str(tmp_path / folder) for name, folder in own.items()}
@@ -78,7 +88,14 @@ def start(environ):
     def begin(program, *words, of=None, flags=FEW, **more):
         argv = [*CKPTCOST, "run", *flags, "--", sys.executable, "-c", program, *map(str, words)]
         started.append(
-            subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**environ, **(of or {})}, **more)
+            subprocess.Popen(
+                argv,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**environ, **(of or {})},
+                **more,
+            )
         )
         return started[-1]
 
@@ -92,9 +109,14 @@ def folders(environ) -> list[Path]:
     return sorted(Path(environ["CKPTCOST_RUNS"]).iterdir())
 
 
-def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(start, environ, tmp_path):
+def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(
+    start, environ, tmp_path
+):
     flags = (*FEW, "-o", "-", "-f", "json")
-    tasks = [start(HOOKED, tmp_path, of=of_slurm(rank) | {"CKPTCOST_LABELS": "team=infra"}, flags=flags) for rank in range(TASKS)]
+    tasks = [
+        start(HOOKED, tmp_path, of=of_slurm(rank) | {"CKPTCOST_LABELS": "team=infra"}, flags=flags)
+        for rank in range(TASKS)
+    ]
     ended = [task.communicate(timeout=60) for task in tasks]
     assert [task.returncode for task in tasks] == [0, 10, 20, 30]
     assert ended[1:] == [(f"out of {rank}\n", "") for rank in range(1, TASKS)]
@@ -109,7 +131,9 @@ def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(sta
     assert run.problems == ()
     assert len({header.pid for header in run.headers if header.meters}) == 1
     assert len(run.headers) == TASKS
-    assert [event.detail["labels"] for event in run.events if event.domain == "job"] == [{"team": "infra"}]
+    assert [event.detail["labels"] for event in run.events if event.domain == "job"] == [
+        {"team": "infra"}
+    ]
 
     first, second = windows_of(run.marks)
     assert [window.label for window in (first, second)] == ["step 1", "step 2"]
@@ -132,7 +156,9 @@ def test_when_the_reader_is_killed_another_task_reads_on(start, environ, tmp_pat
     program = "import time; time.sleep(7)"
     tasks = [start(program, of=of_slurm(rank, 2)) for rank in range(2)]
     until_s = time.monotonic() + 20
-    while not (found := list((tmp_path / "runs").glob("slurm-17-*/*.000.jsonl"))) or not any(".rank" not in file.name for file in found):
+    while not (found := list((tmp_path / "runs").glob("slurm-17-*/*.000.jsonl"))) or not any(
+        ".rank" not in file.name for file in found
+    ):
         assert time.monotonic() < until_s
         time.sleep(0.05)
     time.sleep(1.5)
@@ -187,19 +213,33 @@ def test_the_next_command_of_the_same_tasks_goes_on_with_the_run(start, environ)
 
 def test_without_a_launcher_each_is_for_itself(start, environ):
     alone = [start("pass") for _ in range(2)]
-    alone += [start("pass", of={"SLURM_JOB_ID": "17", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"})]
+    alone += [
+        start(
+            "pass",
+            of={
+                "SLURM_JOB_ID": "17",
+                "SLURM_PROCID": "0",
+                "SLURM_LOCALID": "0",
+                "SLURM_NTASKS": "4",
+            },
+        )
+    ]
     assert [(task.communicate(timeout=60), task.returncode)[1] for task in alone] == [0, 0, 0]
     runs = [load(folder) for folder in folders(environ)]
     assert len({run.id for run in runs}) == len(runs) == 3
     assert all(
-        len(run.headers) == 1 and run.headers[0].meters and "Z-" in folder.name for run, folder in zip(runs, folders(environ), strict=True)
+        len(run.headers) == 1 and run.headers[0].meters and "Z-" in folder.name
+        for run, folder in zip(runs, folders(environ), strict=True)
     )
 
 
 def test_a_named_folder_takes_the_tasks_of_one_run_and_no_other(start, tmp_path):
     flags = (*FEW, "--record", str(tmp_path / "kept"))
     own = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "CKPTCOST_RUN_ID": "mine"}
-    tasks = [start("pass", of=own | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, flags=flags) for rank in range(2)]
+    tasks = [
+        start("pass", of=own | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, flags=flags)
+        for rank in range(2)
+    ]
     assert [(task.communicate(timeout=60), task.returncode)[1] for task in tasks] == [0, 0]
     assert load(tmp_path / "kept").id == "mine"
     late = start("pass", of=own | {"CKPTCOST_RUN_ID": "other"}, flags=flags)
@@ -210,32 +250,57 @@ def test_a_named_folder_takes_the_tasks_of_one_run_and_no_other(start, tmp_path)
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="no mpirun here (Debian: openmpi-bin)")
 def test_open_mpi_names_the_job(environ):
-    argv = ["mpirun", *(["--allow-run-as-root"] if os.getuid() == 0 else []), "--oversubscribe", "-n", "2"]
+    argv = [
+        "mpirun",
+        *(["--allow-run-as-root"] if os.getuid() == 0 else []),
+        "--oversubscribe",
+        "-n",
+        "2",
+    ]
     done = subprocess.run(
-        [*argv, *CKPTCOST, "run", *FEW, "--", "true"], env=environ, capture_output=True, timeout=60, check=False, text=True
+        [*argv, *CKPTCOST, "run", *FEW, "--", "true"],
+        env=environ,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     (folder,) = folders(environ)
     run = load(folder)
-    assert sorted(header.rank for header in run.headers) == [0, 1] or len(run.headers) == 1  # a task that was quicker than a mark
+    assert (
+        sorted(header.rank for header in run.headers) == [0, 1] or len(run.headers) == 1
+    )  # a task that was quicker than a mark
     assert len({header.pid for header in run.headers if header.meters}) == 1
 
 
-@pytest.mark.parametrize(("environ", "found"), [
-    ({}, None),
-    (of_slurm(3), ("slurm-17", 3, 3)),
-    (of_slurm(0, tasks=1), None),
-    (of_slurm(1) | {"CKPTCOST_JOB": "night/7"}, ("night/7", 1, 1)),
-    ({"RANK": "2", "WORLD_SIZE": "4"}, None),
-    ({"RANK": "2", "WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, ("job", 2, None)),
-    ({"WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, None),
-    ({"RANK": "x", "WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, None),
-    ({"TORCHELASTIC_RUN_ID": "none", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}, None),
-    (of_slurm(0) | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),
-    # mpirun in a batch script: what Slurm says is of the script
-    ({"SLURM_JOB_ID": "17", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8",
-      "OMPI_COMM_WORLD_LOCAL_RANK": "1"}, ("slurm-17", 5, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [
+        ({}, None),
+        (of_slurm(3), ("slurm-17", 3, 3)),
+        (of_slurm(0, tasks=1), None),
+        (of_slurm(1) | {"CKPTCOST_JOB": "night/7"}, ("night/7", 1, 1)),
+        ({"RANK": "2", "WORLD_SIZE": "4"}, None),
+        ({"RANK": "2", "WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, ("job", 2, None)),
+        ({"WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, None),
+        ({"RANK": "x", "WORLD_SIZE": "4", "CKPTCOST_RUN_ID": "a"}, None),
+        ({"TORCHELASTIC_RUN_ID": "none", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}, None),
+        (of_slurm(0) | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),
+        # mpirun in a batch script: what Slurm says is of the script
+        (
+            {
+                "SLURM_JOB_ID": "17",
+                "SLURM_PROCID": "0",
+                "SLURM_LOCALID": "0",
+                "OMPI_COMM_WORLD_RANK": "5",
+                "OMPI_COMM_WORLD_SIZE": "8",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+            },
+            ("slurm-17", 5, 1),
+        ),
+    ],
+)
 def test_which_task_of_which_job(environ, found):
     task = task_of(environ)
     assert (task if task is None else task[1:]) == found
@@ -243,15 +308,27 @@ def test_which_task_of_which_job(environ, found):
 
 
 def test_nodes_of_one_mpirun_agree_whatever_slurm_calls_their_daemons_step():
-    mpi = {"OMPI_MCA_orte_precondition_transports": "65b1-fb0d", "PMIX_NAMESPACE": "9", "SLURM_JOB_ID": "17"}
+    mpi = {
+        "OMPI_MCA_orte_precondition_transports": "65b1-fb0d",
+        "PMIX_NAMESPACE": "9",
+        "SLURM_JOB_ID": "17",
+    }
     assert job_run_id(mpi) == job_run_id(mpi | {"SLURM_STEP_ID": "0"})
     assert job_run_id(mpi) != job_run_id(mpi | {"PMIX_NAMESPACE": "10"})
-    assert job_run_id({"PMIX_NAMESPACE": "a"}) == job_run_id({"PMIX_NAMESPACE": "a", "PMIX_RANK": "1"}) != ""
+    assert (
+        job_run_id({"PMIX_NAMESPACE": "a"})
+        == job_run_id({"PMIX_NAMESPACE": "a", "PMIX_RANK": "1"})
+        != ""
+    )
 
 
 def test_the_folder_of_a_job_is_the_same_for_all_its_tasks(tmp_path, monkeypatch):
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
-    assert folder_for(None, "a" * 32, "../night 7") == folder_for(None, "a" * 32, "../night 7") == tmp_path / "runs" / "night-7-aaaaaaaa"
+    assert (
+        folder_for(None, "a" * 32, "../night 7")
+        == folder_for(None, "a" * 32, "../night 7")
+        == tmp_path / "runs" / "night-7-aaaaaaaa"
+    )
     assert folder_for(None, "a" * 32) != folder_for(None, "a" * 32)
     (tmp_path / "file").touch()
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "file"))
@@ -259,24 +336,37 @@ def test_the_folder_of_a_job_is_the_same_for_all_its_tasks(tmp_path, monkeypatch
         store.shared_folder("a", "b")
 
 
-@pytest.mark.parametrize(("rank", "local", "blind", "elected", "watches"), [
-    (0, 0, False, False, True), (8, 0, False, True, True), (9, 1, False, True, False),  # a node's own disk: each node's first task
-    (0, 0, True, True, True), (8, 0, True, True, False), (9, 1, True, False, False),  # seen by all nodes: the job's first task
-    (3, None, False, True, True), (3, None, False, False, False), (0, None, True, False, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rank", "local", "blind", "elected", "watches"),
+    [
+        (0, 0, False, False, True),
+        (8, 0, False, True, True),
+        (9, 1, False, True, False),  # a node's own disk: each node's first task
+        (0, 0, True, True, True),
+        (8, 0, True, True, False),
+        (9, 1, True, False, False),  # seen by all nodes: the job's first task
+        (3, None, False, True, True),
+        (3, None, False, False, False),
+        (0, None, True, False, True),
+    ],
+)
 def test_who_watches_a_folder(rank, local, blind, elected, watches, tmp_path, monkeypatch):
     from types import SimpleNamespace
 
     from ckptcost.jobs import observe
 
     monkeypatch.setattr(observe, "kind_of", lambda path: SimpleNamespace(blind=blind))
-    observer = Observer(lambda: None, Look(watch=(tmp_path,)), tmp_path / "run", task=Task("a", "job", rank, local))
+    observer = Observer(
+        lambda: None, Look(watch=(tmp_path,)), tmp_path / "run", task=Task("a", "job", rank, local)
+    )
     monkeypatch.setattr(Observer, "reads", elected)
     assert observer._watches(tmp_path) is watches
 
 
 @pytest.mark.parametrize(("local", "reads"), [(0, True), (1, False)])
-def test_without_a_place_for_the_lock_the_first_task_reads_and_the_job_goes_on(local, reads, tmp_path, monkeypatch):
+def test_without_a_place_for_the_lock_the_first_task_reads_and_the_job_goes_on(
+    local, reads, tmp_path, monkeypatch
+):
     def nowhere(*_):
         raise OutputError("no directory for locks")
 

@@ -26,10 +26,14 @@ presets = pytest.mark.parametrize("preset", PRESETS)
 
 
 @cache
-def found(preset="llama31-405b-16k", settings=(), tiers=(), mode="", objective="", interval=None, gates=()):
+def found(
+    preset="llama31-405b-16k", settings=(), tiers=(), mode="", objective="", interval=None, gates=()
+):
     catalog = Catalog()
     layers = api.layers_for(catalog, preset, interval, settings)
-    return optimize(catalog, layers, tiers, mode, objective, [gate_of(text, "--require") for text in gates])
+    return optimize(
+        catalog, layers, tiers, mode, objective, [gate_of(text, "--require") for text in gates]
+    )
 
 
 def modelled(preset, settings=(), tiers=()):
@@ -40,7 +44,9 @@ def modelled(preset, settings=(), tiers=()):
 @presets
 def test_it_says_what_model_says(preset):
     """The best intervals, the textbook rules where the rhythm is not blocked, and the run at the interval that is given."""
-    mine = found(preset, tiers=(modelled(preset).tier_id,)) if preset != "opt-175b" else found(preset)
+    mine = (
+        found(preset, tiers=(modelled(preset).tier_id,)) if preset != "opt-175b" else found(preset)
+    )
     theirs = modelled(preset)
     assert {o: mine.option.best[o] for o in OBJECTIVES} == theirs.best
     now = next(point for point in mine.points if point.id == "now")
@@ -84,11 +90,15 @@ def test_a_regret_is_the_ratio_of_two_bills(preset):
         on = mine.today if point.id == "now" else mine.option
         for objective, regret in point.regrets.items():
             there = cost_at(on.scenario, on.plan, objective, point.interval_s)
-            best = cost_at(mine.option.scenario, mine.option.plan, objective, mine.option.best[objective])
+            best = cost_at(
+                mine.option.scenario, mine.option.plan, objective, mine.option.best[objective]
+            )
             assert regret == pytest.approx(there / best - 1.0, abs=1e-12)
     time = next(point for point in mine.points if point.id == "time")
     now = next(point for point in mine.points if point.id == "now")
-    assert now.regrets["time"] == pytest.approx(now.outcome.wall_s / time.outcome.wall_s - 1.0, abs=1e-12)
+    assert now.regrets["time"] == pytest.approx(
+        now.outcome.wall_s / time.outcome.wall_s - 1.0, abs=1e-12
+    )
 
 
 @presets
@@ -123,7 +133,9 @@ def test_the_curve_has_its_lowest_point_in_the_middle():
     assert mine.curve.interval_s[-1] <= mine.option.scenario.work_s
     lone = outcome_at(mine.option.scenario, mine.option.plan, float(mine.curve.interval_s[7]))
     assert mine.curve.outcome.goodput[7] == pytest.approx(lone.goodput, rel=1e-12)
-    assert mine.curve.outcome.run.total("cost_usd")[7] == pytest.approx(lone.run.total("cost_usd"), rel=1e-12)
+    assert mine.curve.outcome.run.total("cost_usd")[7] == pytest.approx(
+        lone.run.total("cost_usd"), rel=1e-12
+    )
 
 
 # -- unknown figures
@@ -133,11 +145,21 @@ def test_an_unknown_objective_is_left_out_with_its_reason():
     mine = found("llama31-405b-16k")
     assert mine.option.known == OBJECTIVES
     s = mine.option.scenario
-    assert tuple(unknown_inputs(replace(s, site=replace(s.site, kgco2e_per_j=math.nan)), "carbon")) == ("site.grid_location",)
-    assert tuple(unknown_inputs(replace(s, cluster=replace(s.cluster, usd_per_gpu_s=math.nan)), "usd")) == ("cluster.gpu_price",)
-    on_prem = replace(s, cluster=replace(s.cluster, price_includes_electricity=False), site=replace(s.site, usd_per_j=math.nan))
+    assert tuple(
+        unknown_inputs(replace(s, site=replace(s.site, kgco2e_per_j=math.nan)), "carbon")
+    ) == ("site.grid_location",)
+    assert tuple(
+        unknown_inputs(replace(s, cluster=replace(s.cluster, usd_per_gpu_s=math.nan)), "usd")
+    ) == ("cluster.gpu_price",)
+    on_prem = replace(
+        s,
+        cluster=replace(s.cluster, price_includes_electricity=False),
+        site=replace(s.site, usd_per_j=math.nan),
+    )
     assert tuple(unknown_inputs(on_prem, "usd")) == ("site.tariff",)
-    assert tuple(unknown_inputs(replace(s, cluster=replace(s.cluster, host_stall_w=math.nan)), "energy")) == ("cluster.host_stall",)
+    assert tuple(
+        unknown_inputs(replace(s, cluster=replace(s.cluster, host_stall_w=math.nan)), "energy")
+    ) == ("cluster.host_stall",)
     for objective in OBJECTIVES:
         assert tuple(unknown_inputs(s, objective)) == ()
 
@@ -176,7 +198,9 @@ def test_how_often_need_not_be_said(gridless):
 
 def test_without_failures_there_is_nothing_to_save_for():
     with pytest.raises(InputError, match="never to save"):
-        found("llama31-405b-16k", ("failures.rate=0 /1000 node-days", "failures.shared_rate=0 /day"))
+        found(
+            "llama31-405b-16k", ("failures.rate=0 /1000 node-days", "failures.shared_rate=0 /day")
+        )
 
 
 def test_a_short_run_may_do_without_saving():
@@ -211,9 +235,15 @@ def test_the_pair_is_no_worse_than_anything_beside_it(mode, objective):
     assert points["given"].interval_s == mine.option.best[objective]
     assert points["now"].regrets[objective] >= points["given"].regrets[objective]
     # set that n in the scenario, and the best interval is the pair's
-    again = found("small-8b", (*settings, f"policy.second_every={points['joint'].every:.0f}"), objective=objective)
+    again = found(
+        "small-8b",
+        (*settings, f"policy.second_every={points['joint'].every:.0f}"),
+        objective=objective,
+    )
     assert again.recommended.interval_s == pytest.approx(points["joint"].interval_s, rel=1e-12)
-    assert cost_of(again.recommended.outcome, objective) == pytest.approx(mine.levels.joint.cost, rel=1e-9)
+    assert cost_of(again.recommended.outcome, objective) == pytest.approx(
+        mine.levels.joint.cost, rel=1e-9
+    )
 
 
 def test_another_mode_than_todays_has_no_row_of_now():
@@ -241,15 +271,27 @@ TIERS = ("flash-shared", "superpod-best", "generic-pfs")
 
 def points_of(front):
     return [
-        (c.option.tier_id, c.option.mode, float(x), *(float(cost_of(c.outcome, o)[i]) for o in front.objectives))
-        for c in front.candidates for i, x in enumerate(c.interval_s) if c.on_front[i]
-    ]  # fmt: skip
+        (
+            c.option.tier_id,
+            c.option.mode,
+            float(x),
+            *(float(cost_of(c.outcome, o)[i]) for o in front.objectives),
+        )
+        for c in front.candidates
+        for i, x in enumerate(c.interval_s)
+        if c.on_front[i]
+    ]
 
 
 def test_nobody_beats_the_front():
     """Brute force over every candidate, to the 12 digits that rounding leaves."""
     mine = found("llama31-405b-16k", tiers=TIERS, mode="both")
-    every = np.concatenate([np.stack([cost_of(c.outcome, o) for o in OBJECTIVES], axis=1) for c in mine.front.candidates])
+    every = np.concatenate(
+        [
+            np.stack([cost_of(c.outcome, o) for o in OBJECTIVES], axis=1)
+            for c in mine.front.candidates
+        ]
+    )
     kept = np.concatenate([c.on_front for c in mine.front.candidates])
     for row in every[kept]:
         better = (every <= row * (1 - 1e-11)).all(axis=1)
@@ -268,7 +310,9 @@ def test_the_ends_of_the_front_are_the_optima(objective, mode):
     least = min(points_of(mine.front), key=lambda point: point[3 + at])
     assert least[:2] == (mine.option.tier_id, mine.option.mode)
     assert least[2] == pytest.approx(mine.recommended.interval_s, rel=1e-9)
-    assert least[3 + at] == pytest.approx(float(cost_of(mine.recommended.outcome, objective)), rel=1e-14)
+    assert least[3 + at] == pytest.approx(
+        float(cost_of(mine.recommended.outcome, objective)), rel=1e-14
+    )
 
 
 def test_the_order_of_the_question_does_not_matter():
@@ -283,9 +327,19 @@ def test_the_order_of_the_question_does_not_matter():
 
 def test_the_scenarios_own_comparison_is_the_default():
     mine = found("gpt4-scale-2tb")
-    assert [option.tier_id for option in mine.options] == ["nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40"]
-    assert [option.tier_id for option in found("gpt4-scale-2tb", tiers=("nas-hdd",)).options] == ["nas-hdd"]
-    assert {option.mode for option in found("gpt4-scale-2tb", mode="both").options} == {"sync", "async"}
+    assert [option.tier_id for option in mine.options] == [
+        "nas-hdd",
+        "generic-pfs",
+        "ddn-exascaler-20",
+        "ddn-exascaler-40",
+    ]
+    assert [option.tier_id for option in found("gpt4-scale-2tb", tiers=("nas-hdd",)).options] == [
+        "nas-hdd"
+    ]
+    assert {option.mode for option in found("gpt4-scale-2tb", mode="both").options} == {
+        "sync",
+        "async",
+    }
 
 
 def test_a_tier_that_lacks_a_figure_is_kept_apart(tmp_path, monkeypatch):
@@ -326,14 +380,26 @@ def test_what_is_looked_at_reaches_beyond_the_optima_but_not_beyond_the_run():
         best = [mine.option.best[o] for o in OBJECTIVES]
         work_s = float(mine.option.scenario.work_s)
         assert looked_at.interval_s[0] == pytest.approx(min(best) / 4)
-        assert 0.7 * min(4 * max(best), work_s) < looked_at.interval_s[-1] <= min(4 * max(best), work_s) * (1 + 1e-12)
-        marked = {o: float(at) for at, marks in zip(looked_at.interval_s, looked_at.best_for, strict=True) for o in marks}
+        assert (
+            0.7 * min(4 * max(best), work_s)
+            < looked_at.interval_s[-1]
+            <= min(4 * max(best), work_s) * (1 + 1e-12)
+        )
+        marked = {
+            o: float(at)
+            for at, marks in zip(looked_at.interval_s, looked_at.best_for, strict=True)
+            for o in marks
+        }
         assert marked == pytest.approx(dict(zip(OBJECTIVES, best, strict=True)), rel=1e-9)
 
 
 def test_an_objective_whose_best_is_to_save_all_the_time_has_no_interval(monkeypatch):
     real = pareto.best_interval_s
-    monkeypatch.setattr(pareto, "best_interval_s", lambda s, plan, objective: 0.0 if objective == "usd" else real(s, plan, objective))
+    monkeypatch.setattr(
+        pareto,
+        "best_interval_s",
+        lambda s, plan, objective: 0.0 if objective == "usd" else real(s, plan, objective),
+    )
     option = pareto.option_of(found().option.resolved)
     assert option.known == ("time", "energy", "carbon")
     assert math.isnan(option.best["usd"])
@@ -342,15 +408,26 @@ def test_an_objective_whose_best_is_to_save_all_the_time_has_no_interval(monkeyp
 def test_the_rule_is_told_what_a_drain_drags():
     """A save costs its stall and the training that its drain slows; failures that the first tier survives are the first level's."""
     option = found("small-8b", ("policy.slowdown=0.02", "policy.in_flight=3"), mode="async").option
-    levels, plan = found("small-8b", ("policy.slowdown=0.02", "policy.in_flight=3"), mode="async").levels, option.plan
+    levels, plan = (
+        found("small-8b", ("policy.slowdown=0.02", "policy.in_flight=3"), mode="async").levels,
+        option.plan,
+    )
     stalls = (float(plan.saved.stall_s + 0.02 * plan.saved.lag_s), float(0.02 * plan.second.lag_s))
     assert levels.stalls_s == pytest.approx(stalls)
     assert 0 < plan.saved.lag_s != plan.second.lag_s
-    assert levels.rates_per_s == pytest.approx((float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s)))
+    assert levels.rates_per_s == pytest.approx(
+        (float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s))
+    )
     assert plan.saved.lag_s / 3 > stalls[0]
-    assert levels.least_s == pytest.approx((float(plan.saved.lag_s) / 3 - stalls[0], float(plan.second.write_s)))
+    assert levels.least_s == pytest.approx(
+        (float(plan.saved.lag_s) / 3 - stalls[0], float(plan.second.write_s))
+    )
     for way, waste, stall_s, rate in zip(
-        (plan.recovery, plan.second_recovery), levels.wastes, levels.stalls_s, levels.rates_per_s, strict=True
+        (plan.recovery, plan.second_recovery),
+        levels.wastes,
+        levels.stalls_s,
+        levels.rates_per_s,
+        strict=True,
     ):
         back_s = float(sum(way))
         assert waste == pytest.approx((2 * rate * stall_s) ** 0.5 + rate * back_s)
@@ -369,7 +446,12 @@ def test_the_rule_gives_the_second_tier_the_time_to_fill():
 
 def test_where_saves_are_skipped_no_plateau_reaches_below_what_the_drain_allows():
     for in_flight in (2, 64):
-        settings = ("policy.when_busy=skip", f"policy.in_flight={in_flight}", "tier.write=20 GB/s", "tier.read=200 GB/s")
+        settings = (
+            "policy.when_busy=skip",
+            f"policy.in_flight={in_flight}",
+            "tier.write=20 GB/s",
+            "tier.read=200 GB/s",
+        )
         mine = found("llama31-405b-16k", settings, mode="async")
         plan, ends, best_s = mine.option.plan, mine.plateaus["time"], mine.option.best["time"]
         least_s = float(plan.saved.lag_s) / in_flight - float(plan.saved.stall_s)

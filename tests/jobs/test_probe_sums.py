@@ -18,7 +18,18 @@ def io(returned_s, durable_s=None, begin_s=10.0, size=8e9):
     def at(seconds):
         return round((begin_s + seconds) * 1e9)
 
-    return Io(at(0.0), at(returned_s), None if durable_s is None else at(durable_s), int(size), 4, 0.0, NONE, 1.0, (), ())
+    return Io(
+        at(0.0),
+        at(returned_s),
+        None if durable_s is None else at(durable_s),
+        int(size),
+        4,
+        0.0,
+        NONE,
+        1.0,
+        (),
+        (),
+    )
 
 
 def window(name, length_s):
@@ -26,7 +37,9 @@ def window(name, length_s):
 
 
 def stored(name, written=0.0, read=0.0, disk="sda"):
-    return SimpleNamespace(window=name, disk=disk, queue=SimpleNamespace(written_bytes=written, read_bytes=read))
+    return SimpleNamespace(
+        window=name, disk=disk, queue=SimpleNamespace(written_bytes=written, read_bytes=read)
+    )
 
 
 def probed(rounds, joules=None, disks=()):
@@ -35,12 +48,21 @@ def probed(rounds, joules=None, disks=()):
     def of_window(name):
         return SimpleNamespace(absolute=joules.get(name, unknown("NO_PARTS")))
 
-    return SimpleNamespace(rounds=tuple(rounds), measured=SimpleNamespace(of_window=of_window, stored=tuple(disks)))
+    return SimpleNamespace(
+        rounds=tuple(rounds), measured=SimpleNamespace(of_window=of_window, stored=tuple(disks))
+    )
 
 
 def save(number, seconds, size=8e9, returned_s=None, of="save", length_s=0.0):
     """`length_s` of its window, where that is not the engine's."""
-    return Round(number, of, size, 4.0, io(returned_s or seconds, seconds, size=size), window(f"{of} {number}", length_s or seconds))
+    return Round(
+        number,
+        of,
+        size,
+        4.0,
+        io(returned_s or seconds, seconds, size=size),
+        window(f"{of} {number}", length_s or seconds),
+    )
 
 
 def test_until_durable_or_the_last_byte_as_the_engine_has_it():
@@ -66,7 +88,9 @@ def test_bytes_over_seconds_and_no_mean_of_rates():
 def test_one_pass_has_no_spread():
     (s,) = sums(probed([save(1, 2.0)]))
     assert isnan(s.spread)
-    assert s.rate_bytes_per_s == s.slowest_bytes_per_s == s.quickest_bytes_per_s == pytest.approx(4e9)
+    assert (
+        s.rate_bytes_per_s == s.slowest_bytes_per_s == s.quickest_bytes_per_s == pytest.approx(4e9)
+    )
 
 
 def test_passes_whose_time_is_not_known_do_not_count_as_quick():
@@ -75,15 +99,33 @@ def test_passes_whose_time_is_not_known_do_not_count_as_quick():
     assert s.rounds == 3
     assert (s.rate_bytes_per_s, s.mean_s) == pytest.approx((4e9, 2.0))
     (s,) = sums(probed([lost]))
-    assert all(isnan(value) for value in (s.rate_bytes_per_s, s.slowest_bytes_per_s, s.quickest_bytes_per_s, s.mean_s, s.returned_s))
+    assert all(
+        isnan(value)
+        for value in (
+            s.rate_bytes_per_s,
+            s.slowest_bytes_per_s,
+            s.quickest_bytes_per_s,
+            s.mean_s,
+            s.returned_s,
+        )
+    )
 
 
 def test_saves_before_loads_large_before_small_as_asked():
     rounds = [
-        save(1, 1.0), save(1, 1.0, of="load"), save(2, 1.0, size=2e9), save(2, 1.0, size=2e9, of="load"), save(3, 3.0),
-    ]  # fmt: skip
+        save(1, 1.0),
+        save(1, 1.0, of="load"),
+        save(2, 1.0, size=2e9),
+        save(2, 1.0, size=2e9, of="load"),
+        save(3, 3.0),
+    ]
     found = sums(probed(rounds))
-    assert [(s.of, s.size_bytes, s.rounds) for s in found] == [("save", 8e9, 2), ("save", 2e9, 1), ("load", 8e9, 1), ("load", 2e9, 1)]
+    assert [(s.of, s.size_bytes, s.rounds) for s in found] == [
+        ("save", 8e9, 2),
+        ("save", 2e9, 1),
+        ("load", 8e9, 1),
+        ("load", 2e9, 1),
+    ]
     assert sums(probed([])) == []
 
 
@@ -104,17 +146,28 @@ class TestJoules:
 
 class TestDisk:
     def test_bytes_of_the_disk_over_bytes_of_the_files(self):
-        disks = [stored("save 1", 9e9, 1.0), stored("save 2", 8e9, 1.0), stored("load 1", 5.0, 4e9), stored("", 99e9, 99e9)]
+        disks = [
+            stored("save 1", 9e9, 1.0),
+            stored("save 2", 8e9, 1.0),
+            stored("load 1", 5.0, 4e9),
+            stored("", 99e9, 99e9),
+        ]
         found = sums(probed([save(1, 1.0), save(2, 1.0), save(1, 1.0, of="load")], disks=disks))
         assert [s.device_over_file for s in found] == pytest.approx([17 / 16, 0.5])
 
     def test_of_several_disks_nobody_knows_whose(self):
         disks = [stored("save 1", 8e9), stored("save 1", 8e9, disk="sdb")]
         assert isnan(sums(probed([save(1, 1.0)], disks=disks))[0].device_over_file)
-        assert isnan(sums(probed([save(1, 1.0)], disks=[disks[0], stored("", 8e9, disk="sdb")]))[0].device_over_file)
+        assert isnan(
+            sums(probed([save(1, 1.0)], disks=[disks[0], stored("", 8e9, disk="sdb")]))[
+                0
+            ].device_over_file
+        )
         assert isnan(sums(probed([save(1, 1.0)]))[0].device_over_file)
 
-    @pytest.mark.parametrize(("length_s", "known"), [(TOLD_S, True), (TOLD_S * 0.99, False), (None, False)])
+    @pytest.mark.parametrize(
+        ("length_s", "known"), [(TOLD_S, True), (TOLD_S * 0.99, False), (None, False)]
+    )
     def test_short_passes_and_such_without_a_window_are_not_told(self, length_s, known):
         short = save(1, 1.0)._replace(window=window("save 1", length_s))
         disks = [stored("save 1", 8e9), stored("save 2", 8e9)]
@@ -122,8 +175,19 @@ class TestDisk:
         assert isnan(found[0].device_over_file) != known
 
     def test_a_pass_that_the_disk_says_nothing_of(self):
-        assert isnan(sums(probed([save(1, 1.0), save(2, 1.0)], disks=[stored("save 1", 8e9)]))[0].device_over_file)
-        assert isnan(sums(probed([save(1, 1.0), save(2, 1.0)._replace(window=None)], disks=[stored("save 1", 8e9)]))[0].device_over_file)
+        assert isnan(
+            sums(probed([save(1, 1.0), save(2, 1.0)], disks=[stored("save 1", 8e9)]))[
+                0
+            ].device_over_file
+        )
+        assert isnan(
+            sums(
+                probed(
+                    [save(1, 1.0), save(2, 1.0)._replace(window=None)],
+                    disks=[stored("save 1", 8e9)],
+                )
+            )[0].device_over_file
+        )
 
 
 class TestFixed:
@@ -141,7 +205,10 @@ class TestFixed:
         assert fixed(p, "load").rate_bytes_per_s.value == pytest.approx(8e9)
 
     def test_passes_without_a_time_are_left_out(self):
-        lost = [Round(9, "save", 8e9, 4.0, None, None), Round(9, "save", 8e9, 4.0, None, window("x", 0.0))]
+        lost = [
+            Round(9, "save", 8e9, 4.0, None, None),
+            Round(9, "save", 8e9, 4.0, None, window("x", 0.0)),
+        ]
         assert fixed(probed([*self.rounds(), *lost])).fixed_s.value == pytest.approx(0.5)
         assert fixed(probed(lost)).why == "NO_ROUNDS"
         assert fixed(probed([])).fixed_s.value != nan

@@ -20,7 +20,17 @@ def own_runs(tmp_path, monkeypatch):
 
 
 def probed(directory, size_bytes, saver="direct", **more):
-    asked = Asked(directory, size_bytes, ranks=2, saver=saver, rounds=1, small=False, pause_s=0.0, settings=Settings(verify=False), **more)
+    asked = Asked(
+        directory,
+        size_bytes,
+        ranks=2,
+        saver=saver,
+        rounds=1,
+        small=False,
+        pause_s=0.0,
+        settings=Settings(verify=False),
+        **more,
+    )
     return probe(asked, "block,writeback", Wanted())
 
 

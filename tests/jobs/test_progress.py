@@ -19,7 +19,9 @@ class Heard:
         self.marks.append((name, window, by, rank, t_ns, detail))
 
     def __call__(self, at_s, name, window="w", by="api", rank=None, **detail):
-        self.progress(name, window, by=by, rank=rank, t_ns=None if at_s is None else round(at_s * S), **detail)
+        self.progress(
+            name, window, by=by, rank=rank, t_ns=None if at_s is None else round(at_s * S), **detail
+        )
 
 
 @pytest.fixture
@@ -35,8 +37,9 @@ def test_marks_pass_through_as_they_are(heard):
     heard(1.5, "begin", "x", by="watch", rank=3, bytes=7, how="inotify")
     heard(None, "note", "", text="t")
     assert heard.marks == [
-        ("begin", "x", "watch", 3, 1_500_000_000, {"bytes": 7, "how": "inotify"}), ("note", "", "api", None, None, {"text": "t"}),
-    ]  # fmt: skip
+        ("begin", "x", "watch", 3, 1_500_000_000, {"bytes": 7, "how": "inotify"}),
+        ("note", "", "api", None, None, {"text": "t"}),
+    ]
 
 
 def test_held_up_until_it_returned_and_safe_since_it_began(heard):
@@ -161,8 +164,11 @@ def test_once_the_job_speaks_what_is_guessed_from_its_writing_is_left_out(heard)
     heard(3.0, "written", "guess 1", by="watch", how="io")  # what was begun is finished
     heard(4.0, "begin", "folder", by="watch", how="inotify")  # a folder's files are no guess
     assert [(name, window) for name, window, *_ in heard.marks] == [
-        ("begin", "guess 1"), ("begin", "step 1"), ("written", "guess 1"), ("begin", "folder"),
-    ]  # fmt: skip
+        ("begin", "guess 1"),
+        ("begin", "step 1"),
+        ("written", "guess 1"),
+        ("begin", "folder"),
+    ]
 
 
 def test_what_a_hook_tells_is_not_told_again_under_the_folders_name(heard):
@@ -176,7 +182,9 @@ def test_what_a_hook_tells_is_not_told_again_under_the_folders_name(heard):
     assert len(heard.marks) == 6
 
 
-@pytest.mark.parametrize(("name", "by"), [("returned", "api"), ("steps", "api"), ("begin", "watch"), ("begin", "output")])
+@pytest.mark.parametrize(
+    ("name", "by"), [("returned", "api"), ("steps", "api"), ("begin", "watch"), ("begin", "output")]
+)
 def test_only_a_hooks_begin_says_that_the_job_speaks(heard, name, by):
     heard(0.0, name, by=by)
     assert not heard.progress.hooked

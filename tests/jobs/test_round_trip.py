@@ -22,7 +22,14 @@ class Storage:
     def __init__(self, monkeypatch, **more):
         self.given, self.plans = Plan(gpus=2, packages=1, disks=1, **more), []
         moving_s = self.given.checkpoint_bytes / RATE
-        self.given = replace(self.given, snapshot_s=0.0, write_s=0.4 * moving_s, fsync_s=0.6 * moving_s, commit_s=FIXED_S, interval_s=120.0)
+        self.given = replace(
+            self.given,
+            snapshot_s=0.0,
+            write_s=0.4 * moving_s,
+            fsync_s=0.6 * moving_s,
+            commit_s=FIXED_S,
+            interval_s=120.0,
+        )
         monkeypatch.setattr(simulated_plan, "Plan", lambda: self.given)
         really = module.replace
 
@@ -49,7 +56,18 @@ def said(cli, *words):
 
 def test_the_model_says_what_was_probed(cli, tmp_path, monkeypatch):
     storage = Storage(monkeypatch, variation=0.0)
-    probed = said(cli, "probe", str(tmp_path), "--meters", "simulated", "--size", "100 GB", "--rounds", "2", "-q")
+    probed = said(
+        cli,
+        "probe",
+        str(tmp_path),
+        "--meters",
+        "simulated",
+        "--size",
+        "100 GB",
+        "--rounds",
+        "2",
+        "-q",
+    )
     passes = {(row["bytes"], row["of"]): row for row in probed["tables"]["rates"]["rows"]}
     assert set(passes) == {(SIZE, "save"), (SIZE / 4, "save")}
     for (size, _), row in passes.items():
@@ -62,12 +80,22 @@ def test_the_model_says_what_was_probed(cli, tmp_path, monkeypatch):
     (plan,) = storage.plans
     machine = Machine(plan)
     at = plan.offsets(plan.factor(0), plan.share(0))
-    stalled = [machine.exact_j(f"gpu:{n}", plan.first_s + 0.1, plan.first_s + at.returned_s - 0.1) for n in range(2)]
+    stalled = [
+        machine.exact_j(f"gpu:{n}", plan.first_s + 0.1, plan.first_s + at.returned_s - 0.1)
+        for n in range(2)
+    ]
     stall_w = sum(stalled) / 2 / (at.returned_s - 0.2)
     assert parameters["gpu_stall"] == pytest.approx(stall_w, rel=0.02)
 
     for size in (10e9, SIZE, 400e9):  # one that lies between, one that was probed, one beyond
-        words = ["--tier", "there-and-back", "--set", "cluster.id=there-and-back", "--set", f"checkpoint.size={size:.0f} B"]
+        words = [
+            "--tier",
+            "there-and-back",
+            "--set",
+            "cluster.id=there-and-back",
+            "--set",
+            f"checkpoint.size={size:.0f} B",
+        ]
         model = said(cli, "model", *words, "--set", "cluster.gpus=2")
         stalls = [case["values"]["stall_s"] for case in model["cases"]]
         assert stalls == pytest.approx([FIXED_S + size / RATE] * len(stalls), rel=0.02)
@@ -78,7 +106,18 @@ def test_the_model_says_what_was_probed(cli, tmp_path, monkeypatch):
 
 def test_with_saves_that_scatter_the_truth_lies_in_the_interval(cli, tmp_path, monkeypatch):
     Storage(monkeypatch, variation=0.02)
-    probed = said(cli, "probe", str(tmp_path), "--meters", "simulated", "--size", "100 GB", "--rounds", "4", "-q")
+    probed = said(
+        cli,
+        "probe",
+        str(tmp_path),
+        "--meters",
+        "simulated",
+        "--size",
+        "100 GB",
+        "--rounds",
+        "4",
+        "-q",
+    )
     calibrated = said(cli, "calibrate", probed["question"]["run"], "--as", "scattered")
     parameters = {row["id"]: row for row in calibrated["tables"]["parameters"]["rows"]}
     for name, value in (("write", RATE), ("setup", FIXED_S)):

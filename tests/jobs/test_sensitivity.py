@@ -22,8 +22,15 @@ from ckptcost.report.studies.sensitivity import study_of
 from ckptcost.scenario import ranges_of, ties_of
 
 CATALOG = Catalog()
-NO_RECOVERY = ["failures.detect=0 s", "failures.reschedule=0 s", "failures.init=0 s", "failures.warmup=0 s", "tier.read=1e20 B/s",
-               "cluster.node_nic=1e17 B/s", "tier.node_read=1e20 B/s"]  # fmt: skip
+NO_RECOVERY = [
+    "failures.detect=0 s",
+    "failures.reschedule=0 s",
+    "failures.init=0 s",
+    "failures.warmup=0 s",
+    "tier.read=1e20 B/s",
+    "cluster.node_nic=1e17 B/s",
+    "tier.node_read=1e20 B/s",
+]
 
 
 def case_of(name: str = "llama31-405b-16k", *settings: str, interval: str | None = None) -> Case:
@@ -37,8 +44,9 @@ def responses(found: Sensitivity):
 def only(case: Case, *paths: str) -> Case:
     """The case with every other range taken away."""
     inputs = tuple(
-        i if i.path in paths else i._replace(figure=replace(i.figure, low=None, high=None)) for i in case.resolved.inputs
-    )  # fmt: skip
+        i if i.path in paths else i._replace(figure=replace(i.figure, low=None, high=None))
+        for i in case.resolved.inputs
+    )
     return case._replace(resolved=case.resolved._replace(inputs=inputs))
 
 
@@ -58,7 +66,12 @@ def test_the_envelope_theorem(rarer, within):
 def test_at_its_optimum_the_goodput_does_not_notice_the_interval():
     at_best = responses(sensitivity(case_of(), "goodput"))["policy.interval"]
     assert abs(at_best.elasticity) < 2e-6
-    assert responses(sensitivity(case_of("llama31-405b-16k", interval="2 h"), "goodput"))["policy.interval"].elasticity < -0.05
+    assert (
+        responses(sensitivity(case_of("llama31-405b-16k", interval="2 h"), "goodput"))[
+            "policy.interval"
+        ].elasticity
+        < -0.05
+    )
     assert "policy.interval" not in responses(sensitivity(case_of(), "goodput", replan=True))
 
 
@@ -71,19 +84,29 @@ def test_the_overhead_goes_with_the_root_of_the_mtbf(replan):
     assert found["checkpoint.params"].elasticity == pytest.approx(0.5, abs=0.005)
 
 
-@pytest.mark.parametrize("name", ["llama31-405b-16k", "small-8b", "micron-100k", "bloom-176b", "opt-175b"])
+@pytest.mark.parametrize(
+    "name", ["llama31-405b-16k", "small-8b", "micron-100k", "bloom-176b", "opt-175b"]
+)
 def test_exact_elasticities(name):
     """kWh are proportional to PUE and to training time at a fixed interval; kgCO2e to the grid factor."""
     case = case_of(name)
-    assert responses(sensitivity(case, "kwh"))["site.pue"].elasticity == pytest.approx(1.0, abs=2e-6)
-    assert responses(sensitivity(case, "kwh"))["run.work"].elasticity == pytest.approx(1.0, abs=1e-5)
+    assert responses(sensitivity(case, "kwh"))["site.pue"].elasticity == pytest.approx(
+        1.0, abs=2e-6
+    )
+    assert responses(sensitivity(case, "kwh"))["run.work"].elasticity == pytest.approx(
+        1.0, abs=1e-5
+    )
     carbon = responses(sensitivity(case, "kgco2e"))
     assert carbon["site.grid_location"].elasticity == pytest.approx(1.0, abs=2e-6)
     assert carbon["site.pue"].elasticity == pytest.approx(1.0, abs=2e-6)
 
 
 def test_dollars_are_proportional_to_the_price_when_all_else_is_free():
-    free = ["site.tariff=0 USD/kWh", "tier.storage_price=0 USD/GB-month", "tier.network_energy=0 J/GB"]
+    free = [
+        "site.tariff=0 USD/kWh",
+        "tier.storage_price=0 USD/GB-month",
+        "tier.network_energy=0 J/GB",
+    ]
     found = responses(sensitivity(case_of("llama31-405b-16k", *free), "usd"))
     assert found["cluster.gpu_price"].elasticity == pytest.approx(1.0, abs=2e-6)
     assert found["site.pue"].elasticity == 0.0
@@ -93,9 +116,13 @@ def test_dollars_are_proportional_to_the_price_when_all_else_is_free():
 def test_powers_add_up(name):
     """Energy is linear and homogeneous in all powers together (Euler): their elasticities add up to 1, copies counted once."""
     found = responses(sensitivity(case_of(name, "tier.network_energy=8 J/GB"), "kwh"))
-    powers = [f"cluster.{who}_{state}" for who in ("gpu", "host") for state in ("train", "stall", "idle")]
+    powers = [
+        f"cluster.{who}_{state}" for who in ("gpu", "host") for state in ("train", "stall", "idle")
+    ]
     powers += ["tier.write_energy", "tier.network_energy", "tier.active_power", "tier.idle_power"]
-    assert sum(found[path].elasticity for path in powers if path in found) == pytest.approx(1.0, abs=1e-5)
+    assert sum(found[path].elasticity for path in powers if path in found) == pytest.approx(
+        1.0, abs=1e-5
+    )
 
 
 def test_copies_are_moved_with_their_original_and_shown_once():
@@ -124,9 +151,13 @@ def test_an_unranged_copy_still_moves_with_its_original():
 def test_swings_are_what_the_model_says_at_the_ends(of):
     """At a fixed interval, `--set failures.rate=low` gives the tornado's left end."""
     case = case_of("llama31-405b-16k", interval="20 min")
-    swing = next(each for each in sensitivity(case, of).swings if each.lever.path == "failures.rate")
+    swing = next(
+        each for each in sensitivity(case, of).swings if each.lever.path == "failures.rate"
+    )
     for said, end in (("2.3", swing.at_low), ("6.5", swing.at_high)):
-        other = case_of("llama31-405b-16k", f"failures.rate={said} /1000 node-days", interval="20 min")
+        other = case_of(
+            "llama31-405b-16k", f"failures.rate={said} /1000 node-days", interval="20 min"
+        )
         assert end == pytest.approx(float(measure_of(of).of(other.outcome)), rel=1e-12)
 
 
@@ -150,7 +181,13 @@ def test_no_value_in_between_is_beyond_the_ends(of):
 
 def test_no_range_no_swing():
     found = sensitivity(only(case_of()), "kwh")
-    assert (found.swings, found.shares, found.together, found.low, found.high) == ((), (), 0.0, found.value, found.value)
+    assert (found.swings, found.shares, found.together, found.low, found.high) == (
+        (),
+        (),
+        0.0,
+        found.value,
+        found.value,
+    )
     assert any("No input has a range" in line for line in study_of(found).findings)
 
 
@@ -158,7 +195,9 @@ def test_one_uncertain_input_explains_everything_and_known_leaves_nothing():
     found = sensitivity(only(case_of(), "site.pue"), "kwh")
     assert [each.lever.path for each in found.shares] == ["site.pue"]
     share = found.shares[0]
-    assert share.share == pytest.approx(1.0, abs=5e-3), "a triangle's ends are steeper than a curve of the fourth degree"
+    assert share.share == pytest.approx(1.0, abs=5e-3), (
+        "a triangle's ends are steeper than a curve of the fourth degree"
+    )
     assert (share.low, share.high) == pytest.approx((found.value, found.value), rel=1e-12)
     assert found.low < found.value < found.high
 
@@ -167,7 +206,12 @@ def test_shares_of_a_bill_that_is_linear_in_two_powers():
     """With only two powers uncertain the kWh are c1*p1 + c2*p2: shares are c^2 times the variances of what was drawn."""
     case = only(case_of(), "cluster.gpu_stall", "cluster.gpu_train")
     found = sensitivity(case, "kwh")
-    many = drawn(as_planned(case.scenario, case.outcome), ranges_of(case.resolved), ties_of(case.resolved), found.draws)
+    many = drawn(
+        as_planned(case.scenario, case.outcome),
+        ranges_of(case.resolved),
+        ties_of(case.resolved),
+        found.draws,
+    )
     slopes = responses(found)
     variances = {
         path: (slopes[path].elasticity * found.value / value) ** 2 * float(np.var(draws))
@@ -177,7 +221,9 @@ def test_shares_of_a_bill_that_is_linear_in_two_powers():
         )
     }
     planted = {path: variance / sum(variances.values()) for path, variance in variances.items()}
-    assert {each.lever.path: each.share for each in found.shares} == pytest.approx(planted, abs=2e-3)
+    assert {each.lever.path: each.share for each in found.shares} == pytest.approx(
+        planted, abs=2e-3
+    )
     assert found.together < 2e-3
 
 
@@ -188,7 +234,9 @@ def test_shares_are_shares(name, of):
     assert all(0.0 <= each.share <= 1.0 for each in found.shares)
     assert sum(each.share for each in found.shares) + found.together == pytest.approx(1.0, abs=1e-4)
     assert found.low <= found.value <= found.high
-    assert [each.share for each in found.shares] == sorted((each.share for each in found.shares), reverse=True)
+    assert [each.share for each in found.shares] == sorted(
+        (each.share for each in found.shares), reverse=True
+    )
     assert all(each.low <= found.value <= each.high for each in found.shares)
 
 
@@ -212,9 +260,14 @@ def test_what_is_measured_is_not_to_be_measured():
 def test_gpus_move_in_whole_nodes():
     case = case_of()
     world = as_planned(case.scenario, case.outcome)
-    few, many = (float(evaluate(replace_at(world, "cluster.gpus", 16_384.0 + n * 160)).run.total("energy_j")) for n in (-1, 1))
+    few, many = (
+        float(evaluate(replace_at(world, "cluster.gpus", 16_384.0 + n * 160)).run.total("energy_j"))
+        for n in (-1, 1)
+    )
     found = responses(sensitivity(case, "kwh"))["cluster.gpus"]
-    assert found.elasticity == pytest.approx(math.log(many / few) / math.log(16_544 / 16_224), abs=1e-6)
+    assert found.elasticity == pytest.approx(
+        math.log(many / few) / math.log(16_544 / 16_224), abs=1e-6
+    )
     assert found.note == "over 40 whole nodes"
     alone = responses(sensitivity(case_of("small-8b", "cluster.gpus=8"), "kwh"))["cluster.gpus"]
     assert math.isnan(alone.elasticity)
@@ -224,9 +277,19 @@ def test_gpus_move_in_whole_nodes():
 def test_gpus_a_node_never_round_up_to_one_node_more():
     """Nodes as seen by the model are the whole number meant, for every size: host energy is proportional to them."""
     for gpus in (24, 128, 1000, 4096, 100_000):
-        case = case_of("llama31-405b-16k", f"cluster.gpus={gpus}", "cluster.gpu_train=0 W", "failures.rate=0 /1000 node-days",
-                       "policy.interval=1 h", "tier.write_energy=0 J/GB", "tier.network_energy=0 J/GB", "cluster.node_nic=1e17 B/s",
-                       "cluster.gpu_stall=0 W", "cluster.gpu_idle=0 W", "failures.shared_rate=0 /day")  # fmt: skip
+        case = case_of(
+            "llama31-405b-16k",
+            f"cluster.gpus={gpus}",
+            "cluster.gpu_train=0 W",
+            "failures.rate=0 /1000 node-days",
+            "policy.interval=1 h",
+            "tier.write_energy=0 J/GB",
+            "tier.network_energy=0 J/GB",
+            "cluster.node_nic=1e17 B/s",
+            "cluster.gpu_stall=0 W",
+            "cluster.gpu_idle=0 W",
+            "failures.shared_rate=0 /day",
+        )
         found = responses(sensitivity(case, "kwh"))["cluster.gpus_per_node"]
         assert found.elasticity == pytest.approx(-1.0, abs=1e-5), gpus
 
@@ -238,12 +301,16 @@ def test_zero_and_unlimited_inputs():
     o = case_of().outcome
     rate, recovery = float(o.plan.failures_per_s), o.plan.recovery
     # of E = (1/l + D) exp(l R) (exp(l (tau + C)) - 1), by C and, as loading begins with it too, by R
-    by_stall = (1 + rate * recovery.down_s) * math.exp(rate * (recovery.exposed_s + o.interval_s + o.cycle.stall_s))
+    by_stall = (1 + rate * recovery.down_s) * math.exp(
+        rate * (recovery.exposed_s + o.interval_s + o.cycle.stall_s)
+    )
     by_load = rate * o.wall_s / o.saves
     assert setup.per_unit == pytest.approx(16_384 * float(o.saves) * (by_stall + by_load), rel=1e-6)
     assert drain.per_unit == 0.0
     assert found["failures.shared_rate"].per_unit > 0
-    everything = responses(sensitivity(case_of("llama31-405b-16k", "policy.keep_last=all"), "gpu_hours"))
+    everything = responses(
+        sensitivity(case_of("llama31-405b-16k", "policy.keep_last=all"), "gpu_hours")
+    )
     assert everything["policy.keep_last"].note == "unlimited"
 
 
@@ -275,8 +342,12 @@ def test_an_unknown_result_is_a_name():
 
 def test_draws_in_which_the_run_never_ends_are_told():
     case = case_of("llama31-405b-16k", "tier.write=3 GB/s", "policy.interval=1 h")
-    wide = replace(next(i for i in case.resolved.inputs if i.path == "failures.rate").figure, high=3e-5)
-    inputs = tuple(i._replace(figure=wide) if i.path == "failures.rate" else i for i in case.resolved.inputs)
+    wide = replace(
+        next(i for i in case.resolved.inputs if i.path == "failures.rate").figure, high=3e-5
+    )
+    inputs = tuple(
+        i._replace(figure=wide) if i.path == "failures.rate" else i for i in case.resolved.inputs
+    )
     found = sensitivity(case._replace(resolved=case.resolved._replace(inputs=inputs)), "kwh")
     assert 0 < found.never < 1
     assert all(math.isnan(each.share) for each in found.shares)
@@ -289,7 +360,12 @@ def test_the_interval_is_no_input_of_the_world(monkeypatch):
     case = case_of("llama31-405b-16k", interval="2 h")
     paths = [each.lever.path for each in sensitivity(case, "kwh").responses]
     assert paths.count("policy.interval") == len({"policy.interval"} & set(paths)) == 1
-    ranged = read_layer(CATALOG, {"policy": {"interval": {"value": "2 h", "low": "1 h", "high": "4 h"}}}, "test", "test")
+    ranged = read_layer(
+        CATALOG,
+        {"policy": {"interval": {"value": "2 h", "low": "1 h", "high": "4 h"}}},
+        "test",
+        "test",
+    )
     wide = first_of(CATALOG, [*api.layers_for(CATALOG, "llama31-405b-16k", None, []), ranged])
     one, other = sensitivity(case, "kwh"), sensitivity(wide, "kwh")
     assert "policy.interval" not in {each.lever.path for each in (*other.swings, *other.shares)}

@@ -35,7 +35,11 @@ SHORT = resolved_for("llama31-405b-16k", "run.work=3 days")
 
 def same(one: Simulation, other: Simulation) -> bool:
     assert one.values.keys() == other.values.keys()
-    arrays = [*(zip(one.values.values(), other.values.values(), strict=True)), (one.by_kind, other.by_kind), (one.finished, other.finished)]
+    arrays = [
+        *(zip(one.values.values(), other.values.values(), strict=True)),
+        (one.by_kind, other.by_kind),
+        (one.finished, other.finished),
+    ]
     return all(a.tobytes() == b.tobytes() for a, b in arrays)
 
 
@@ -64,20 +68,29 @@ def test_the_same_numbers_whatever_the_workers():
 
 
 def test_another_seed_is_another_world_and_more_runs_are_only_more():
-    one, two, more = (simulate(SHORT, asked).values["wall"] for asked in (Asked(runs=20), Asked(runs=20, seed=2), Asked(runs=30)))
+    one, two, more = (
+        simulate(SHORT, asked).values["wall"]
+        for asked in (Asked(runs=20), Asked(runs=20, seed=2), Asked(runs=30))
+    )
     assert not np.isin(one, two).any()
     assert (more[:20] == one).all()
 
 
 def test_weibull_of_shape_1_is_the_exponential():
-    weibull, exponential = simulate(SHORT, Asked(runs=30, process="weibull")), simulate(SHORT, Asked(runs=30))
+    weibull, exponential = (
+        simulate(SHORT, Asked(runs=30, process="weibull")),
+        simulate(SHORT, Asked(runs=30)),
+    )
     assert same(weibull, exponential)
     assert (exponential.exact, weibull.exact) == (True, False)
 
 
 @pytest.mark.parametrize("shape", [1.0, 0.7])
 def test_nodes_agree_with_the_exponential_in_the_mean(shape):
-    nodes, plain = (simulate(SHORT, Asked(runs=300, process=law, shape=shape)) for law in ("weibull-nodes", "exponential"))
+    nodes, plain = (
+        simulate(SHORT, Asked(runs=300, process=law, shape=shape))
+        for law in ("weibull-nodes", "exponential")
+    )
     a, b = (found.summary("failures") for found in (nodes, plain))
     if shape == 1.0:
         # failures while the job is down interrupt nothing, which a memoryless gap after each start knows anyway
@@ -85,7 +98,11 @@ def test_nodes_agree_with_the_exponential_in_the_mean(shape):
     assert a.mean == pytest.approx(b.mean, rel=0.08)
 
 
-@pytest.mark.parametrize("asked", [*LAWS, Asked(runs=9, seed=5)], ids=lambda asked: f"{asked.process}-{asked.inputs}-{asked.runs}")
+@pytest.mark.parametrize(
+    "asked",
+    [*LAWS, Asked(runs=9, seed=5)],
+    ids=lambda asked: f"{asked.process}-{asked.inputs}-{asked.runs}",
+)
 def test_one_run_alone_is_the_same_as_among_the_others(asked):
     found = simulate(SHORT, asked)
     for run in (0, 4, asked.runs - 1):
@@ -93,12 +110,17 @@ def test_one_run_alone_is_the_same_as_among_the_others(asked):
         assert kinds == found.kinds
         value = {name: values[run] for name, values in found.values.items()}
         total = {
-            name: sum(getattr(step, name) for step in steps) for name in ("init_s", "load_s", "warmup_s", "trained_s", "stall_s", "down_s")
+            name: sum(getattr(step, name) for step in steps)
+            for name in ("init_s", "load_s", "warmup_s", "trained_s", "stall_s", "down_s")
         }
         assert sum(total.values()) == pytest.approx(value["wall"], rel=1e-9)
-        assert total["trained_s"] == pytest.approx(value["kept"] + value["redone"] + value["slowed"])
+        assert total["trained_s"] == pytest.approx(
+            value["kept"] + value["redone"] + value["slowed"]
+        )
         assert total["stall_s"] == pytest.approx(value["stall_time"])
-        assert (total["init_s"], total["load_s"], total["warmup_s"]) == pytest.approx((value["init"], value["load"], value["warmup"]))
+        assert (total["init_s"], total["load_s"], total["warmup_s"]) == pytest.approx(
+            (value["init"], value["load"], value["warmup"])
+        )
         assert total["down_s"] == pytest.approx(value["detect"] + value["reschedule"])
         assert sum(step.kind >= 0 for step in steps) == value["failures"]
         assert (steps[-1].kind == DONE) == bool(found.finished[run])
@@ -138,25 +160,40 @@ def test_inputs_are_drawn_between_their_ends_and_copies_together(shape, monkeypa
         section, _, name = path.rpartition(".")
         if path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
             continue
-        values = np.asarray(getattr(getattr(drawn[0], section), name) if section else getattr(drawn[0], name))
+        values = np.asarray(
+            getattr(getattr(drawn[0], section), name) if section else getattr(drawn[0], name)
+        )
         assert values.shape == (400,), path
         assert low <= values.min() < values.max() <= high
         if shape == "uniform":
-            assert values.mean() == pytest.approx((low + high) / 2, abs=4 * (high - low) / math.sqrt(12 * 400))
+            assert values.mean() == pytest.approx(
+                (low + high) / 2, abs=4 * (high - low) / math.sqrt(12 * 400)
+            )
         if shape == "pert":
-            assert values.mean() == pytest.approx((low + 4 * mode + high) / 6, abs=(high - low) / 20)
+            assert values.mean() == pytest.approx(
+                (low + 4 * mode + high) / 6, abs=(high - low) / 20
+            )
     for copy, original in ties.items():
-        one, other = (getattr(getattr(drawn[0], path.split(".")[0]), path.split(".")[1]) for path in (copy, original))
+        one, other = (
+            getattr(getattr(drawn[0], path.split(".")[0]), path.split(".")[1])
+            for path in (copy, original)
+        )
         assert (one == other).all()
 
 
 def test_inputs_without_ranges_are_points(monkeypatch):
     monkeypatch.setattr(
-        walks, "ranges_of", lambda resolved: {path: (mode, mode, mode) for path, (_, mode, _) in ranges_of(resolved).items()}
+        walks,
+        "ranges_of",
+        lambda resolved: {
+            path: (mode, mode, mode) for path, (_, mode, _) in ranges_of(resolved).items()
+        },
     )
     fixed = simulate(SHORT, Asked(runs=10)).values["wall"]
     for shape in ("triangle", "pert", "uniform"):
-        assert simulate(SHORT, Asked(runs=10, inputs=shape)).values["wall"] == pytest.approx(fixed, rel=1e-12)
+        assert simulate(SHORT, Asked(runs=10, inputs=shape)).values["wall"] == pytest.approx(
+            fixed, rel=1e-12
+        )
 
 
 def test_an_endless_run_is_refused(monkeypatch):
@@ -173,7 +210,10 @@ def test_an_endless_run_is_refused(monkeypatch):
 
 def test_a_limit_is_kept():
     limit_s = 3.35 * 86_400
-    free, found = simulate(SHORT, Asked(runs=400)), simulate(SHORT, Asked(runs=400, limit_s=limit_s))
+    free, found = (
+        simulate(SHORT, Asked(runs=400)),
+        simulate(SHORT, Asked(runs=400, limit_s=limit_s)),
+    )
     assert found.values["wall"].max() <= limit_s * (1 + 1e-12)
     assert 0.05 < found.finished.mean() < 0.95
     assert (found.finished.astype(bool) == (free.values["wall"] <= limit_s)).all()
@@ -210,18 +250,34 @@ def test_there_is_no_such_run():
 
 def test_an_interval_longer_than_the_run_is_refused():
     with pytest.raises(InputError, match="longer than the run"):
-        simulate(resolved_for("llama31-405b-16k", "run.work=1 day", "policy.interval=2 days"), Asked(runs=2))
+        simulate(
+            resolved_for("llama31-405b-16k", "run.work=1 day", "policy.interval=2 days"),
+            Asked(runs=2),
+        )
 
 
 def test_kinds_that_a_file_adds_keep_their_own_words():
     """Shares are parts of the scenario's failures, rates come on top; what a kind does not say is the scenario's."""
 
     def words(kind):
-        return kind.level, kind.detect_s, kind.reschedule_s, kind.init_s, kind.warmup_s, kind.notice_s, kind.after_s
+        return (
+            kind.level,
+            kind.detect_s,
+            kind.reschedule_s,
+            kind.init_s,
+            kind.warmup_s,
+            kind.notice_s,
+            kind.after_s,
+        )
 
-    base = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=3 days")
+    base = resolved_for(
+        "llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=3 days"
+    )
     one = SaidKind("a", 0.3, None, None, 2, 120.0, 1.0, 2.0, 3.0, 4.0)
-    two, three = (SaidKind(name, None, rate, every, 1, 0.0, *[None] * 4) for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4)))
+    two, three = (
+        SaidKind(name, None, rate, every, 1, 0.0, *[None] * 4)
+        for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4))
+    )
     plain = prepared_for(base, Asked())
     own = walks._shared(plain, plain.kinds, plain.outcome.plan)[0]
     found = prepared_for(base, Asked(kinds=(one, two, three)))
@@ -241,7 +297,9 @@ def test_kinds_that_a_file_adds_keep_their_own_words():
     assert words(kinds["b"]) == (0, *mine, 0.0, math.inf)
     assert words(kinds["c"]) == (0, *mine, 0.0, 4e4)
     # another mean gap is that of the scenario's failures; a rate of its own stays on top
-    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == pytest.approx(1 / 5000.0 + 1e-5)
+    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == pytest.approx(
+        1 / 5000.0 + 1e-5
+    )
 
 
 def up_days(found: Simulation) -> Any:
@@ -251,12 +309,19 @@ def up_days(found: Simulation) -> Any:
 
 def test_a_rate_of_its_own_is_not_drawn_with_the_scenarios():
     """The scenario's failures vary a hundredfold from run to run; one kind comes once a day all the same."""
-    resolved = resolved_for("llama31-405b-16k", "run.work=5 days", "failures.rate=0 /1000 node-days")
+    resolved = resolved_for(
+        "llama31-405b-16k", "run.work=5 days", "failures.rate=0 /1000 node-days"
+    )
     figure = next(i.figure for i in resolved.inputs if i.path == "failures.shared_rate")
     ranged = replace(figure, value=1e-5, low=1e-7, high=1e-4)
-    inputs = tuple(i._replace(figure=ranged) if i.path == "failures.shared_rate" else i for i in resolved.inputs)
+    inputs = tuple(
+        i._replace(figure=ranged) if i.path == "failures.shared_rate" else i
+        for i in resolved.inputs
+    )
     s = resolved.scenario
-    drawn = resolved._replace(inputs=inputs, scenario=replace(s, failures=replace(s.failures, failures_per_s=1e-5)))
+    drawn = resolved._replace(
+        inputs=inputs, scenario=replace(s, failures=replace(s.failures, failures_per_s=1e-5))
+    )
     daily = SaidKind("maintenance", None, 1 / 86400.0, None, 1, 0.0, *[None] * 4)
     found = simulate(drawn, Asked(runs=400, inputs="uniform", kinds=(daily,)))
     a_day = found.by_kind[1] / up_days(found)
@@ -281,19 +346,33 @@ def test_a_record_is_not_added_to():
 def test_a_stopped_run_keeps_what_it_wrote():
     """With all saves kept at a price, the bill of a run that a limit stops is that of the saves it made."""
     resolved = resolved_for(
-        "llama31-405b-16k", "run.work=30 days",
-        "policy.keep_last=all", "tier.storage_price=1 USD/GB-month", "cluster.gpu_price=0 USD/GPU-h",
-        "failures.rate=0 /1000 node-days", "policy.interval=1 h",
-    )  # fmt: skip
+        "llama31-405b-16k",
+        "run.work=30 days",
+        "policy.keep_last=all",
+        "tier.storage_price=1 USD/GB-month",
+        "cluster.gpu_price=0 USD/GPU-h",
+        "failures.rate=0 /1000 node-days",
+        "policy.interval=1 h",
+    )
     found = simulate(resolved, Asked(runs=1, limit_s=36_000.0))
     saves = math.floor(36_000.0 / (3600.0 + float(found.outcome.mean_stall_s)))
     stored = float(found.outcome.plan.saved.stored_bytes)
-    assert found.values["usd"][0] == pytest.approx((saves + 1) / 2 * stored / 1e9 * 36_000.0 / (730 * 3600), rel=0.05)
+    assert found.values["usd"][0] == pytest.approx(
+        (saves + 1) / 2 * stored / 1e9 * 36_000.0 / (730 * 3600), rel=0.05
+    )
 
 
 def test_each_state_rests_on_its_own_input():
-    resolved = resolved_for("llama31-405b-16k", "run.work=3 days", "failures.detect=11 s", "failures.reschedule=13 s", "failures.init=0 s",
-                            "failures.warmup=17 s", "policy.mode=async", "policy.slowdown=1 %")  # fmt: skip
+    resolved = resolved_for(
+        "llama31-405b-16k",
+        "run.work=3 days",
+        "failures.detect=11 s",
+        "failures.reschedule=13 s",
+        "failures.init=0 s",
+        "failures.warmup=17 s",
+        "policy.mode=async",
+        "policy.slowdown=1 %",
+    )
     values = simulate(resolved, Asked(runs=40)).values
     failures = values["failures"]
     assert values["detect"] == pytest.approx(11 * failures)
@@ -305,7 +384,17 @@ def test_each_state_rests_on_its_own_input():
     assert values["load"].sum() > 0.95 * load_s * failures.sum()
     assert values["warmup"].sum() > 0.95 * 17 * failures.sum()
     assert values["kept"] == pytest.approx(float(resolved.scenario.work_s))
-    parts = ("kept", "redone", "slowed", "stall_time", "detect", "reschedule", "init", "load", "warmup")
+    parts = (
+        "kept",
+        "redone",
+        "slowed",
+        "stall_time",
+        "detect",
+        "reschedule",
+        "init",
+        "load",
+        "warmup",
+    )
     assert sum(values[part] for part in parts) == pytest.approx(values["wall"])
     assert values["goodput"] == pytest.approx(values["kept"] / values["wall"])
     assert values["slowed"].min() > 0
@@ -323,27 +412,38 @@ def test_what_the_closed_form_speaks_of():
         Asked(2, inputs="pert"),
     ):
         assert not simulate(SHORT, asked).exact, asked
-    three = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "third_tier.id=nas-hdd", "run.work=3 days")
+    three = resolved_for(
+        "llama31-405b-16k", "second_tier.id=generic-pfs", "third_tier.id=nas-hdd", "run.work=3 days"
+    )
     assert not simulate(three, Asked(runs=2)).exact
 
 
 def test_a_target_is_held_against_what_it_asks_for():
     found = simulate(SHORT, Asked(runs=50))
     usd = found.values["usd"]
-    wanted = {"": usd.mean(), ".mean": usd.mean()} | {f".p{p}": np.quantile(usd, p / 100) for p in (5, 50, 95)}
+    wanted = {"": usd.mean(), ".mean": usd.mean()} | {
+        f".p{p}": np.quantile(usd, p / 100) for p in (5, 50, 95)
+    }
     assert len(set(wanted.values())) == 4
     gates = [gate_of(f"usd{statistic}<=1", "--budget") for statistic in wanted]
-    assert [verdict.value for verdict in verdicts_of(found, gates)] == pytest.approx(list(wanted.values()))
-    kept, wall = found.values["kept"], found.values["wall"]
-    assert [v.value for v in verdicts_of(found, [gate_of("goodput>=0.5", "--require")])] == pytest.approx(
-        [kept.sum() / wall.sum()], rel=1e-12
+    assert [verdict.value for verdict in verdicts_of(found, gates)] == pytest.approx(
+        list(wanted.values())
     )
+    kept, wall = found.values["kept"], found.values["wall"]
+    assert [
+        v.value for v in verdicts_of(found, [gate_of("goodput>=0.5", "--require")])
+    ] == pytest.approx([kept.sum() / wall.sum()], rel=1e-12)
 
 
 def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
     """Failures ten times as frequent as the closed form knows: the table is too short at first, and the runs are the same."""
     asked = Asked(runs=12, process="weibull-nodes", shape=0.7, mean_s=1500.0)
-    short = resolved_for("llama31-405b-16k", "run.work=6 h", "failures.rate=0.1 /1000 node-days", "policy.interval=10 min")
+    short = resolved_for(
+        "llama31-405b-16k",
+        "run.work=6 h",
+        "failures.rate=0.1 /1000 node-days",
+        "policy.interval=10 min",
+    )
     monkeypatch.setattr(walks, "HORIZON", 50.0)
     whole = simulate(short, asked)
     assert whole.values["wall"].min() > 1.3 * float(whole.outcome.wall_s)
@@ -353,15 +453,23 @@ def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
 
 def test_the_drawn_world_is_walked_through():
     """Each run's own failure rate and its own ways back; a kind's own words stay; the plan and the shares of kinds do too."""
-    base = resolved_for("llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=6 h")
+    base = resolved_for(
+        "llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=6 h"
+    )
     assert "failures.node_loss_fraction" in ranges_of(base)
-    asked = Asked(200, inputs="uniform", kinds=(SaidKind("a", 0.3, None, None, 2, 0.0, 1.0, None, 3.0, None),))
+    asked = Asked(
+        200, inputs="uniform", kinds=(SaidKind("a", 0.3, None, None, 2, 0.0, 1.0, None, 3.0, None),)
+    )
     prepared = prepared_for(base, asked)
     rates: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         real = walks._process
         patch.setattr(
-            walks, "_process", lambda p, s, ids, rate_per_s, horizon_s: rates.append(rate_per_s) or real(p, s, ids, rate_per_s, horizon_s)
+            walks,
+            "_process",
+            lambda p, s, ids, rate_per_s, horizon_s: (
+                rates.append(rate_per_s) or real(p, s, ids, rate_per_s, horizon_s)
+            ),
         )
         _, world, _, job = walks.walked(prepared, 0, 200, None)
     assert rates[0] == pytest.approx(plan_of(world).failures_per_s)
@@ -370,10 +478,16 @@ def test_the_drawn_world_is_walked_through():
     for kind in job.kinds:
         mine = (f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
         wanted = (1.0, mine[1], 3.0, mine[3]) if kind.name == "a" else mine
-        for found, piece in zip((kind.detect_s, kind.reschedule_s, kind.init_s, kind.warmup_s), wanted, strict=True):
+        for found, piece in zip(
+            (kind.detect_s, kind.reschedule_s, kind.init_s, kind.warmup_s), wanted, strict=True
+        ):
             assert np.array_equal(found, piece), kind.name
     assert np.ndim(f.node_loss_fraction) == np.ndim(world.policy.every) == 0
-    drawn = [np.asarray(each) for each in (f.detect_s, f.init_s, world.tier.write_bytes_per_s, world.cluster.gpu_train_w) if np.ndim(each)]
+    drawn = [
+        np.asarray(each)
+        for each in (f.detect_s, f.init_s, world.tier.write_bytes_per_s, world.cluster.gpu_train_w)
+        if np.ndim(each)
+    ]
     assert len(drawn) >= 3
     assert abs(np.corrcoef(drawn) - np.eye(len(drawn))).max() < 0.3, "each input by itself"
 

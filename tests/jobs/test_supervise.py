@@ -63,7 +63,9 @@ def until(true, within_s: float = 20.0) -> bool:
 
 
 def test_a_command_is_recorded_to_its_end(tools, folder):
-    one = Supervisor(What((sys.executable, "-c", SAVING, str(folder))), tools, look(folder, settle_s=5.0))
+    one = Supervisor(
+        What((sys.executable, "-c", SAVING, str(folder))), tools, look(folder, settle_s=5.0)
+    )
     one.start()
     assert one.running
     assert until(lambda: one.phase == "over")
@@ -158,7 +160,9 @@ def test_a_process_is_followed_and_left_alone(tools, folder):
             assert until(lambda: one.observer.recorder.stats.ticks > 3)
             assert one.stop() == ""
             assert job.poll() is None
-            again = Supervisor(What(pid=job.pid), tools_of("process", Wanted(), least=0), look(folder))
+            again = Supervisor(
+                What(pid=job.pid), tools_of("process", Wanted(), least=0), look(folder)
+            )
             again.start()
             assert until(lambda: again.observer.recorder.stats.ticks > 3)
         finally:
@@ -199,4 +203,7 @@ def test_without_any_meter_marks_are_kept(folder):
     one.observer.tell("begin", "a", by="hand")
     one.observer.tell("returned", "a", by="hand")
     one.stop()
-    assert [mark.name for mark in load(one.folder).marks if mark.window == "a"] == ["begin", "returned"]
+    assert [mark.name for mark in load(one.folder).marks if mark.window == "a"] == [
+        "begin",
+        "returned",
+    ]

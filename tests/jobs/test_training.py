@@ -15,7 +15,12 @@ NODE = SimpleNamespace(origin_ns=ORIGIN_NS, tables=[])
 
 
 def steps(*ends_s, rank=0, t_s=0.0):
-    return Mark(t_s, "steps", rank=rank, detail={"base": ORIGIN_NS, "ends_ms": [end_s * 1e3 for end_s in ends_s]})
+    return Mark(
+        t_s,
+        "steps",
+        rank=rank,
+        detail={"base": ORIGIN_NS, "ends_ms": [end_s * 1e3 for end_s in ends_s]},
+    )
 
 
 def save(begin_s, returned_s, durable_s=None, name="w"):
@@ -25,7 +30,14 @@ def save(begin_s, returned_s, durable_s=None, name="w"):
 
 class TestSteps:
     def test_none_where_the_job_marks_none(self):
-        assert steps_seen([Mark(1.0, "begin", "w"), Mark(1.0, "note", detail={"base": 0, "ends_ms": [1]})], [], NODE) is None
+        assert (
+            steps_seen(
+                [Mark(1.0, "begin", "w"), Mark(1.0, "note", detail={"base": 0, "ends_ms": [1]})],
+                [],
+                NODE,
+            )
+            is None
+        )
 
     def test_a_save_holds_the_step_up_that_it_lies_in(self):
         """Steps of 1 s; the save stands in the one from 10 on for 3 s."""
@@ -55,11 +67,21 @@ class TestSteps:
 class Gpus:
     """`Energies` of two cards and a package; a card's averaging and tick may differ."""
 
-    def __init__(self, parts=("gpu:0", "gpu:1", "cpu:0"), averaging_s=(None, None), tick_s=(None, None)):
+    def __init__(
+        self, parts=("gpu:0", "gpu:1", "cpu:0"), averaging_s=(None, None), tick_s=(None, None)
+    ):
         self.parts = list(parts)
-        channels = {f"gpu:{n}": Channel(f"gpu:{n}", "power_w", "t", averaging_s=averaging_s[n]) for n in (0, 1)}
-        channels |= {"module:0": Channel("module:0", "power_w", "t"), "cpu:0": Channel("cpu:0", "energy_j", "t", averaging_s=99.0)}
-        self.sources = {domain: SimpleNamespace(channel=channel) for domain, channel in channels.items()}
+        channels = {
+            f"gpu:{n}": Channel(f"gpu:{n}", "power_w", "t", averaging_s=averaging_s[n])
+            for n in (0, 1)
+        }
+        channels |= {
+            "module:0": Channel("module:0", "power_w", "t"),
+            "cpu:0": Channel("cpu:0", "energy_j", "t", averaging_s=99.0),
+        }
+        self.sources = {
+            domain: SimpleNamespace(channel=channel) for domain, channel in channels.items()
+        }
         self.ticks = {"gpu:0": tick_s[0], "gpu:1": tick_s[1], "cpu:0": 99.0}
 
     def tick_s(self, domain):
@@ -71,19 +93,27 @@ def watts(load):
 
     def joules(domain, begin_s, end_s):
         count = max(round((end_s - begin_s) / 0.01), 1)
-        value = sum(load(domain, begin_s + (n + 0.5) * (end_s - begin_s) / count) for n in range(count)) * (end_s - begin_s) / count
+        value = (
+            sum(load(domain, begin_s + (n + 0.5) * (end_s - begin_s) / count) for n in range(count))
+            * (end_s - begin_s)
+            / count
+        )
         return SimpleNamespace(value=value, low=value * 0.999, high=value * 1.001, coverage=1.0)
 
     return joules
 
 
 def falling(*stalls, of=("gpu:0", "gpu:1", "module:0"), low=300.0):
-    return watts(lambda domain, t_s: low if domain in of and any(a <= t_s < b for a, b in stalls) else 600.0)
+    return watts(
+        lambda domain, t_s: low if domain in of and any(a <= t_s < b for a, b in stalls) else 600.0
+    )
 
 
 class TestDips:
     def verdicts(self, marks, energies=None, joules=None, since_s=0.0):
-        found = dips_of(energies or Gpus(), joules or falling((20.0, 24.0)), windows_of(marks), since_s)
+        found = dips_of(
+            energies or Gpus(), joules or falling((20.0, 24.0)), windows_of(marks), since_s
+        )
         return [None if dip is None else dip.verdict for dip in found]
 
     def test_confirmed_where_both_cards_fall_and_the_processor_is_not_asked(self):
@@ -100,29 +130,44 @@ class TestDips:
 
     def test_the_length_of_the_stall_counts_and_not_of_the_drain(self):
         """Power falls while the save drains, which is no stall."""
-        assert self.verdicts(save(20.0, 24.0, 30.0), joules=falling((24.0, 30.0))) == ["CONTRADICTED"]
+        assert self.verdicts(save(20.0, 24.0, 30.0), joules=falling((24.0, 30.0))) == [
+            "CONTRADICTED"
+        ]
 
     def test_without_a_gpus_meter_nothing_is_said_of_any(self):
         marks = save(20.0, 24.0, 30.0, "a") + save(40.0, 44.0, 50.0, "b")
         assert self.verdicts(marks, Gpus(["cpu:0", "node"])) == [None, None]
 
-    @pytest.mark.parametrize("marks", [save(20.0, 20.0, 30.0), save(20.0, None, 30.0), save(None, 24.0, 30.0)])
+    @pytest.mark.parametrize(
+        "marks", [save(20.0, 20.0, 30.0), save(20.0, None, 30.0), save(None, 24.0, 30.0)]
+    )
     def test_no_stall_no_verdict(self, marks):
         assert self.verdicts(marks) == [None]
 
     def test_each_has_its_own_and_the_saves_between_are_not_quiet(self):
-        marks = save(10.0, 10.0, 21.0, "a") + save(21.5, 25.5, 30.0, "b") + save(40.0, 44.0, 45.0, "c")
+        marks = (
+            save(10.0, 10.0, 21.0, "a") + save(21.5, 25.5, 30.0, "b") + save(40.0, 44.0, 45.0, "c")
+        )
         # just before `b` lies only half a second outside saves: what counts is before `a`
-        assert self.verdicts(marks, joules=falling((10.0, 25.5))) == [None, "CONFIRMED", "CONTRADICTED"]
+        assert self.verdicts(marks, joules=falling((10.0, 25.5))) == [
+            None,
+            "CONFIRMED",
+            "CONTRADICTED",
+        ]
 
     def test_nothing_before_the_recording_is_quiet(self):
         assert self.verdicts(save(20.0, 24.0, 30.0), since_s=19.5) == ["NO_READINGS"]
         assert self.verdicts(save(20.0, 24.0, 30.0), since_s=18.5) == ["CONFIRMED"]
 
-    @pytest.mark.parametrize("energies", [
-        Gpus(averaging_s=(None, 2.5)), Gpus(averaging_s=(2.5, None)), Gpus(tick_s=(None, 2.5)),
-        Gpus(tick_s=(2.5, 0.1), averaging_s=(0.1, 0.1)),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        "energies",
+        [
+            Gpus(averaging_s=(None, 2.5)),
+            Gpus(averaging_s=(2.5, None)),
+            Gpus(tick_s=(None, 2.5)),
+            Gpus(tick_s=(2.5, 0.1), averaging_s=(0.1, 0.1)),
+        ],
+    )
     def test_the_slowest_card_says_what_can_be_resolved(self, energies):
         assert self.verdicts(save(20.0, 24.0, 30.0), energies, falling()) == ["NOT_RESOLVED"]
         quick = Gpus(averaging_s=(1.9, 1.9), tick_s=(1.9, 1.9))

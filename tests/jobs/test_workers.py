@@ -29,7 +29,11 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_they_end_with_their_parent(number, tmp_path):
     file = tmp_path / "report.txt"
-    running = subprocess.Popen([sys.executable, "-m", "ckptcost", *COMMAND, "-o", str(file)], stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "ckptcost", *COMMAND, "-o", str(file)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 30.0
     while len(started := children_of(running.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -38,7 +42,9 @@ def test_they_end_with_their_parent(number, tmp_path):
     assert len(started) >= 2
     os.kill(running.pid, number)
     code = running.wait(timeout=15)
-    assert code == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
+    assert (
+        code == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
+    )
     while any(map(alive, started)) and time.monotonic() < deadline + 15.0:
         time.sleep(0.05)
     assert [child for child in started if alive(child)] == []

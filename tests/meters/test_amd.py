@@ -27,7 +27,14 @@ class Smi:
 
     def __init__(self, *gpus, broken=()):
         self.gpus = [
-            {"name": "AMD Instinct MI300X", "watts": 500, "joules": 1e4, "bdf": f"0000:{k:02x}:00.0", "hip": k, **gpu}
+            {
+                "name": "AMD Instinct MI300X",
+                "watts": 500,
+                "joules": 1e4,
+                "bdf": f"0000:{k:02x}:00.0",
+                "hip": k,
+                **gpu,
+            }
             for k, gpu in enumerate(gpus)
         ]
         self.broken = set(broken)
@@ -65,12 +72,20 @@ class Smi:
         self.asked += 1
         self._may("amdsmi_get_energy_count")
         gpu = self.gpus[h]
-        return {gpu.get("key", "energy_accumulator"): round(gpu["joules"] / 15.3e-6), "counter_resolution": 15.3, "timestamp": 1}
+        return {
+            gpu.get("key", "energy_accumulator"): round(gpu["joules"] / 15.3e-6),
+            "counter_resolution": 15.3,
+            "timestamp": 1,
+        }
 
     def amdsmi_get_power_info(self, h):
         self._may("amdsmi_get_power_info")
         gpu = self.gpus[h]
-        return {"current_socket_power": gpu["watts"], "average_socket_power": gpu.get("average", "N/A"), "socket_power": "N/A"}
+        return {
+            "current_socket_power": gpu["watts"],
+            "average_socket_power": gpu.get("average", "N/A"),
+            "socket_power": "N/A",
+        }
 
     def amdsmi_get_gpu_activity(self, h):
         self._may("amdsmi_get_gpu_activity")
@@ -85,7 +100,9 @@ class Smi:
 
     def wait(self, seconds):
         for gpu in self.gpus:
-            gpu["joules"] += gpu.get("counts", gpu["watts"] if isinstance(gpu["watts"], int) else 0) * seconds
+            gpu["joules"] += (
+                gpu.get("counts", gpu["watts"] if isinstance(gpu["watts"], int) else 0) * seconds
+            )
 
 
 def find(smi, environ=None, **more):
@@ -101,7 +118,12 @@ def test_a_gpu_has_joules_watts_use_and_memory():
     found = find(smi)
     (meter,) = found.meters
     assert isinstance(meter, Meter)
-    assert names(found) == ["gpu:0 energy_j", "gpu:0 power_w", "gpu:0 utilisation", "gpu:0 memory_used_bytes"]
+    assert names(found) == [
+        "gpu:0 energy_j",
+        "gpu:0 power_w",
+        "gpu:0 utilisation",
+        "gpu:0 memory_used_bytes",
+    ]
     assert found.absences == ()
     joules, watts, share, memory = meter.read(0)
     assert joules == pytest.approx(smi.gpus[0]["joules"], abs=2e-5)
@@ -120,7 +142,9 @@ def test_the_older_name_of_the_accumulator():
 
 def test_the_mean_where_the_chip_has_no_watts_of_now():
     found = find(Smi({"watts": "N/A", "average": 90, "counts": 90}))
-    assert [c.source for c in found.meters[0].channels if c.quantity == "power_w"] == ["amdsmi average_socket_power"]
+    assert [c.source for c in found.meters[0].channels if c.quantity == "power_w"] == [
+        "amdsmi average_socket_power"
+    ]
 
 
 class TestSharedSensors:
@@ -129,20 +153,32 @@ class TestSharedSensors:
     def test_two_dies_are_one_part(self):
         found = find(Smi(*self.MI250 * 2))
         assert [name for name in names(found) if "energy" in name or "power" in name] == [
-            "gpu:0 energy_j", "gpu:0 power_w", "gpu:2 energy_j", "gpu:2 power_w",
-        ]  # fmt: skip
-        assert [absence.what for absence in found.absences] == ["amd gpu:1 energy", "amd gpu:3 energy"]
+            "gpu:0 energy_j",
+            "gpu:0 power_w",
+            "gpu:2 energy_j",
+            "gpu:2 power_w",
+        ]
+        assert [absence.what for absence in found.absences] == [
+            "amd gpu:1 energy",
+            "amd gpu:3 energy",
+        ]
         assert "0, 1 together" in found.meters[0].channels[0].note
 
     @pytest.mark.parametrize("watts", [0, "N/A"])
     def test_a_job_on_the_second_die_is_read_through_the_first(self, watts):
-        found = find(Smi(self.MI250[0], {"name": "AMD Instinct MI250X", "watts": watts}), {"HIP_VISIBLE_DEVICES": "1"})
+        found = find(
+            Smi(self.MI250[0], {"name": "AMD Instinct MI250X", "watts": watts}),
+            {"HIP_VISIBLE_DEVICES": "1"},
+        )
         assert "gpu:0 energy_j" in names(found)
         assert "gpu:1 energy_j" not in names(found)
 
     def test_partitions_of_a_socket_are_one_part(self):
         found = find(Smi({"bdf": "0000:05:00.0"}, {"bdf": "0000:05:00.1"}, {"bdf": "0000:06:00.0"}))
-        assert [name for name in names(found) if "energy" in name] == ["gpu:0 energy_j", "gpu:2 energy_j"]
+        assert [name for name in names(found) if "energy" in name] == [
+            "gpu:0 energy_j",
+            "gpu:2 energy_j",
+        ]
 
     def test_a_silent_card_of_another_kind_is_no_second_die(self):
         found = find(Smi({}, {"watts": 0, "counts": 0}))
@@ -150,7 +186,10 @@ class TestSharedSensors:
         assert any("does not move" in absence.reason for absence in found.absences)
 
 
-@pytest.mark.parametrize(("counts", "said"), [(0, "does not move"), (20, "counts 20 W"), (50_000, "W where the sensor reads 500 W")])
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [(0, "does not move"), (20, "counts 20 W"), (50_000, "W where the sensor reads 500 W")],
+)
 def test_a_counter_that_does_not_fit_the_watts_is_not_used(counts, said):
     found = find(Smi({"counts": counts}))
     assert "gpu:0 energy_j" not in names(found)
@@ -162,14 +201,18 @@ class TestVisible:
     @pytest.mark.parametrize(
         ("environ", "cards"),
         [
-            ({}, [0, 1, 2]), ({"HIP_VISIBLE_DEVICES": "1"}, [1]), ({"CUDA_VISIBLE_DEVICES": "2"}, [2]),
+            ({}, [0, 1, 2]),
+            ({"HIP_VISIBLE_DEVICES": "1"}, [1]),
+            ({"CUDA_VISIBLE_DEVICES": "2"}, [2]),
             ({"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}, [1]),
             ({"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "1"}, [2]),
         ],
-    )  # fmt: skip
+    )
     def test_the_jobs_cards(self, environ, cards):
         found = find(Smi({}, {}, {}), environ)
-        assert [name for name in names(found) if "energy" in name] == [f"gpu:{card} energy_j" for card in cards]
+        assert [name for name in names(found) if "energy" in name] == [
+            f"gpu:{card} energy_j" for card in cards
+        ]
 
     def test_numbers_are_hips_and_not_amd_smis(self):
         found = find(Smi({"hip": 2}, {"hip": 0}, {"hip": 1}), {"HIP_VISIBLE_DEVICES": "0"})
@@ -185,7 +228,10 @@ class TestVisible:
         assert "'7' names no card" in found.absences[0].reason
 
     def test_everything(self):
-        assert len(find(Smi({}, {}), {"HIP_VISIBLE_DEVICES": ""}, everything=True).meters[0].channels) == 8
+        assert (
+            len(find(Smi({}, {}), {"HIP_VISIBLE_DEVICES": ""}, everything=True).meters[0].channels)
+            == 8
+        )
 
     def test_after_other_makers_cards(self):
         assert names(find(Smi({}), first=4))[0] == "gpu:4 energy_j"
@@ -203,7 +249,9 @@ class TestTrouble:
         assert smi.asked - before <= 2 + 3
         assert all(math.isnan(row[0]) for row in rows)
         assert all(row[1] == 500.0 for row in rows)
-        assert [(event.name, "not supported" in event.text) for event in meter.events] == [("lost", True)]
+        assert [(event.name, "not supported" in event.text) for event in meter.events] == [
+            ("lost", True)
+        ]
         smi.broken.clear()
         meter.read(times[-1] + 2 * 10**9)
         assert [event.name for event in meter.events] == ["lost", "found"]
@@ -232,7 +280,12 @@ class TestTrouble:
     def test_all_silent_for_long(self):
         smi = Smi({}, {})
         (meter,) = find(smi, grace_s=5.0).meters
-        smi.broken |= {"amdsmi_get_energy_count", "amdsmi_get_power_info", "amdsmi_get_gpu_activity", "amdsmi_get_gpu_memory_usage"}
+        smi.broken |= {
+            "amdsmi_get_energy_count",
+            "amdsmi_get_power_info",
+            "amdsmi_get_gpu_activity",
+            "amdsmi_get_gpu_memory_usage",
+        }
         for k in range(5):
             meter.read(k * 10**9)
         with pytest.raises(MeterLost):
@@ -241,10 +294,17 @@ class TestTrouble:
     def test_nothing_but_use(self):
         found = find(Smi({}, broken={"amdsmi_get_energy_count", "amdsmi_get_power_info"}))
         assert found.meters == ()
-        assert {absence.what for absence in found.absences} == {"amd gpu:0 energy counter", "amd gpu:0 power"}
+        assert {absence.what for absence in found.absences} == {
+            "amd gpu:0 energy counter",
+            "amd gpu:0 power",
+        }
 
     def test_old_drivers_without_use_memory_and_numbers(self):
-        broken = {"amdsmi_get_gpu_activity", "amdsmi_get_gpu_memory_usage", "amdsmi_get_gpu_enumeration_info"}
+        broken = {
+            "amdsmi_get_gpu_activity",
+            "amdsmi_get_gpu_memory_usage",
+            "amdsmi_get_gpu_enumeration_info",
+        }
         assert names(find(Smi({}, broken=broken))) == ["gpu:0 energy_j", "gpu:0 power_w"]
         assert "gpu:0 utilisation" not in names(find(Smi({"busy": "N/A"})))
 
@@ -277,7 +337,9 @@ def test_a_gpu_without_the_package(tmp_path, monkeypatch):
 
 
 def test_a_package_without_its_library_is_quiet(tmp_path, monkeypatch, capsys):
-    (tmp_path / "amdsmi.py").write_text("print('Unable to find libamd_smi.so')\n{}['libamd_smi.so']\n", "utf-8")
+    (tmp_path / "amdsmi.py").write_text(
+        "print('Unable to find libamd_smi.so')\n{}['libamd_smi.so']\n", "utf-8"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "amdsmi", raising=False)
     (absence,) = amd.find(visible={}, sysfs=on_the_bus(tmp_path / "sys")).absences

@@ -84,7 +84,12 @@ def test_it_is_a_meter_and_tells_of_the_one_behind(opened):
     slow.facts["tool"] = "x"
     meter = opened(slow)
     assert isinstance(meter, Meter)
-    assert (meter.name, meter.channels, meter.least_s, meter.simulated) == ("slow", (NODE,), 0.0, False)
+    assert (meter.name, meter.channels, meter.least_s, meter.simulated) == (
+        "slow",
+        (NODE,),
+        0.0,
+        False,
+    )
     assert meter.facts["tool"] == "x"
     assert "2 s" in meter.facts["asked"]
 
@@ -135,12 +140,25 @@ def test_age_is_told_and_bounded(opened):
     assert meter.age_s == 3.0
     settle(meter)
     clock.now_ns = 6 * SECOND + 1
-    assert math.isnan(meter.read(7 * SECOND)[0])  # nobody asked for so long that it says nothing any more
+    assert math.isnan(
+        meter.read(7 * SECOND)[0]
+    )  # nobody asked for so long that it says nothing any more
     assert meter.age_s == 3.0
 
 
 def test_trouble_is_told_once_and_so_is_its_end(opened):
-    slow = Slow([MeterLost("cable out"), OSError(5, "again"), (7.0,), (8.0,), ValueError(), (9.0,), SystemExit(3), (1.0, 2.0)])
+    slow = Slow(
+        [
+            MeterLost("cable out"),
+            OSError(5, "again"),
+            (7.0,),
+            (8.0,),
+            ValueError(),
+            (9.0,),
+            SystemExit(3),
+            (1.0, 2.0),
+        ]
+    )
     slow.go.release(20)
     meter = opened(slow)
     seen = []

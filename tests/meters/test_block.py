@@ -21,9 +21,24 @@ from ckptcost.meters.base import Meter
 MIB = 1 << 20
 
 
-def line(name, major=8, minor=0, reads=1, read=8, writes=2, wrote=16, flight=0, busy=10, queue=20, flushes=3, fields=17):
+def line(
+    name,
+    major=8,
+    minor=0,
+    reads=1,
+    read=8,
+    writes=2,
+    wrote=16,
+    flight=0,
+    busy=10,
+    queue=20,
+    flushes=3,
+    fields=17,
+):
     """The 17 fields of kernel 5.5 and newer, the 15 of 4.18 or the 11 before."""
-    words = [reads, 0, read, 4, writes, 0, wrote, 5, flight, busy, queue, 0, 0, 0, 0, flushes, 6][:fields]
+    words = [reads, 0, read, 4, writes, 0, wrote, 5, flight, busy, queue, 0, 0, 0, 0, flushes, 6][
+        :fields
+    ]
     return f"{major:4d} {minor:7d} {name} " + " ".join(map(str, words)) + "\n"
 
 
@@ -83,20 +98,46 @@ def by_name(meter, values):
 
 def test_every_field_and_its_unit(machine):
     machine.disk("sda", partitions=["sda1"], model="ACME 9")
-    machine.stats(line("sda", reads=7, read=100, writes=9, wrote=200, flight=4, busy=1500, queue=2500, flushes=11) + line("sda1", minor=1))
+    machine.stats(
+        line(
+            "sda",
+            reads=7,
+            read=100,
+            writes=9,
+            wrote=200,
+            flight=4,
+            busy=1500,
+            queue=2500,
+            flushes=11,
+        )
+        + line("sda1", minor=1)
+    )
     (meter,), absences = machine.find()
     assert isinstance(meter, Meter)
     assert absences == ()
     values = by_name(meter, meter.read(0))
     assert values == {
-        "disk:sda written_bytes": 200 * 512.0, "disk:sda read_bytes": 100 * 512.0, "disk:sda writes": 9.0, "disk:sda reads": 7.0,
-        "disk:sda flushes": 11.0, "disk:sda busy_s": 1.5, "disk:sda queue_s": 2.5, "disk:sda in_flight": 4.0,
-        "disk:sda1 written_bytes": 16 * 512.0, "disk:sda1 read_bytes": 8 * 512.0, "disk:sda1 writes": 2.0, "disk:sda1 reads": 1.0,
-    }  # fmt: skip
+        "disk:sda written_bytes": 200 * 512.0,
+        "disk:sda read_bytes": 100 * 512.0,
+        "disk:sda writes": 9.0,
+        "disk:sda reads": 7.0,
+        "disk:sda flushes": 11.0,
+        "disk:sda busy_s": 1.5,
+        "disk:sda queue_s": 2.5,
+        "disk:sda in_flight": 4.0,
+        "disk:sda1 written_bytes": 16 * 512.0,
+        "disk:sda1 read_bytes": 8 * 512.0,
+        "disk:sda1 writes": 2.0,
+        "disk:sda1 reads": 1.0,
+    }
     roles = {channel.domain: channel.role for channel in meter.channels}
     assert roles == {"disk:sda": "part", "disk:sda1": "detail"}
     assert meter.channels[0].device == "ACME 9"
-    wraps = {channel.quantity: channel.wraps_at for channel in meter.channels if channel.domain == "disk:sda"}
+    wraps = {
+        channel.quantity: channel.wraps_at
+        for channel in meter.channels
+        if channel.domain == "disk:sda"
+    }
     assert wraps["busy_s"] == wraps["queue_s"] == 4294967.296
     assert wraps["written_bytes"] is None
     meter.close()
@@ -121,7 +162,19 @@ def test_what_lies_on_disks_is_a_detail_and_memory_is_left_out(machine):
     machine.disk("ram0")
     machine.disk("zram0")
     machine.disk("nvme0c0n1")
-    names = ["loop0", "loop1", "ram0", "zram0", "dm-0", "md0", "sda", "sda1", "nvme0n1", "nvme0n1p1", "nvme0c0n1"]
+    names = [
+        "loop0",
+        "loop1",
+        "ram0",
+        "zram0",
+        "dm-0",
+        "md0",
+        "sda",
+        "sda1",
+        "nvme0n1",
+        "nvme0n1p1",
+        "nvme0c0n1",
+    ]
     machine.stats("".join(map(line, names)))
     (meter,), _ = machine.find()
     roles = {channel.domain: channel.role for channel in meter.channels}
@@ -131,7 +184,11 @@ def test_what_lies_on_disks_is_a_detail_and_memory_is_left_out(machine):
     notes = {channel.domain: channel.note for channel in meter.channels}
     assert notes["disk:loop0"] == "lies on /var/x.img"
     assert notes["disk:md0"] == "lies on nvme0n1p1, sda1"
-    parts = sum(v for c, v in zip(meter.channels, meter.read(0), strict=True) if c.role == "part" and c.quantity == "written_bytes")
+    parts = sum(
+        v
+        for c, v in zip(meter.channels, meter.read(0), strict=True)
+        if c.role == "part" and c.quantity == "written_bytes"
+    )
     assert parts == 2 * 16 * 512.0
     meter.close()
     (meter,), _ = machine.find(partitions=False)
@@ -157,7 +214,10 @@ def test_lines_may_change_places_and_devices_come_and_go(machine):
     (meter,), _ = machine.find(partitions=False)
     machine.stats(line("sdb", wrote=40) + line("sda", wrote=20))
     values = by_name(meter, meter.read(0))
-    assert (values["disk:sda written_bytes"], values["disk:sdb written_bytes"]) == (20 * 512.0, 40 * 512.0)
+    assert (values["disk:sda written_bytes"], values["disk:sdb written_bytes"]) == (
+        20 * 512.0,
+        40 * 512.0,
+    )
     machine.stats(line("sdb", wrote=50))
     for _ in range(2):
         values = by_name(meter, meter.read(0))
@@ -165,10 +225,15 @@ def test_lines_may_change_places_and_devices_come_and_go(machine):
         assert values["disk:sdb written_bytes"] == 50 * 512.0
     assert [(event.name, event.domain) for event in meter.events] == [("lost", "disk:sda")]
     meter.events.clear()
-    machine.stats(line("sda", wrote=1, writes=0, reads=0) + line("sdb", wrote=50) + line("sdc") + line("ram0"))
+    machine.stats(
+        line("sda", wrote=1, writes=0, reads=0) + line("sdb", wrote=50) + line("sdc") + line("ram0")
+    )
     values = by_name(meter, meter.read(0))
     assert values["disk:sda written_bytes"] == 512.0
-    assert [(event.name, event.domain) for event in meter.events] == [("found", "disk:sda"), ("note", "disk:sdc")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("found", "disk:sda"),
+        ("note", "disk:sdc"),
+    ]
     meter.close()
 
 
@@ -197,7 +262,11 @@ def test_garbage_and_truncation_are_unknown(machine):
     machine.disk("sda")
     machine.stats(line("sda"))
     (meter,), _ = machine.find()
-    for text in (line("sda")[:30] + "\n", "8 0 sda x y z 1 2 3 4 5 6 7 8 9 10 11 12 13 14\n", "\x00\xff\n"):
+    for text in (
+        line("sda")[:30] + "\n",
+        "8 0 sda x y z 1 2 3 4 5 6 7 8 9 10 11 12 13 14\n",
+        "\x00\xff\n",
+    ):
         machine.stats(text)
         assert all(map(math.isnan, meter.read(0)))
     machine.stats(line("sda", wrote=2**64 - 1))
@@ -239,24 +308,34 @@ def test_device_of_follows_partitions_dm_and_md(machine, tmp_path):
     machine.mountinfo(f"1 1 {dm} / {tmp_path} rw - ext4 /dev/mapper/vg-lv rw\n")
 
     def of(number):
-        return block.device_of(tmp_path / "not" / "yet", procfs=machine.procfs, sysfs=machine.sysfs, number=number)
+        return block.device_of(
+            tmp_path / "not" / "yet", procfs=machine.procfs, sysfs=machine.sysfs, number=number
+        )
 
     assert of("8:17") == ((("sda",), ("sda1",), "ext4", str(tmp_path), "", ""))
     assert of(dm).disks == ("nvme0n1", "sda")
     assert of(dm).chain == ("dm-0", "md0", "nvme0n1p1", "sda1")
     machine.stats("".join(map(line, ["sda", "sda1", "sdb", "dm-0", "md0", "nvme0n1", "nvme0n1p1"])))
     (meter,), absences = machine.find(names=of(dm).disks)
-    assert [c.domain for c in meter.channels if c.quantity == "written_bytes"] == ["disk:nvme0n1", "disk:sda"]
+    assert [c.domain for c in meter.channels if c.quantity == "written_bytes"] == [
+        "disk:nvme0n1",
+        "disk:sda",
+    ]
     assert absences == ()
     meter.close()
 
 
 def test_device_of_says_why_there_is_none(machine, tmp_path):
     for fstype, source, options, word in (
-        ("tmpfs", "none", "rw", "memory"), ("nfs4", "s:/x", "rw", "server"), ("lustre", "a@tcp:/x", "rw", "servers"),
-        ("overlay", "overlay", "rw,lowerdir=/l,upperdir=/nowhere/up,workdir=/w", "not visible"), ("9p", "share", "rw", "names no disk"),
-    ):  # fmt: skip
-        machine.mountinfo(f"1 1 0:3 / / rw - ext4 /dev/sda1 rw\n2 1 0:77 / {tmp_path} rw - {fstype} {source} {options}\n")
+        ("tmpfs", "none", "rw", "memory"),
+        ("nfs4", "s:/x", "rw", "server"),
+        ("lustre", "a@tcp:/x", "rw", "servers"),
+        ("overlay", "overlay", "rw,lowerdir=/l,upperdir=/nowhere/up,workdir=/w", "not visible"),
+        ("9p", "share", "rw", "names no disk"),
+    ):
+        machine.mountinfo(
+            f"1 1 0:3 / / rw - ext4 /dev/sda1 rw\n2 1 0:77 / {tmp_path} rw - {fstype} {source} {options}\n"
+        )
         home = block.device_of(tmp_path, procfs=machine.procfs, sysfs=machine.sysfs, number="0:77")
         assert home.disks == ()
         assert word in home.reason
@@ -269,18 +348,27 @@ def test_an_overlay_with_a_visible_upper_directory_is_followed(machine, tmp_path
     upper.mkdir()
     real = os.stat(upper).st_dev
     machine.disk("sda", number=f"{os.major(real)}:{os.minor(real)}")
-    machine.mountinfo(f"1 1 0:3 / / rw - ext4 /dev/sda rw\n2 1 0:77 / {tmp_path}/top rw - overlay overlay rw,upperdir={upper}\n")
+    machine.mountinfo(
+        f"1 1 0:3 / / rw - ext4 /dev/sda rw\n2 1 0:77 / {tmp_path}/top rw - overlay overlay rw,upperdir={upper}\n"
+    )
     (tmp_path / "top").mkdir()
-    home = block.device_of(tmp_path / "top", procfs=machine.procfs, sysfs=machine.sysfs, number="0:77")
+    home = block.device_of(
+        tmp_path / "top", procfs=machine.procfs, sysfs=machine.sysfs, number="0:77"
+    )
     assert (home.disks, home.fstype) == (("sda",), "overlay")
 
 
-@given(st.permutations(["sda", "sdb", "nvme0n1", "dm-0"]), st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
+@given(
+    st.permutations(["sda", "sdb", "nvme0n1", "dm-0"]),
+    st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4),
+)
 def test_numbers_belong_to_names(order, sectors):
     wrote = dict(zip(order, sectors, strict=True))
     text = "".join(line(name, wrote=wrote[name]) for name in order).encode()
     found = block.numbers_of(text, frozenset([b"sdb", b"dm-0"]))
-    assert {name: int(found[name.encode()][6]) for name in ("sdb", "dm-0")} == {name: wrote[name] for name in ("sdb", "dm-0")}
+    assert {name: int(found[name.encode()][6]) for name in ("sdb", "dm-0")} == {
+        name: wrote[name] for name in ("sdb", "dm-0")
+    }
     assert found[b"sda"] == []
 
 
@@ -340,7 +428,9 @@ def test_what_is_synced_has_reached_the_disk(disk, way):
             os.fsync(fd)
             os.close(fd)
     after = moved()
-    assert after[0] - before[0] >= 0.99 * SIZE  # others write here too; nothing bounds it from above
+    assert (
+        after[0] - before[0] >= 0.99 * SIZE
+    )  # others write here too; nothing bounds it from above
     if after[1] == after[1]:
         assert after[1] >= before[1]
 
@@ -348,7 +438,9 @@ def test_what_is_synced_has_reached_the_disk(disk, way):
 def test_what_is_deleted_while_dirty_never_arrives(disk):
     folder, moved = disk
     least = float("inf")
-    for attempt in range(5):  # others write to this disk too, and write-back may begin at any time: one quiet attempt proves it
+    for attempt in range(
+        5
+    ):  # others write to this disk too, and write-back may begin at any time: one quiet attempt proves it
         file = folder / f"dirty{attempt}.bin"
         before = moved()
         file.write_bytes(os.urandom(SIZE))

@@ -22,7 +22,12 @@ class Tree:
         self.top = self.sysfs / "fs" / "cgroup"
         (self.procfs / "self").mkdir(parents=True)
         self.top.mkdir(parents=True)
-        for name, number, slaves in (("vda", "254:0", ()), ("dm-1", "253:1", ("vda",)), ("sdb", "8:16", ()), ("sdc", "8:32", ())):
+        for name, number, slaves in (
+            ("vda", "254:0", ()),
+            ("dm-1", "253:1", ("vda",)),
+            ("sdb", "8:16", ()),
+            ("sdc", "8:32", ()),
+        ):
             folder = self.sysfs / "block" / name
             (folder / "slaves").mkdir(parents=True)
             for slave in slaves:
@@ -56,7 +61,9 @@ def tree(tmp_path):
 
 
 def read(meter):
-    return {channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)}
+    return {
+        channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)
+    }
 
 
 def test_the_sum_is_over_disks_only(tree):
@@ -86,7 +93,9 @@ def test_a_disk_that_appears_is_in_the_sum(tree):
     new.mkdir()
     (new / "size").write_text("9")
     (tree.sysfs / "dev" / "block" / "65:144").symlink_to(new)
-    (folder / "io.stat").write_text("65:144 rbytes=0 wbytes=5 rios=0 wios=1\n253:1 wbytes=77\n99:9 wbytes=1000\n")
+    (folder / "io.stat").write_text(
+        "65:144 rbytes=0 wbytes=5 rios=0 wios=1\n253:1 wbytes=77\n99:9 wbytes=1000\n"
+    )
     for _ in range(2):
         assert read(meter)["cgroup:/job written_bytes"] == 5.0
     meter.close()
@@ -128,9 +137,19 @@ COUNTS = "254:0 Read 1\n254:0 Write 2\n254:0 Total 3\nTotal 3\n"
 def test_hybrid_falls_back_to_blkio(tree, over):
     tree.own("9:name=systemd:/\n7:blkio:/job\n0::/\n")
     tree.group("unified", cgroup__controllers="")
-    tree.group("blkio/job", **{f"blkio__throttle__io_service_bytes{over}": BYTES, f"blkio__throttle__io_serviced{over}": COUNTS})
+    tree.group(
+        "blkio/job",
+        **{
+            f"blkio__throttle__io_service_bytes{over}": BYTES,
+            f"blkio__throttle__io_serviced{over}": COUNTS,
+        },
+    )
     if over:  # the group alone says less than the group with all below it
-        tree.group("blkio/job", blkio__throttle__io_service_bytes="Total 0\n", blkio__throttle__io_serviced="Total 0\n")
+        tree.group(
+            "blkio/job",
+            blkio__throttle__io_service_bytes="Total 0\n",
+            blkio__throttle__io_serviced="Total 0\n",
+        )
     (meter,), absences = tree.find()
     assert absences == ()
     assert meter.read(0)[:4] == [8192.0, 4096.0, 2.0, 1.0]
@@ -141,7 +160,11 @@ def test_hybrid_falls_back_to_blkio(tree, over):
 def test_v1_that_lists_nothing_is_an_absence_and_not_zero(tree):
     tree.own("7:blkio:/\n0::/\n")
     tree.group("unified", cgroup__controllers="hugetlb\n")
-    tree.group("blkio", blkio__throttle__io_service_bytes="Total 0\n", blkio__throttle__io_serviced="Total 0\n")
+    tree.group(
+        "blkio",
+        blkio__throttle__io_service_bytes="Total 0\n",
+        blkio__throttle__io_serviced="Total 0\n",
+    )
     found = tree.find()
     assert found.meters == ()
     assert "lists no device" in found.absences[0].reason
@@ -154,7 +177,9 @@ def test_no_cgroups_at_all(tree):
     assert "no cgroup with I/O accounting" in absence.reason
 
 
-@pytest.mark.parametrize("text", [b"", b"8:0\n", b"8:0 rbytes=x wbytes=1\n", b"\xff=\xfe\n\n", b"8:0 cost.usage=5\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"8:0\n", b"8:0 rbytes=x wbytes=1\n", b"\xff=\xfe\n\n", b"8:0 cost.usage=5\n"]
+)
 def test_garbage_is_no_line(text):
     assert cgroup.io_stat(text) == {}
 

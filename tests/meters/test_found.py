@@ -50,7 +50,14 @@ def test_everything_that_costs_nothing_is_looked_for(told, tmp_path):
     assert set(told) == set(FINDERS)
     for name, (args, kwargs) in told.items():
         if name not in ON_REQUEST:
-            given = {*args, *(value for value in kwargs.values() if not isinstance(value, (tuple, dict, frozenset)))}
+            given = {
+                *args,
+                *(
+                    value
+                    for value in kwargs.values()
+                    if not isinstance(value, (tuple, dict, frozenset))
+                ),
+            }
             assert tmp_path / "sys" in given, name
             assert "procfs" not in kwargs or kwargs["procfs"] == tmp_path / "proc", name
     assert told["ipmi"][0] == (False,)
@@ -77,8 +84,18 @@ def test_an_address_is_as_good_as_a_name(told):
 @pytest.mark.parametrize(
     ("wanted", "name", "key", "value"),
     [
-        ({"environ": {"CUDA_VISIBLE_DEVICES": "1"}}, "nvml", "visible", {"CUDA_VISIBLE_DEVICES": "1"}),
-        ({"environ": {"ROCR_VISIBLE_DEVICES": "1"}}, "amd", "visible", {"ROCR_VISIBLE_DEVICES": "1"}),
+        (
+            {"environ": {"CUDA_VISIBLE_DEVICES": "1"}},
+            "nvml",
+            "visible",
+            {"CUDA_VISIBLE_DEVICES": "1"},
+        ),
+        (
+            {"environ": {"ROCR_VISIBLE_DEVICES": "1"}},
+            "amd",
+            "visible",
+            {"ROCR_VISIBLE_DEVICES": "1"},
+        ),
         ({}, "nvml", "everything", False),
         ({"every_gpu": True}, "nvml", "everything", True),
         ({"every_gpu": True}, "amd", "everything", True),
@@ -126,23 +143,42 @@ class TestLaterMetersKnowOfEarlierOnes:
         found(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is False
         told["gives"]["rapl"] = Found(
-            [meter("rapl", Channel("cpu:0", "energy_j", "rapl"), Channel("core:0", "energy_j", "r", role="detail"))]
+            [
+                meter(
+                    "rapl",
+                    Channel("cpu:0", "energy_j", "rapl"),
+                    Channel("core:0", "energy_j", "r", role="detail"),
+                )
+            ]
         )
         found(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is True
-        told["gives"]["rapl"] = Found([meter("rapl", Channel("cpu:0", "energy_j", "rapl", role="detail"))])
+        told["gives"]["rapl"] = Found(
+            [meter("rapl", Channel("cpu:0", "energy_j", "rapl", role="detail"))]
+        )
         found(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is False
 
     def test_a_drive_that_measures_itself_is_not_modelled(self, told):
         told["gives"]["nvml"] = Found([meter("nvml", *self.cards)])
-        told["gives"]["nvme"] = Found([meter("nvme", Channel("drive:nvme0", "power_w", "log page 2"), least_s=1.0)])
+        told["gives"]["nvme"] = Found(
+            [meter("nvme", Channel("drive:nvme0", "power_w", "log page 2"), least_s=1.0)]
+        )
         found(Wanted(known=frozenset({"node"})))
-        assert told["nvme-model"][1]["measured"] == {"node", "drive:nvme0", "gpu:0", "gpu:1.mig0", "gpu:1.mig1"}
+        assert told["nvme-model"][1]["measured"] == {
+            "node",
+            "drive:nvme0",
+            "gpu:0",
+            "gpu:1.mig0",
+            "gpu:1.mig1",
+        }
 
 
 def test_drives_are_asked_in_a_thread_of_their_own(told):
-    told["gives"]["nvme"] = Found([meter("nvme", Channel("drive:nvme0", "power_w", "log"), least_s=1.0)], [Absence("nvme nvme1", "old")])
+    told["gives"]["nvme"] = Found(
+        [meter("nvme", Channel("drive:nvme0", "power_w", "log"), least_s=1.0)],
+        [Absence("nvme nvme1", "old")],
+    )
     seen = found(Wanted(names=("nvme",)))
     assert [type(one) for one in seen.meters] == [Background]
     assert seen.meters[0].pace_s == 1.0

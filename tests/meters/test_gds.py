@@ -29,9 +29,12 @@ Writes\t\t\t\t: Bandwidth(MiB/s)=1800 Avg-Latency(usec)=1234
 Mmap\t\t\t\t: n=32 ok=32 err=0 munmap=32
 Ops\t\t\t\t: Read=0 Write=0 BatchIO=0
 """  # fmt: skip  # noqa: W291
-OFF = HEAD.format(on="Disabled", peer="Enabled") + """Reads\t\t\t\t: err=0 io_state_err=0
+OFF = (
+    HEAD.format(on="Disabled", peer="Enabled")
+    + """Reads\t\t\t\t: err=0 io_state_err=0
 Writes\t\t\t\t: err=0 io_state_err=0 pg-cache=0 pg-cache-fail=0 pg-cache-eio=0
-"""  # fmt: skip
+"""
+)
 
 
 @pytest.fixture

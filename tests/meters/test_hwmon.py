@@ -41,8 +41,17 @@ class Tree:
         return attributes
 
     def acpi(self, watts: float, label: str = "", *, old: bool = True, **more: object) -> Path:
-        files = {"power1_average": round(watts * 1e6), "power1_oem_info": label, "power1_average_interval": 50, "power1_is_battery": 0}
-        return self.chip("power_meter", {**files, **{f"power1_{key}": value for key, value in more.items()}}, old=old)
+        files = {
+            "power1_average": round(watts * 1e6),
+            "power1_oem_info": label,
+            "power1_average_interval": 50,
+            "power1_is_battery": 0,
+        }
+        return self.chip(
+            "power_meter",
+            {**files, **{f"power1_{key}": value for key, value in more.items()}},
+            old=old,
+        )
 
     def find(self, **more: object) -> Found:
         return hwmon.find(self.root, **{"slow_s": 60.0, **more})
@@ -68,11 +77,23 @@ def roles(meter: Meter) -> dict[str, str]:
 
 @pytest.mark.parametrize("old", [True, False])
 def test_a_lone_acpi_meter_is_the_node(tree, old):
-    tree.acpi(512.25, old=old, average_interval=1000, accuracy="95.500%", model_number="M", serial_number="7")
+    tree.acpi(
+        512.25,
+        old=old,
+        average_interval=1000,
+        accuracy="95.500%",
+        model_number="M",
+        serial_number="7",
+    )
     meter = tree.only()
     (channel,) = meter.channels
     assert isinstance(meter, Meter)
-    assert (channel.domain, channel.quantity, channel.role, channel.boundary) == ("node", "power_w", "whole", "node")
+    assert (channel.domain, channel.quantity, channel.role, channel.boundary) == (
+        "node",
+        "power_w",
+        "whole",
+        "node",
+    )
     assert (channel.averaging_s, channel.accuracy, channel.device) == (1.0, 0.045, "M 7")
     assert channel.source.endswith("power1_average")
     assert meter.least_s == 1.0
@@ -103,7 +124,11 @@ def test_a_superchip_is_contained_as_the_guide_says(tree):
     assert by["module:0"].covers == ("cpu", "dram", "gpu")
     assert by["cpu:0"].covers == ("dram",)
     assert by["cpu:0.rail"].kind_of_domain == "cpu"
-    assert (by["cpu:0"].averaging_s, by["cpu:0"].tick_s, by["cpu:0.sysio"].averaging_s) == (0.05, 0.05, 1.0)
+    assert (by["cpu:0"].averaging_s, by["cpu:0"].tick_s, by["cpu:0.sysio"].averaging_s) == (
+        0.05,
+        0.05,
+        1.0,
+    )
     assert meter.least_s == 0.05
     values = said(meter)
     parts = sum(value for domain, value in values.items() if by[domain].role == "part")
@@ -118,8 +143,17 @@ def test_without_the_socket_sensor_the_two_rails_are_the_parts(tree):
     tree.acpi(300.0, "Grace Power Socket 1")
     tree.acpi(95.0, "CPU Power Socket 1")
     meter = tree.only()
-    assert roles(meter) == {"cpu:0": "part", "cpu:0.sysio": "part", "cpu:1": "part", "cpu:1.rail": "detail"}
-    assert all("not in it" in channel.note for channel in meter.channels if channel.domain in ("cpu:0", "cpu:0.sysio"))
+    assert roles(meter) == {
+        "cpu:0": "part",
+        "cpu:0.sysio": "part",
+        "cpu:1": "part",
+        "cpu:1.rail": "detail",
+    }
+    assert all(
+        "not in it" in channel.note
+        for channel in meter.channels
+        if channel.domain in ("cpu:0", "cpu:0.sysio")
+    )
     meter.close()
 
 
@@ -229,7 +263,9 @@ def test_one_lost_sensor_leaves_the_others(tree):
 
 def supply(tree, pin, pout=None, name="ibm_cffps2"):
     files = {"power1_input": round(pin * 1e6), "power1_label": "pin"} if pin is not None else {}
-    files |= {"power2_input": round(pout * 1e6), "power2_label": "pout1"} if pout is not None else {}
+    files |= (
+        {"power2_input": round(pout * 1e6), "power2_label": "pout1"} if pout is not None else {}
+    )
     return tree.chip(name, files)
 
 
@@ -241,8 +277,12 @@ def test_the_supplies_inputs_are_the_node(tree):
     assert roles(meter) == {"node": "whole", "node.supply0": "detail", "node.supply1": "detail"}
     (first / "power1_input").write_text("0\n")  # cold redundancy: one in standby
     assert said(meter) == {"node": 350.5, "node.supply0": 0.0, "node.supply1": 350.5}
-    (first / "power1_input").write_text("rubbish\n")  # and now it is not known; half a pair is not the node
-    assert said(meter) == pytest.approx({"node": math.nan, "node.supply0": math.nan, "node.supply1": 350.5}, nan_ok=True)
+    (first / "power1_input").write_text(
+        "rubbish\n"
+    )  # and now it is not known; half a pair is not the node
+    assert said(meter) == pytest.approx(
+        {"node": math.nan, "node.supply0": math.nan, "node.supply1": 350.5}, nan_ok=True
+    )
     meter.close()
 
 
@@ -251,7 +291,9 @@ def test_a_supply_that_does_not_tell_its_input_makes_no_sum(tree):
     supply(tree, None, 330.0)
     found = tree.find()
     assert found.meters == ()
-    assert [absence.reason for absence in found.absences] == ["2 power supplies, 1 tell their input"]
+    assert [absence.reason for absence in found.absences] == [
+        "2 power supplies, 1 tell their input"
+    ]
 
 
 def test_outputs_are_second_best_and_say_so(tree):
@@ -273,22 +315,61 @@ def test_supplies_beside_a_node_meter_are_details(tree):
 
 @pytest.mark.parametrize(
     ("name", "yes"),
-    [("ibm_cffps1", 1), ("cffps", 1), ("ipsps1", 1), ("acbel_fsg032", 1), ("fsg032", 1), ("intel_crps185", 1), ("crps185", 1),
-     ("d1u74t", 1), ("bpa_rs600", 1), ("bpa-rs600", 1), ("pfe1100", 1), ("dps920ab", 1), ("hac300s", 1), ("aps-379", 1), ("ym2151e", 1),
-     ("corsairpsu", 1), ("pmbus", 0), ("ina233", 0), ("mp2975", 0), ("adm1275", 0), ("tps53679", 0), ("ina3221", 0), ("", 0)],
-)  # fmt: skip
+    [
+        ("ibm_cffps1", 1),
+        ("cffps", 1),
+        ("ipsps1", 1),
+        ("acbel_fsg032", 1),
+        ("fsg032", 1),
+        ("intel_crps185", 1),
+        ("crps185", 1),
+        ("d1u74t", 1),
+        ("bpa_rs600", 1),
+        ("bpa-rs600", 1),
+        ("pfe1100", 1),
+        ("dps920ab", 1),
+        ("hac300s", 1),
+        ("aps-379", 1),
+        ("ym2151e", 1),
+        ("corsairpsu", 1),
+        ("pmbus", 0),
+        ("ina233", 0),
+        ("mp2975", 0),
+        ("adm1275", 0),
+        ("tps53679", 0),
+        ("ina3221", 0),
+        ("", 0),
+    ],
+)
 def test_only_power_supplies_are_supplies(tree, name, yes):
     supply(tree, 100.0, name=name)
     found = tree.find()
     assert len(found.meters) == yes
-    assert any("hwmon0" in absence.reason for absence in found.absences) == (not yes)  # named, with a reason, and not read
+    assert any("hwmon0" in absence.reason for absence in found.absences) == (
+        not yes
+    )  # named, with a reason, and not read
     for meter in found.meters:
         meter.close()
 
 
-@pytest.mark.parametrize("name", ["amdgpu", "i915", "xe", "nouveau", "BAT0", "nvme", "drivetemp", "coretemp", "ucsi_source_psy_1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "amdgpu",
+        "i915",
+        "xe",
+        "nouveau",
+        "BAT0",
+        "nvme",
+        "drivetemp",
+        "coretemp",
+        "ucsi_source_psy_1",
+    ],
+)
 def test_what_others_own_is_passed_over_in_silence(tree, name):
-    tree.chip(name, {"power1_average": 50_000_000, "power1_input": 50_000_000, "temp1_input": 40_000})
+    tree.chip(
+        name, {"power1_average": 50_000_000, "power1_input": 50_000_000, "temp1_input": 40_000}
+    )
     found = tree.find()
     assert found.meters == ()
     assert [absence.what for absence in found.absences] == ["hwmon node"]
@@ -297,7 +378,12 @@ def test_what_others_own_is_passed_over_in_silence(tree, name):
 def test_amd_energy_reads_sockets_and_leaves_the_cores(tree):
     files: dict[str, object] = {f"energy{n + 1}_label": f"Ecore{n:03d}" for n in range(64)}
     files |= {f"energy{n + 1}_input": 1000 + n for n in range(64)}
-    files |= {"energy65_label": "Esocket0", "energy65_input": 2**63, "energy66_label": "Esocket1", "energy66_input": 0}
+    files |= {
+        "energy65_label": "Esocket0",
+        "energy65_input": 2**63,
+        "energy66_label": "Esocket1",
+        "energy66_input": 0,
+    }
     tree.chip("amd_energy", files)
     meter = tree.only()
     assert roles(meter) == {"cpu:0": "part", "cpu:1": "part"}
@@ -309,7 +395,15 @@ def test_amd_energy_reads_sockets_and_leaves_the_cores(tree):
 
 
 def test_a_file_that_may_not_be_read_says_which_and_how(tree, monkeypatch):
-    where = tree.chip("amd_energy", {"energy1_label": "Esocket0", "energy1_input": 5, "energy2_label": "Esocket1", "energy2_input": 6})
+    where = tree.chip(
+        "amd_energy",
+        {
+            "energy1_label": "Esocket0",
+            "energy1_input": 5,
+            "energy2_label": "Esocket1",
+            "energy2_input": 6,
+        },
+    )
     real = os.open
 
     def guarded(path, flags, *more, **kw):
@@ -321,7 +415,9 @@ def test_a_file_that_may_not_be_read_says_which_and_how(tree, monkeypatch):
     found = tree.find()
     absence = next(a for a in found.absences if a.what == "hwmon cpu:0")
     assert str(where / "energy1_input") in absence.reason
-    assert str(where / "energy1_input").replace("hwmon0", "hwmon*") in absence.remedy, "the number may differ after a reboot"
+    assert str(where / "energy1_input").replace("hwmon0", "hwmon*") in absence.remedy, (
+        "the number may differ after a reboot"
+    )
     assert "tmpfiles" in absence.remedy
     assert absence.kind == "cpu"
     assert [roles(meter) for meter in found.meters] == [{"cpu:1": "part"}]
@@ -352,7 +448,16 @@ def test_nothing_here_has_a_reason_and_a_remedy(tree, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "error"),
-    [("95.500%", 0.045), ("80.0%", 0.2), ("80.50%", 0.1995), ("100.0%", None), ("0.0%", None), ("", None), ("x", None), ("150.0%", None)],
+    [
+        ("95.500%", 0.045),
+        ("80.0%", 0.2),
+        ("80.50%", 0.1995),
+        ("100.0%", None),
+        ("0.0%", None),
+        ("", None),
+        ("x", None),
+        ("150.0%", None),
+    ],
 )
 def test_the_drivers_odd_percentages(text, error):
     """`%u.%u` of 80050 thousandths prints 80.50."""
@@ -360,7 +465,8 @@ def test_the_drivers_odd_percentages(text, error):
 
 
 @pytest.mark.parametrize(
-    ("interval", "seconds"), [("1000", 1.0), ("50", 0.05), ("0", None), ("", None), ("-1", None), ("4294967295", None)]
+    ("interval", "seconds"),
+    [("1000", 1.0), ("50", 0.05), ("0", None), ("", None), ("-1", None), ("4294967295", None)],
 )
 def test_an_averaging_time_that_makes_sense(tree, interval, seconds):
     tree.acpi(1.0, average_interval=interval)

@@ -46,10 +46,15 @@ def tool(folder: Path, script: str) -> str:
 def says(folder: Path, text: str, code: int = 0, err: str = "") -> str:
     (folder / "out").write_text(text)
     (folder / "err").write_text(err)
-    return tool(folder, f'echo "$@" >> {folder}/argv; echo "$LC_ALL" > {folder}/lang; cat {folder}/out; cat {folder}/err >&2; exit {code}')
+    return tool(
+        folder,
+        f'echo "$@" >> {folder}/argv; echo "$LC_ALL" > {folder}/lang; cat {folder}/out; cat {folder}/err >&2; exit {code}',
+    )
 
 
-@pytest.mark.parametrize("text", [GOOD, OLD, GOOD.replace("\n", "\r\n"), "warning: something\n" + GOOD])
+@pytest.mark.parametrize(
+    "text", [GOOD, OLD, GOOD.replace("\n", "\r\n"), "warning: something\n" + GOOD]
+)
 def test_a_reading(text):
     assert ipmi.parse(text)[:4] == (319.0, 6.0, 1304.0, 349.0)
     assert ipmi.parse(text).active
@@ -88,7 +93,12 @@ def test_a_meter_reads_with_a_fixed_command_and_a_fixed_language(tmp_path, monke
     assert isinstance(meter, Meter)
     assert meter.least_s == 1.0
     (channel,) = meter.channels
-    assert (channel.domain, channel.quantity, channel.role, channel.resolution) == ("node", "power_w", "whole", 1.0)
+    assert (channel.domain, channel.quantity, channel.role, channel.resolution) == (
+        "node",
+        "power_w",
+        "whole",
+        1.0,
+    )
     assert meter.read(0) == (319.0,)
     assert meter.last.average_w == 349.0
     assert (tmp_path / "argv").read_text() == "dcmi power reading\n"
@@ -122,8 +132,20 @@ def test_lost_and_found_once_each(tmp_path):
     ("text", "code", "err", "reason", "remedy"),
     [
         ("", 1, NO_DEVICE, "Could not open device", "modprobe -a"),
-        ("", 1, NO_DEVICE.replace("No such file or directory", "Permission denied"), "Permission denied", "udev"),
-        ("", 1, "    DCMI request failed because: Invalid command (c1)", "Invalid command", "redfish"),
+        (
+            "",
+            1,
+            NO_DEVICE.replace("No such file or directory", "Permission denied"),
+            "Permission denied",
+            "udev",
+        ),
+        (
+            "",
+            1,
+            "    DCMI request failed because: Invalid command (c1)",
+            "Invalid command",
+            "redfish",
+        ),
         ("", 2, "", "without a word", "redfish"),
         ("", 0, "", "empty reply", "redfish"),
         (GOOD.replace("activated", "deactivated"), 0, "", "deactivated", "redfish"),
@@ -132,7 +154,7 @@ def test_lost_and_found_once_each(tmp_path):
         ("\x00\xff" * 9, 0, "", "not a DCMI", "redfish"),
         ("", 1, "x" * 5000, "xxx", "redfish"),
     ],
-)  # fmt: skip
+)
 def test_each_failure_has_a_reason_and_a_remedy(tmp_path, text, code, err, reason, remedy):
     meter = ipmi.Ipmi(says(tmp_path, text, code, err))
     with pytest.raises(MeterUnavailable) as caught:
@@ -193,7 +215,10 @@ def test_a_tool_that_vanishes(tmp_path):
 
 
 def test_stop_ends_the_call_under_way(tmp_path):
-    meter = Background(ipmi.Ipmi(tool(tmp_path, f"touch {tmp_path}/started; exec sleep 60"), timeout_s=30.0), stop_s=10.0)
+    meter = Background(
+        ipmi.Ipmi(tool(tmp_path, f"touch {tmp_path}/started; exec sleep 60"), timeout_s=30.0),
+        stop_s=10.0,
+    )
     meter.read(0)
     end = time.monotonic() + 5.0
     while not (tmp_path / "started").exists() and time.monotonic() < end:
@@ -234,7 +259,9 @@ def test_find_says_what_is_missing(tmp_path, monkeypatch):
     (no_tool,) = ipmi.find(True, tool=str(tmp_path / "none")).absences
     assert "install ipmitool" in no_tool.remedy
     (no_device,) = ipmi.find(True, tool=path, dev=tmp_path).absences
-    assert "modprobe -a ipmi_si ipmi_devintf" in no_device.remedy  # without -a the second would be taken for a parameter
+    assert (
+        "modprobe -a ipmi_si ipmi_devintf" in no_device.remedy
+    )  # without -a the second would be taken for a parameter
     (refused,) = ipmi.find(True, tool=path, dev=dev(tmp_path)).absences
     assert "Could not open" in refused.reason
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -244,7 +271,10 @@ def test_find_says_what_is_missing(tmp_path, monkeypatch):
     assert "controls the BMC" in denied.remedy
 
 
-@pytest.mark.skipif(shutil.which("ipmitool") is None or any((Path("/dev") / n).exists() for n in ipmi.NODES), reason="ipmitool and no BMC")
+@pytest.mark.skipif(
+    shutil.which("ipmitool") is None or any((Path("/dev") / n).exists() for n in ipmi.NODES),
+    reason="ipmitool and no BMC",
+)
 def test_the_real_tool_without_a_bmc():
     with pytest.raises(MeterUnavailable) as caught:
         ipmi.Ipmi("ipmitool").ask()

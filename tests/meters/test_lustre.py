@@ -44,7 +44,9 @@ def client(tmp_path):
 
 
 def read(meter):
-    return {channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)}
+    return {
+        channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)
+    }
 
 
 def test_calls_alone(client):
@@ -77,7 +79,10 @@ def test_the_wire_goes_before_the_calls(client):
     assert values["mount:/scratch read_bytes"] == 0.0  # no line without samples
     assert values["mount:/scratch.calls written_bytes"] == 11.0
     assert values["mount:/scratch flushes"] == 3.0
-    assert {channel.domain: channel.role for channel in meter.channels} == {"mount:/scratch": "part", "mount:/scratch.calls": "detail"}
+    assert {channel.domain: channel.role for channel in meter.channels} == {
+        "mount:/scratch": "part",
+        "mount:/scratch.calls": "detail",
+    }
     (debug / "osc" / "scr-OST000a-osc-ffff01" / "stats").write_text("")  # one that does not answer
     assert math.isnan(read(meter)["mount:/scratch written_bytes"])
     assert read(meter)["mount:/scratch.calls written_bytes"] == 11.0
@@ -86,7 +91,9 @@ def test_the_wire_goes_before_the_calls(client):
 
 def test_two_mounts_of_one_file_system_keep_their_own_names(client):
     root, put = client
-    (root / "self" / "mountinfo").write_text(INFO + "3 1 0:45 / /second rw - lustre 10.0.0.1@tcp:/scr rw\n")
+    (root / "self" / "mountinfo").write_text(
+        INFO + "3 1 0:45 / /second rw - lustre 10.0.0.1@tcp:/scr rw\n"
+    )
     put("llite.scr-a1", LLITE)
     put("llite.scr-b2", NEWER)
     (meter,), _ = lustre.find(procfs=root, sysfs=root)
@@ -95,7 +102,9 @@ def test_two_mounts_of_one_file_system_keep_their_own_names(client):
 
 
 def lctl(**more):
-    return b"".join(f"{name}=\n{text}".encode() for name, text in {"llite.scr-a1.stats": LLITE, **more}.items())
+    return b"".join(
+        f"{name}=\n{text}".encode() for name, text in {"llite.scr-a1.stats": LLITE, **more}.items()
+    )
 
 
 def test_what_lctl_prints(client):
@@ -146,7 +155,9 @@ def test_absences(client):
     assert absence.reason == "no Lustre mount"
 
 
-@pytest.mark.parametrize("text", [b"", b"write_bytes\n", b"write_bytes x samples [bytes] 1 2 3\n", b"\xff\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"write_bytes\n", b"write_bytes x samples [bytes] 1 2 3\n", b"\xff\n"]
+)
 def test_garbage_is_unknown(text):
     assert lustre.counted(text) == {}
     assert math.isnan(lustre._quantity(text, "write_bytes", True))

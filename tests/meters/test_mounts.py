@@ -18,7 +18,9 @@ INFO = """22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw
 """
 
 
-def entry(device, point, fstype="nfs4", numbers="11 22 33 44 55 66 7 8", write=10, read=20, commit=3):
+def entry(
+    device, point, fstype="nfs4", numbers="11 22 33 44 55 66 7 8", write=10, read=20, commit=3
+):
     return f"""device {device} mounted on {point} with fstype {fstype} statvers=1.1
 \topts:\trw,vers=4.2,rsize=1048576
 \tage:\t1234
@@ -36,9 +38,13 @@ def entry(device, point, fstype="nfs4", numbers="11 22 33 44 55 66 7 8", write=1
 
 
 LOCAL = "device /dev/vda1 mounted on / with fstype ext4\ndevice proc mounted on /proc with fstype proc\n"
-STATS = LOCAL + entry("srv:/export/scratch", "/scratch") + entry("srv:/export/scratch", "/my\\040home") + entry(
-    "nas:/data", "/data", "nfs", numbers="1 2 3 4 5 18446744073709551615 7 8", write=1
-) + "device none mounted on /scratch/tmp with fstype tmpfs\n"  # fmt: skip
+STATS = (
+    LOCAL
+    + entry("srv:/export/scratch", "/scratch")
+    + entry("srv:/export/scratch", "/my\\040home")
+    + entry("nas:/data", "/data", "nfs", numbers="1 2 3 4 5 18446744073709551615 7 8", write=1)
+    + "device none mounted on /scratch/tmp with fstype tmpfs\n"
+)
 
 
 @pytest.fixture
@@ -53,8 +59,13 @@ def test_server_bytes_and_not_what_calls_asked_for(proc):
     (meter,), absences = mounts.find(procfs=proc)
     assert isinstance(meter, Meter)
     assert absences == ()
-    values = {channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)}
-    assert [values[f"mount:/scratch {q}"] for q in ("written_bytes", "read_bytes", "writes", "reads", "flushes")] == [
+    values = {
+        channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)
+    }
+    assert [
+        values[f"mount:/scratch {q}"]
+        for q in ("written_bytes", "read_bytes", "writes", "reads", "flushes")
+    ] == [
         66.0,
         55.0,
         10.0,
@@ -83,14 +94,22 @@ def test_a_mount_that_goes_and_comes_back(proc):
         assert all(map(math.isnan, meter.read(0)))
     (proc / "self" / "mountstats").write_text(STATS)
     assert meter.read(0)[2] == 1.0
-    assert [(event.name, event.domain) for event in meter.events] == [("lost", "mount:/data"), ("found", "mount:/data")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("lost", "mount:/data"),
+        ("found", "mount:/data"),
+    ]
     meter.close()
 
 
 def test_lines_that_are_missing_are_unknown_and_borrow_from_nobody(proc):
-    cut = "device a:/x mounted on /scratch with fstype nfs4 statvers=1.1\n\tage:\t1\n" + entry("nas:/data", "/data", "nfs")
+    cut = "device a:/x mounted on /scratch with fstype nfs4 statvers=1.1\n\tage:\t1\n" + entry(
+        "nas:/data", "/data", "nfs"
+    )
     assert all(map(math.isnan, mounts.nfs(cut.encode())["/scratch"]))
-    then_local = cut.split("device nas")[0] + "device /dev/sdb mounted on /mnt with fstype xfs\n\tbytes:\t1 2 3 4 5 6 7 8\n"
+    then_local = (
+        cut.split("device nas")[0]
+        + "device /dev/sdb mounted on /mnt with fstype xfs\n\tbytes:\t1 2 3 4 5 6 7 8\n"
+    )
     assert all(map(math.isnan, mounts.nfs(then_local.encode())["/scratch"]))
     assert mounts.nfs(b"\xff\x00 garbage\n") == {}
     assert all(map(math.isnan, mounts.nfs(entry("a:/x", "/x", numbers="1 2 3").encode())["/x"][:2]))
@@ -117,7 +136,9 @@ def test_the_mount_of_a_path(proc):
     assert of("/scratchy") == "/"
     assert of("/my home/x") == "/my home"
     assert of("/scratch/tmp") == "/scratch/tmp"
-    (proc / "self" / "mountinfo").write_text(INFO + "50 27 0:70 / /data rw - tmpfs over rw\nbroken line\n1 2 3 - \n")
+    (proc / "self" / "mountinfo").write_text(
+        INFO + "50 27 0:70 / /data rw - tmpfs over rw\nbroken line\n1 2 3 - \n"
+    )
     assert mounts.mount_of("/data/x", proc).fstype == "tmpfs"  # the one mounted on top
     assert mounts.mount_of("/", proc / "none") is None
 

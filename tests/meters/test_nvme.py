@@ -16,18 +16,49 @@ from hypothesis import strategies as st
 from ckptcost.meters import nvme, nvme_model
 from ckptcost.meters.base import Meter
 from ckptcost.meters.nvme_admin import ADMIN_CMD, Commands, Passthrough, run
-from ckptcost.meters.nvme_log import Identity, PowerState, identity_of_json, identity_of_page, scaled_w, smart_of_json, smart_of_page
+from ckptcost.meters.nvme_log import (
+    Identity,
+    PowerState,
+    identity_of_json,
+    identity_of_page,
+    scaled_w,
+    smart_of_json,
+    smart_of_page,
+)
 from ckptcost.meters.nvme_model import Watts, stated, watts_of
 
 
 def smart_page(energy_wh=0, power=0, units_written=0, units_read=0):
     """struct nvme_smart_log, field after field, as the specification lists them: an oracle that knows no offsets."""
     fields = [
-        (0, 1), (311, 2), (100, 1), (10, 1), (3, 1), (0, 1), (0, 25),
-        (units_read, 16), (units_written, 16), (5, 16), (6, 16), (7, 16), (8, 16), (9, 16), (1, 16), (2, 16), (3, 16),
-        (11, 4), (12, 4), *[(300 + i, 2) for i in range(8)], (1, 4), (2, 4), (3, 4), (4, 4),
-        (energy_wh, 8), (power, 4), (0, 268),
-    ]  # fmt: skip
+        (0, 1),
+        (311, 2),
+        (100, 1),
+        (10, 1),
+        (3, 1),
+        (0, 1),
+        (0, 25),
+        (units_read, 16),
+        (units_written, 16),
+        (5, 16),
+        (6, 16),
+        (7, 16),
+        (8, 16),
+        (9, 16),
+        (1, 16),
+        (2, 16),
+        (3, 16),
+        (11, 4),
+        (12, 4),
+        *[(300 + i, 2) for i in range(8)],
+        (1, 4),
+        (2, 4),
+        (3, 4),
+        (4, 4),
+        (energy_wh, 8),
+        (power, 4),
+        (0, 268),
+    ]
     page = b"".join(value.to_bytes(length, "little") for value, length in fields)
     assert len(page) == 512
     return page
@@ -36,7 +67,25 @@ def smart_page(energy_wh=0, power=0, units_written=0, units_read=0):
 def power_state(most, most_scale=0, works=True, idle=0, idle_scale=0, active=0, active_scale=0):
     flags = most_scale | (0 if works else 2)
     return struct.pack(
-        "<HBBIIBBBBHBBHBBBBB4x", most, 0, flags, 1, 2, 0, 0, 0, 0, idle, idle_scale << 6, 0, active, active_scale << 6 | 2, 0, 0, 0, 0
+        "<HBBIIBBBBHBBHBBBBB4x",
+        most,
+        0,
+        flags,
+        1,
+        2,
+        0,
+        0,
+        0,
+        0,
+        idle,
+        idle_scale << 6,
+        0,
+        active,
+        active_scale << 6 | 2,
+        0,
+        0,
+        0,
+        0,
     ).ljust(32, b"\0")[:32]
 
 
@@ -64,7 +113,9 @@ def watts(value, scale, kind=0):
 
 
 def test_a_page_field_by_field():
-    got = smart_of_page(smart_page(energy_wh=12, power=watts(1234, 2), units_written=3, units_read=2**100))
+    got = smart_of_page(
+        smart_page(energy_wh=12, power=watts(1234, 2), units_written=3, units_read=2**100)
+    )
     assert got.energy_j == 12 * 3600.0
     assert got.power_w == pytest.approx(12.34)
     assert got.written_bytes == 3 * 512_000.0
@@ -74,9 +125,16 @@ def test_a_page_field_by_field():
 
 @pytest.mark.parametrize(
     ("power", "expected"),
-    [(0, math.nan), (watts(65535, 1), 6.5535), (watts(65535, 2), 655.35), (watts(9, 0), math.nan), (watts(9, 3), math.nan),
-     (watts(0, 2), math.nan), (watts(500, 2, kind=0xC), 5.0)],
-)  # fmt: skip
+    [
+        (0, math.nan),
+        (watts(65535, 1), 6.5535),
+        (watts(65535, 2), 655.35),
+        (watts(9, 0), math.nan),
+        (watts(9, 3), math.nan),
+        (watts(0, 2), math.nan),
+        (watts(500, 2, kind=0xC), 5.0),
+    ],
+)
 def test_power_has_a_scale(power, expected):
     got = smart_of_page(smart_page(power=power))
     assert got.power_w == pytest.approx(expected, nan_ok=True)
@@ -97,9 +155,23 @@ def test_short_pages_are_errors():
             reader(bytes(length))
 
 
-TWO = {"critical_warning": 0, "temperature": 311, "avail_spare": 100, "percent_used": 3, "data_units_read": 1946512345,
-       "data_units_written": 1300987654, "host_read_commands": 9, "power_on_hours": 12000, "thm_temp2_total_time": 0}  # fmt: skip
-THREE = {**TWO, "data_units_written": "1300987654", "op_lifetime_energy_consumed": 98765, "interval_power_measurement": watts(1180, 2)}
+TWO = {
+    "critical_warning": 0,
+    "temperature": 311,
+    "avail_spare": 100,
+    "percent_used": 3,
+    "data_units_read": 1946512345,
+    "data_units_written": 1300987654,
+    "host_read_commands": 9,
+    "power_on_hours": 12000,
+    "thm_temp2_total_time": 0,
+}
+THREE = {
+    **TWO,
+    "data_units_written": "1300987654",
+    "op_lifetime_energy_consumed": 98765,
+    "interval_power_measurement": watts(1180, 2),
+}
 
 
 def test_json_of_two_versions():
@@ -136,16 +208,42 @@ def test_page_and_json_agree(energy, power, written):
 
 
 ID_JSON = {
-    "sn": "S1   ", "mn": "ACME 7000 ", "fr": "F2", "ipmsr": 0x0464,
+    "sn": "S1   ",
+    "mn": "ACME 7000 ",
+    "fr": "F2",
+    "ipmsr": 0x0464,
     "psds": [
-        {"max_power": 825, "max_power_scale": 0, "non-operational_state": 0, "idle_power": 3500, "idle_scale": 1, "active_power": 650,
-         "active_power_work": 2, "active_scale": 2},
-        {"max_power": 350, "max_power_scale": 0, "non-operational_state": 0, "idle_power": 0, "idle_scale": 0, "active_power": 0,
-         "active_power_work": 0, "active_scale": 0},
-        {"max_power": 300, "max_power_scale": 1, "non-operational_state": 1, "idle_power": 25, "idle_scale": 1, "active_power": 0,
-         "active_scale": 0},
+        {
+            "max_power": 825,
+            "max_power_scale": 0,
+            "non-operational_state": 0,
+            "idle_power": 3500,
+            "idle_scale": 1,
+            "active_power": 650,
+            "active_power_work": 2,
+            "active_scale": 2,
+        },
+        {
+            "max_power": 350,
+            "max_power_scale": 0,
+            "non-operational_state": 0,
+            "idle_power": 0,
+            "idle_scale": 0,
+            "active_power": 0,
+            "active_power_work": 0,
+            "active_scale": 0,
+        },
+        {
+            "max_power": 300,
+            "max_power_scale": 1,
+            "non-operational_state": 1,
+            "idle_power": 25,
+            "idle_scale": 1,
+            "active_power": 0,
+            "active_scale": 0,
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_identity_from_page_and_from_json():
@@ -243,10 +341,18 @@ def test_commands_that_fail():
 # ---- the meter ----
 
 
-def put_drive(sysfs, name, namespaces=(), transport="pcie", model="ACME 7000", serial="S1", nqn="", busy=1000):
+def put_drive(
+    sysfs, name, namespaces=(), transport="pcie", model="ACME 7000", serial="S1", nqn="", busy=1000
+):
     folder = sysfs / "class" / "nvme" / name
     folder.mkdir(parents=True)
-    for file, text in (("transport", transport), ("model", model + "   "), ("serial", serial), ("firmware_rev", "F2"), ("subsysnqn", nqn)):
+    for file, text in (
+        ("transport", transport),
+        ("model", model + "   "),
+        ("serial", serial),
+        ("firmware_rev", "F2"),
+        ("subsysnqn", nqn),
+    ):
         (folder / file).write_text(text + "\n")
     (folder / "hwmon1").mkdir()
     for disk in namespaces:
@@ -282,7 +388,9 @@ class Ask:
 
 def test_drives_are_counted_once_and_only_where_they_are(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1", "nvme0n2"], nqn="nqn.a")
-    put_drive(tmp_path, "nvme1", ["nvme3c1n1"], nqn="nqn.b", serial="S2")  # multipath: the disk is nvme3n1
+    put_drive(
+        tmp_path, "nvme1", ["nvme3c1n1"], nqn="nqn.b", serial="S2"
+    )  # multipath: the disk is nvme3n1
     put_drive(tmp_path, "nvme2", ["nvme3c2n1"], nqn="nqn.b", serial="S2")  # its second controller
     put_drive(tmp_path, "nvme10", ["nvme10n1"], transport="tcp", nqn="nqn.c")
     found, absences = nvme.drives(tmp_path)
@@ -296,15 +404,22 @@ def test_drives_are_counted_once_and_only_where_they_are(tmp_path):
 
 def test_a_drive_that_reports(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
-    ask = Ask(nvme0_smart=smart_page(7, watts(900, 2), 4, 5), nvme0_identity=identity_page(STATES, ipmsr=0x0464))
+    ask = Ask(
+        nvme0_smart=smart_page(7, watts(900, 2), 4, 5),
+        nvme0_identity=identity_page(STATES, ipmsr=0x0464),
+    )
     (meter,), absences = nvme.find(sysfs=tmp_path, ask=ask)
     assert isinstance(meter, Meter)
     assert absences == ()
-    values = {channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)}
+    values = {
+        channel.name: value for channel, value in zip(meter.channels, meter.read(0), strict=True)
+    }
     assert values == {
-        "drive:nvme0n1 power_w": pytest.approx(9.0), "drive:nvme0n1 energy_j": 7 * 3600.0,
-        "drive:nvme0n1 written_bytes": 4 * 512_000.0, "drive:nvme0n1 read_bytes": 5 * 512_000.0,
-    }  # fmt: skip
+        "drive:nvme0n1 power_w": pytest.approx(9.0),
+        "drive:nvme0n1 energy_j": 7 * 3600.0,
+        "drive:nvme0n1 written_bytes": 4 * 512_000.0,
+        "drive:nvme0n1 read_bytes": 5 * 512_000.0,
+    }
     channels = {channel.quantity: channel for channel in meter.channels}
     assert channels["power_w"].averaging_s == 1.0
     assert "0.1 s" in channels["power_w"].note
@@ -322,7 +437,9 @@ def test_a_drive_that_reports(tmp_path):
 def test_a_drive_that_reports_no_power_still_gives_its_bytes(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
     for power, word in ((0, "does not report"), (watts(9, 0), "gives 9 without a scale")):
-        (meter,), (absence,) = nvme.find(sysfs=tmp_path, ask=Ask(nvme0_smart=smart_page(power=power)))
+        (meter,), (absence,) = nvme.find(
+            sysfs=tmp_path, ask=Ask(nvme0_smart=smart_page(power=power))
+        )
         assert [channel.quantity for channel in meter.channels] == ["written_bytes", "read_bytes"]
         assert word in absence.reason
         assert "nvme-model" in absence.remedy
@@ -341,7 +458,10 @@ def test_one_drive_is_lost_and_found_and_the_other_goes_on(tmp_path):
         assert values[4] == pytest.approx(1.0)
     ask.pages["nvme0_smart"] = good
     assert meter.read(0)[0] == pytest.approx(1.0)
-    assert [(event.name, event.domain) for event in meter.events] == [("lost", "drive:nvme0n1"), ("found", "drive:nvme0n1")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("lost", "drive:nvme0n1"),
+        ("found", "drive:nvme0n1"),
+    ]
 
 
 def test_a_reading_without_power_is_unknown_and_not_zero(tmp_path):
@@ -398,7 +518,10 @@ NAN = math.nan
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
-        ([(8.25, 0.35, 6.5, True), (3.5, NAN, NAN, True), (0.03, 0.0025, NAN, False)], (0.35, 6.5, 0.0025, 8.25)),
+        (
+            [(8.25, 0.35, 6.5, True), (3.5, NAN, NAN, True), (0.03, 0.0025, NAN, False)],
+            (0.35, 6.5, 0.0025, 8.25),
+        ),
         ([(25.0, 5.0, NAN, True)], (5.0, 25.0, 5.0, 25.0)),  # no active power: its maximum
         ([(25.0, NAN, 18.0, True), (20.0, 6.0, NAN, True)], (6.0, 18.0, 6.0, 25.0)),
         ([(8.0, 0.5, 6.0, True), (0.05, NAN, NAN, False)], (0.5, 6.0, 0.05, 8.0)),
@@ -447,8 +570,10 @@ def test_a_model_says_that_it_is_one(tmp_path):
     assert {channel.basis for channel in meter.channels} == {"modelled"}
     assert all(channel.source.startswith("modelled: ") for channel in meter.channels)
     assert {channel.domain: channel.role for channel in meter.channels} == {
-        "drive:nvme0n1": "part", "drive:nvme0n1.low": "detail", "drive:nvme0n1.high": "detail",
-    }  # fmt: skip
+        "drive:nvme0n1": "part",
+        "drive:nvme0n1.low": "detail",
+        "drive:nvme0n1.high": "detail",
+    }
     assert {channel.boundary for channel in meter.channels} == {"drive"}
     meter.close()
 
@@ -465,13 +590,18 @@ def test_disks_of_one_drive_are_busy_together(tmp_path):
 
 def test_what_is_measured_is_not_modelled(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
-    assert nvme_model.find(sysfs=tmp_path, watts={"S1": GIVEN}, measured={"drive:nvme0n1"}) == ((), ())
+    assert nvme_model.find(sysfs=tmp_path, watts={"S1": GIVEN}, measured={"drive:nvme0n1"}) == (
+        (),
+        (),
+    )
 
 
 def test_the_users_figures_go_before_the_drives(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
     ask = Ask(nvme0_identity=identity_page(STATES))
-    (meter,), _ = nvme_model.find(sysfs=tmp_path, ask=ask, watts={"nvme0": stated(5.0, 12.0, "catalogue")})
+    (meter,), _ = nvme_model.find(
+        sysfs=tmp_path, ask=ask, watts={"nvme0": stated(5.0, 12.0, "catalogue")}
+    )
     assert "catalogue" in meter.channels[0].source
     assert "5 W idle, 12 W busy" in meter.channels[0].note
     assert ask.closed
@@ -501,7 +631,9 @@ def test_absences_of_the_model(tmp_path):
     (absence,) = nvme_model.find(sysfs=tmp_path, ask=Ask()).absences
     assert "permission denied" in absence.reason
     assert "run as root" in absence.remedy
-    (absence,) = nvme_model.find(sysfs=tmp_path, ask=Ask(nvme0_identity=identity_page([power_state(2500)]))).absences
+    (absence,) = nvme_model.find(
+        sysfs=tmp_path, ask=Ask(nvme0_identity=identity_page([power_state(2500)]))
+    ).absences
     assert "do not say" in absence.reason
     (tmp_path / "block" / "nvme0n1" / "stat").unlink()
     (absence,) = nvme_model.find(sysfs=tmp_path, watts={"nvme0": GIVEN}).absences

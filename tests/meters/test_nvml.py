@@ -30,9 +30,18 @@ def binding(**calls):
 
         return made
 
-    usual = {"nvmlInit": None, "nvmlShutdown": None, "nvmlDeviceGetCount": 1, "nvmlDeviceGetHandleByIndex": "handle",
-             "nvmlSystemGetDriverVersion": b"590.1", "nvmlDeviceGetUUID": "GPU-1", "nvmlDeviceGetName": b"NVIDIA H200"}  # fmt: skip
-    return SimpleNamespace(NVMLError=NVMLError, **{name: call(said) for name, said in (usual | calls).items()})
+    usual = {
+        "nvmlInit": None,
+        "nvmlShutdown": None,
+        "nvmlDeviceGetCount": 1,
+        "nvmlDeviceGetHandleByIndex": "handle",
+        "nvmlSystemGetDriverVersion": b"590.1",
+        "nvmlDeviceGetUUID": "GPU-1",
+        "nvmlDeviceGetName": b"NVIDIA H200",
+    }
+    return SimpleNamespace(
+        NVMLError=NVMLError, **{name: call(said) for name, said in (usual | calls).items()}
+    )
 
 
 def unopened(tmp_path, code, environ=None, *, nodes=(), driver=False, card=False, dxg=False):
@@ -71,7 +80,9 @@ def test_a_container_without_the_library(tmp_path):
 
 
 def test_a_container_that_keeps_gpus_out(tmp_path):
-    absence = unopened(tmp_path, nvml_library.LIBRARY_NOT_FOUND, {"NVIDIA_VISIBLE_DEVICES": "void"}, card=True)
+    absence = unopened(
+        tmp_path, nvml_library.LIBRARY_NOT_FOUND, {"NVIDIA_VISIBLE_DEVICES": "void"}, card=True
+    )
     assert "NVIDIA_VISIBLE_DEVICES=void" in absence.reason
     assert "--gpus all" in absence.remedy
 
@@ -82,24 +93,33 @@ def test_wsl(tmp_path):
 
 
 def test_a_card_without_a_driver(tmp_path):
-    assert "libnvidia-ml" in unopened(tmp_path / "a", nvml_library.LIBRARY_NOT_FOUND, card=True).reason
+    assert (
+        "libnvidia-ml" in unopened(tmp_path / "a", nvml_library.LIBRARY_NOT_FOUND, card=True).reason
+    )
     absence = unopened(tmp_path / "b", nvml_library.DRIVER_NOT_LOADED, card=True)
     assert "not loaded" in absence.reason
     assert "modprobe nvidia" in absence.remedy
 
 
 def test_device_files_that_may_not_be_opened(tmp_path):
-    absence = unopened(tmp_path, nvml_library.NO_PERMISSION, nodes=["nvidia0", "nvidiactl"], driver=True)
+    absence = unopened(
+        tmp_path, nvml_library.NO_PERMISSION, nodes=["nvidia0", "nvidiactl"], driver=True
+    )
     assert f"{tmp_path}/dev/nvidia0" in absence.reason
     assert "usermod" in absence.remedy
 
 
 def test_versions_that_do_not_fit(tmp_path):
-    assert "restart" in unopened(tmp_path, nvml_library.MISMATCH, nodes=["nvidia0"], card=True).remedy
+    assert (
+        "restart" in unopened(tmp_path, nvml_library.MISMATCH, nodes=["nvidia0"], card=True).remedy
+    )
 
 
 def test_a_container_that_lost_its_devices(tmp_path):
-    assert "restart the container" in unopened(tmp_path, nvml_library.UNKNOWN, nodes=["nvidiactl"]).remedy
+    assert (
+        "restart the container"
+        in unopened(tmp_path, nvml_library.UNKNOWN, nodes=["nvidiactl"]).remedy
+    )
 
 
 def test_an_error_nobody_has_heard_of(tmp_path):
@@ -147,28 +167,46 @@ def test_an_old_binding_lacks_most_calls():
 
 def test_a_name_that_is_not_text():
     bad = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no")
-    (meter,) = nvml.find(visible={}, library=binding(nvmlDeviceGetName=bad, nvmlDeviceGetTotalEnergyConsumption=5000)).meters
+    (meter,) = nvml.find(
+        visible={}, library=binding(nvmlDeviceGetName=bad, nvmlDeviceGetTotalEnergyConsumption=5000)
+    ).meters
     assert meter.channels[0].device == "GPU-1"
 
 
 def test_closing_twice_is_no_matter():
-    library = binding(nvmlDeviceGetTotalEnergyConsumption=5000, nvmlShutdown=NVMLError(nvml_library.UNINITIALIZED))
+    library = binding(
+        nvmlDeviceGetTotalEnergyConsumption=5000, nvmlShutdown=NVMLError(nvml_library.UNINITIALIZED)
+    )
     (meter,) = nvml.find(visible={}, library=library).meters
     meter.close()
     meter.close()
 
 
 def test_every_refusal_has_words():
-    codes = nvml_library.LIBRARY_GONE | nvml_library.DEVICE_GONE | {3, 4, 10, 13, 21, 999, -1, -2, -3, -4}
-    assert not [code for code in codes - {12, 28} if nvml_library.reason(code).startswith("NVML error")]
+    codes = (
+        nvml_library.LIBRARY_GONE
+        | nvml_library.DEVICE_GONE
+        | {3, 4, 10, 13, 21, 999, -1, -2, -3, -4}
+    )
+    assert not [
+        code for code in codes - {12, 28} if nvml_library.reason(code).startswith("NVML error")
+    ]
 
 
 @pytest.mark.parametrize(
     ("architecture", "name", "kind"),
-    [(9, "NVIDIA GH200 480GB", "Hopper"), (7, "NVIDIA A100 80GB PCIe", "GA100"), (7, "NVIDIA A30", "GA100"),
-     (7, "NVIDIA A800-SXM4", "GA100"), (7, "NVIDIA A10", "Ampere"), (7, "NVIDIA RTX A3000", "Ampere"),
-     (8, "NVIDIA L40S", "Ada"), (None, "x", ""), (99, "x", "")],
-)  # fmt: skip
+    [
+        (9, "NVIDIA GH200 480GB", "Hopper"),
+        (7, "NVIDIA A100 80GB PCIe", "GA100"),
+        (7, "NVIDIA A30", "GA100"),
+        (7, "NVIDIA A800-SXM4", "GA100"),
+        (7, "NVIDIA A10", "Ampere"),
+        (7, "NVIDIA RTX A3000", "Ampere"),
+        (8, "NVIDIA L40S", "Ada"),
+        (None, "x", ""),
+        (99, "x", ""),
+    ],
+)
 def test_chips(architecture, name, kind):
     assert nvml_fields.chip(architecture, name) == kind
 
@@ -186,7 +224,11 @@ PUBLISHED = {  # chip: average, instant, usage under drivers 525, 530, 590; aver
 
 @pytest.mark.parametrize("kind", PUBLISHED)
 def test_the_published_table(kind):
-    asked = [(nvml_fields.AVERAGE, "590.1"), (nvml_fields.INSTANT, "590.1"), *((nvml_fields.USAGE, f"{d}.9") for d in (525, 530, 590))]
+    asked = [
+        (nvml_fields.AVERAGE, "590.1"),
+        (nvml_fields.INSTANT, "590.1"),
+        *((nvml_fields.USAGE, f"{d}.9") for d in (525, 530, 590)),
+    ]
     for (field, driver), known in zip(asked, PUBLISHED[kind], strict=True):
         if known is not None:
             sensor = nvml_fields.sensor(kind, field, driver)
@@ -203,7 +245,9 @@ def test_what_is_not_published_is_not_known():
     assert nvml_fields.energy_note("Ada") == ""
 
 
-@pytest.mark.parametrize("name", ["NVIDIA GH200 480GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA GB10"])
+@pytest.mark.parametrize(
+    "name", ["NVIDIA GH200 480GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA GB10"]
+)
 def test_superchips_by_name(name):
     assert nvml_fields.SUPERCHIP.search(name)
     assert not nvml_fields.SUPERCHIP.search(name.replace("G", "", 1).replace("NVIDIA G", "NVIDIA "))

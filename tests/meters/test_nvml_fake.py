@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 from nvml_lab import Lab
 
-pytestmark = pytest.mark.skipif(build_fake.compiler() is None, reason="no C compiler to build the fake libnvidia-ml.so.1 with")
+pytestmark = pytest.mark.skipif(
+    build_fake.compiler() is None, reason="no C compiler to build the fake libnvidia-ml.so.1 with"
+)
 
 NAN = float("nan")
 TICKS = [round(0.02 * k, 2) for k in range(1, 151)]  # 3 s at 50 Hz
-H200 = ["gpu:0 energy_j", "gpu:0 power_w", "gpu:0.average power_w", "gpu:0.memory power_w", "gpu:0 utilisation", "gpu:0 memory_used_bytes"]
+H200 = [
+    "gpu:0 energy_j",
+    "gpu:0 power_w",
+    "gpu:0.average power_w",
+    "gpu:0.memory power_w",
+    "gpu:0 utilisation",
+    "gpu:0 memory_used_bytes",
+]
 
 
 @pytest.fixture(scope="module")
@@ -62,27 +71,41 @@ def test_joules_and_watts_are_the_analytic_ones(lab):
     said = lab.walk("high_w=600 low_w=120 period_s=2 tick_ms=100", [at + 1e-3 for at in TICKS])
     joules = said.column("gpu:0 energy_j")
     for at, value in zip(TICKS, joules, strict=True):
-        assert value == pytest.approx(123456.789 + wave_j(math.floor(at * 10 + 1e-6) / 10), abs=2e-3)
+        assert value == pytest.approx(
+            123456.789 + wave_j(math.floor(at * 10 + 1e-6) / 10), abs=2e-3
+        )
     gaps = {b - a for (a, _), (b, _) in pairwise(steps(joules))}
     assert gaps == {5}  # each 100 ms
-    assert [row[0] for row in said.exact_j] == pytest.approx([wave_j(at + 1e-3) for at in TICKS], abs=1e-3)  # what others are held against
+    assert [row[0] for row in said.exact_j] == pytest.approx(
+        [wave_j(at + 1e-3) for at in TICKS], abs=1e-3
+    )  # what others are held against
     watts = dict(zip(TICKS, said.column("gpu:0 power_w"), strict=True))
     assert (watts[0.56], watts[1.56]) == (600.0, 120.0)
     mean = dict(zip(TICKS, said.column("gpu:0.average power_w"), strict=True))
     assert mean[1.56] == pytest.approx(360.0, abs=1e-3)  # asked since 1.5 s at the latest
-    assert dict(zip(TICKS, said.column("gpu:0.memory power_w"), strict=True))[1.56] == pytest.approx(54.0, abs=1e-3)
+    assert dict(zip(TICKS, said.column("gpu:0.memory power_w"), strict=True))[
+        1.56
+    ] == pytest.approx(54.0, abs=1e-3)
     assert set(said.column("gpu:0 utilisation")) == {0.87}
     assert set(said.column("gpu:0 memory_used_bytes")) == {143771 * 2**20 / 4}
 
 
 def test_one_call_for_energy_one_for_all_fields_and_rare_ones_for_the_rest(lab):
-    names = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetFieldValues", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo",
-             "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetPowerUsage")  # fmt: skip
+    names = (
+        "nvmlDeviceGetTotalEnergyConsumption",
+        "nvmlDeviceGetFieldValues",
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        "nvmlDeviceGetPowerUsage",
+    )
     idle = lab.walk("gpus=2", [], calls=names).calls
     busy = lab.walk("gpus=2", TICKS, calls=names).calls
     made = {name: busy[name] - idle[name] for name in names}
     assert made[names[0]] == 2 * len(TICKS)
-    assert made[names[1]] == 2 * len(TICKS) / 3  # the driver repeats watts for 100 ms: every third tick is asked
+    assert (
+        made[names[1]] == 2 * len(TICKS) / 3
+    )  # the driver repeats watts for 100 ms: every third tick is asked
     assert made[names[2]] == made[names[3]] == 2 * 3  # 3 s, each second
     assert made[names[4]] == made[names[5]] == 0
 
@@ -90,8 +113,20 @@ def test_one_call_for_energy_one_for_all_fields_and_rare_ones_for_the_rest(lab):
 @pytest.mark.parametrize(
     ("settings", "field", "averaging_s", "looks", "accuracy"),
     [
-        ("arch=7 name=NVIDIA_A100-PCIE-40GB deny=185:0,186:2,185:2,186:1,185:1", "186", 0.025, 0.25, 0.055),
-        ("arch=8 name=NVIDIA_GeForce_RTX_4090 deny=186:2,185:2,186:1,185:1", "186", 0.1, 1.0, 0.043),
+        (
+            "arch=7 name=NVIDIA_A100-PCIE-40GB deny=185:0,186:2,185:2,186:1,185:1",
+            "186",
+            0.025,
+            0.25,
+            0.055,
+        ),
+        (
+            "arch=8 name=NVIDIA_GeForce_RTX_4090 deny=186:2,185:2,186:1,185:1",
+            "186",
+            0.1,
+            1.0,
+            0.043,
+        ),
         ("arch=6 name=NVIDIA_GeForce_RTX_2080_Ti fields=13", "usage", 0.1, 1.0, 0.062),
         ("arch=5 name=Tesla_V100-SXM2-32GB fields=13", "usage", 0.01, 0.5, None),
         ("arch=7 name=NVIDIA_A40 fields=13", "usage", 1.0, 1.0, None),
@@ -100,19 +135,35 @@ def test_one_call_for_energy_one_for_all_fields_and_rare_ones_for_the_rest(lab):
         ("arch=10 name=NVIDIA_B200 deny=186:2,186:1,185:1", "186", None, None, None),
     ],
 )
-def test_what_a_reading_means_depends_on_the_chip(lab, settings, field, averaging_s, looks, accuracy):
+def test_what_a_reading_means_depends_on_the_chip(
+    lab, settings, field, averaging_s, looks, accuracy
+):
     power = lab.walk(settings).by["gpu:0 power_w"]
     assert field in power["source"]
-    assert (power["averaging_s"], power["looks"], power["accuracy"]) == (averaging_s, looks, accuracy)
+    assert (power["averaging_s"], power["looks"], power["accuracy"]) == (
+        averaging_s,
+        looks,
+        accuracy,
+    )
     if accuracy is not None:
         assert "error -" in power["note"]
 
 
 def test_what_a_gpu_does_not_offer_is_an_absence_and_the_rest_works(lab):
-    said = lab.walk("gpus=3 energy.1=3 deny.2=186:0,185:0,185:2,186:2,186:1,185:1 usage.2=3 utilisation=3", [0.1, 0.2])
+    said = lab.walk(
+        "gpus=3 energy.1=3 deny.2=186:0,185:0,185:2,186:2,186:1,185:1 usage.2=3 utilisation=3",
+        [0.1, 0.2],
+    )
     lacks = {absence["what"]: absence for absence in said.absences}
-    assert set(lacks) == {"nvml gpu:1 energy counter", "nvml gpu:2 memory power", "nvml gpu:0,1,2 utilisation"}
-    assert all(absence["reason"] and absence["remedy"] and absence["kind"] == "gpu" for absence in said.absences)
+    assert set(lacks) == {
+        "nvml gpu:1 energy counter",
+        "nvml gpu:2 memory power",
+        "nvml gpu:0,1,2 utilisation",
+    }
+    assert all(
+        absence["reason"] and absence["remedy"] and absence["kind"] == "gpu"
+        for absence in said.absences
+    )
     assert "gpu:1 energy_j" not in said.names
     assert "gpu:1 power_w" in said.names
     assert "gpu:2 energy_j" in said.names
@@ -145,8 +196,16 @@ class TestSuperchip:
 
     def test_the_gpu_is_the_part_and_the_module_is_held_against_it(self, lab):
         said = lab.walk(self.GH200 + "deny=191:0", [1.0, 2.0])
-        roles = {name: (c["role"], tuple(c["covers"])) for name, c in said.by.items() if c["quantity"] in {"energy_j", "power_w"}}
-        assert roles == {"gpu:0 power_w": ("part", ()), "module:0 energy_j": ("whole", ()), "module:0 power_w": ("whole", ())}
+        roles = {
+            name: (c["role"], tuple(c["covers"]))
+            for name, c in said.by.items()
+            if c["quantity"] in {"energy_j", "power_w"}
+        }
+        assert roles == {
+            "gpu:0 power_w": ("part", ()),
+            "module:0 energy_j": ("whole", ()),
+            "module:0 power_w": ("whole", ()),
+        }
         first, second = said.column("module:0 energy_j")
         assert second - first == pytest.approx(750.0, abs=2e-3)
         assert said.column("gpu:0 power_w") == [500.0, 500.0]
@@ -170,7 +229,9 @@ class TestSuperchip:
         for name in ("module:0 energy_j", "module:0 power_w"):
             assert (said.by[name]["role"], said.by[name]["covers"]) == ("part", ["cpu", "dram"])
         assert not {"gpu:0 energy_j", "gpu:0 power_w"} & set(said.names)
-        assert [absence["what"] for absence in said.absences] == ["nvml gpu:0 GPU apart from its module"]
+        assert [absence["what"] for absence in said.absences] == [
+            "nvml gpu:0 GPU apart from its module"
+        ]
 
     def test_it_is_known_by_its_link_or_its_scope_too(self, lab):
         assert "module:0 energy_j" in lab.walk("c2c=1 name=NVIDIA_Something deny=186:1,185:1").names
@@ -186,13 +247,18 @@ class TestSuperchip:
         twins = "module_of.1=0 module_of.3=2 high_w.2=700 offset_mj.2=777777 period_s=0"
         said = lab.walk(f"gpus=4 name=NVIDIA_GB200 arch=10 module_w=300 deny=191:0 {twins}")
         assert [name for name in said.names if "module" in name] == [
-            "module:0 energy_j", "module:0 power_w", "module:2 energy_j", "module:2 power_w",
-        ]  # fmt: skip
-        assert [name for name in said.names if name.endswith("power_w") and name.startswith("gpu")] == [
-            f"gpu:{k} power_w" for k in range(4)
+            "module:0 energy_j",
+            "module:0 power_w",
+            "module:2 energy_j",
+            "module:2 power_w",
         ]
+        assert [
+            name for name in said.names if name.endswith("power_w") and name.startswith("gpu")
+        ] == [f"gpu:{k} power_w" for k in range(4)]
         assert said.rows[0][said.names.index("gpu:3 power_w")] == 600.0
-        assert sum("one module with two GPUs" in absence["reason"] for absence in said.absences) == 2
+        assert (
+            sum("one module with two GPUs" in absence["reason"] for absence in said.absences) == 2
+        )
 
 
 class TestMig:
@@ -205,7 +271,10 @@ class TestMig:
         assert "no energy of its own" in said.absences[0]["reason"]
 
     def test_the_old_form_of_a_name(self, lab):
-        said = lab.walk("gpus=2 mig.1=2", env={"CUDA_VISIBLE_DEVICES": "MIG-GPU-a1111111-fa4e-fa4e-fa4e-000000000001/8/0"})
+        said = lab.walk(
+            "gpus=2 mig.1=2",
+            env={"CUDA_VISIBLE_DEVICES": "MIG-GPU-a1111111-fa4e-fa4e-fa4e-000000000001/8/0"},
+        )
         assert said.names[0] == "gpu:1 energy_j"
         assert "MIG-b0000011" in said.by["gpu:1 energy_j"]["note"]
 
@@ -215,11 +284,21 @@ class TestMig:
 
 class TestVisible:
     @pytest.mark.parametrize(
-        ("value", "cards"), [("1", [1]), ("2,0", [2, 0]), ("GPU-a1", [1]), ("0,9,1", [0]), ("0,-1,1", [0]), (None, [0, 1, 2])]
+        ("value", "cards"),
+        [
+            ("1", [1]),
+            ("2,0", [2, 0]),
+            ("GPU-a1", [1]),
+            ("0,9,1", [0]),
+            ("0,-1,1", [0]),
+            (None, [0, 1, 2]),
+        ],
     )
     def test_only_the_jobs_cards_are_read(self, lab, value, cards):
         said = lab.walk("gpus=3", env={} if value is None else {"CUDA_VISIBLE_DEVICES": value})
-        assert [name for name in said.names if "energy" in name] == [f"gpu:{card} energy_j" for card in cards]
+        assert [name for name in said.names if "energy" in name] == [
+            f"gpu:{card} energy_j" for card in cards
+        ]
 
     @pytest.mark.parametrize("value", ["", "-1", "0,0", "nonsense"])
     def test_no_card_is_an_absence(self, lab, value):
@@ -229,7 +308,9 @@ class TestVisible:
 
     def test_everything_is_everything(self, lab):
         said = lab.walk("gpus=3", env={"CUDA_VISIBLE_DEVICES": ""}, everything=True)
-        assert [name for name in said.names if "energy" in name] == [f"gpu:{card} energy_j" for card in range(3)]
+        assert [name for name in said.names if "energy" in name] == [
+            f"gpu:{card} energy_j" for card in range(3)
+        ]
 
     def test_a_card_of_another_job_is_not_counted(self, lab):
         said = lab.walk("gpus=3 handle.0=4", env={"CUDA_VISIBLE_DEVICES": "0"})
@@ -239,7 +320,10 @@ class TestVisible:
     def test_unlike_cards_and_an_index(self, lab):
         said = lab.walk("gpus=2 name.0=NVIDIA_T4", env={"CUDA_VISIBLE_DEVICES": "1"})
         assert any("fastest first" in absence["reason"] for absence in said.absences)
-        assert not lab.walk("gpus=2 name.0=NVIDIA_T4", env={"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}).absences
+        assert not lab.walk(
+            "gpus=2 name.0=NVIDIA_T4",
+            env={"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
+        ).absences
 
 
 class TestTrouble:
@@ -256,7 +340,10 @@ class TestTrouble:
         assert all(math.isnan(values[at]) for at in self.TIMES if 1.0 <= at < 3.0)
         assert all(not math.isnan(values[at]) for at in self.TIMES if at > 4.05)
         assert not any(math.isnan(value) for value in said.column("gpu:0 energy_j"))
-        assert [(kind, domain) for _, kind, domain, _ in said.events] == [("lost", "gpu:1"), ("found", "gpu:1")]
+        assert [(kind, domain) for _, kind, domain, _ in said.events] == [
+            ("lost", "gpu:1"),
+            ("found", "gpu:1"),
+        ]
         assert said.calls["nvmlDeviceGetHandleByUUID"] <= 4
         assert said.lost == []
 
@@ -312,17 +399,25 @@ class TestTrouble:
         said = lab.walk("reset_at_s=2", self.TIMES)
         values = said.column("gpu:0 energy_j")
         assert values[-1] < values[0]
-        assert [(domain, "began anew" in text) for _, domain, text in events(said, "restarted")] == [("gpu:0", True)]
+        assert [
+            (domain, "began anew" in text) for _, domain, text in events(said, "restarted")
+        ] == [("gpu:0", True)]
 
     def test_a_driver_reload_is_survived(self, lab):
-        said = lab.walk("gpus=2 reload_at_s=1 reload_until_s=2.5", self.TIMES, calls=("nvmlInitWithFlags",))
+        said = lab.walk(
+            "gpus=2 reload_at_s=1 reload_until_s=2.5", self.TIMES, calls=("nvmlInitWithFlags",)
+        )
         for gpu in (0, 1):
             values = dict(zip(self.TIMES, said.column(f"gpu:{gpu} energy_j"), strict=True))
             assert all(math.isnan(values[at]) for at in self.TIMES if 1.0 <= at < 2.5)
             assert 0 < values[4.9] < values[0.95]
         assert [(kind, domain) for _, kind, domain, _ in said.events] == [
-            ("lost", "gpu:0"), ("lost", "gpu:1"), ("restarted", "host"), ("found", "gpu:0"), ("found", "gpu:1"),
-        ]  # fmt: skip
+            ("lost", "gpu:0"),
+            ("lost", "gpu:1"),
+            ("restarted", "host"),
+            ("found", "gpu:0"),
+            ("found", "gpu:1"),
+        ]
         assert said.calls["nvmlInitWithFlags"] <= 4
 
     def test_all_gpus_gone_for_long_is_a_lost_meter(self, lab):
@@ -339,7 +434,13 @@ class TestTrouble:
         assert not math.isnan(said.column("gpu:0 energy_j")[-1])
 
     @pytest.mark.parametrize(
-        ("code", "reason"), [(9, "not loaded|no NVIDIA GPU"), (4, "permission"), (18, "versions"), (999, "unknown|no NVIDIA GPU")]
+        ("code", "reason"),
+        [
+            (9, "not loaded|no NVIDIA GPU"),
+            (4, "permission"),
+            (18, "versions"),
+            (999, "unknown|no NVIDIA GPU"),
+        ],
     )
     def test_a_library_that_does_not_open(self, lab, code, reason):
         said = lab.walk(f"init={code}")
@@ -366,27 +467,46 @@ class TestBuffered:
 
     def test_only_newer_ones_and_none_is_an_empty_list(self, lab):
         everything = lab.walk("", [5.0], since_us=0).buffered["gpu:0"]
-        assert lab.walk("", [5.0], since_us=everything[-1][0] + 60_000_000).buffered == {"gpu:0": []}
+        assert lab.walk("", [5.0], since_us=everything[-1][0] + 60_000_000).buffered == {
+            "gpu:0": []
+        }
 
     def test_another_type_of_value(self, lab):
         samples = lab.walk("samples=2 high_w=321 period_s=0", [5.0], since_us=0).buffered["gpu:0"]
         assert {round(watts, 6) for _, watts in samples} == {321.0}
 
     def test_a_modules_samples(self, lab):
-        said = lab.walk("name=NVIDIA_GH200_480GB module_w=250 period_s=0 high_w=500 deny=191:0", [5.0], since_us=0)
+        said = lab.walk(
+            "name=NVIDIA_GH200_480GB module_w=250 period_s=0 high_w=500 deny=191:0",
+            [5.0],
+            since_us=0,
+        )
         assert {round(watts) for _, watts in said.buffered["module:0"]} == {750}
         assert {round(watts) for _, watts in said.buffered["gpu:0"]} == {500}
 
 
 def test_watts_without_a_counter_are_asked_at_every_tick(lab):
     names = ("nvmlDeviceGetFieldValues",)
-    for settings in ("energy=3", "name=NVIDIA_GH200_480GB module_w=250 deny=191:0", "name=NVIDIA_GH200_480GB module_w=250"):
+    for settings in (
+        "energy=3",
+        "name=NVIDIA_GH200_480GB module_w=250 deny=191:0",
+        "name=NVIDIA_GH200_480GB module_w=250",
+    ):
         assert lab.walk(settings, TICKS, calls=names).calls[names[0]] >= len(TICKS)
 
 
 def test_a_slow_driver_is_asked_for_watts_less_often(lab):
-    quick = lab.walk("", TICKS, calls=("nvmlDeviceGetFieldValues", "nvmlDeviceGetTotalEnergyConsumption"))
-    slow = lab.walk("latency_us=600", TICKS, calls=("nvmlDeviceGetFieldValues", "nvmlDeviceGetTotalEnergyConsumption"))
+    quick = lab.walk(
+        "", TICKS, calls=("nvmlDeviceGetFieldValues", "nvmlDeviceGetTotalEnergyConsumption")
+    )
+    slow = lab.walk(
+        "latency_us=600",
+        TICKS,
+        calls=("nvmlDeviceGetFieldValues", "nvmlDeviceGetTotalEnergyConsumption"),
+    )
     assert slow.calls["nvmlDeviceGetFieldValues"] < quick.calls["nvmlDeviceGetFieldValues"] / 1.5
-    assert slow.calls["nvmlDeviceGetTotalEnergyConsumption"] == quick.calls["nvmlDeviceGetTotalEnergyConsumption"]
+    assert (
+        slow.calls["nvmlDeviceGetTotalEnergyConsumption"]
+        == quick.calls["nvmlDeviceGetTotalEnergyConsumption"]
+    )
     assert set(slow.column("gpu:0 power_w")) == {600.0, 120.0}  # repeated between, never empty

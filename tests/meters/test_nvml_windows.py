@@ -14,7 +14,9 @@ import pytest
 from ckptcost.core.channels import series
 from ckptcost.core.counters import energy
 
-pytestmark = pytest.mark.skipif(build_fake.compiler() is None, reason="no C compiler to build the fake libnvidia-ml.so.1 with")
+pytestmark = pytest.mark.skipif(
+    build_fake.compiler() is None, reason="no C compiler to build the fake libnvidia-ml.so.1 with"
+)
 
 SQUARE, CONSTANT, UNEVEN = (0, 1, 2, 3, 4, 5), 6, 7
 SETTINGS = (
@@ -30,8 +32,24 @@ BUDGET = {0.3: 0.06, 1.0: 0.02, 3.0: 0.005}
 def recording(tmp_path_factory):
     library = build_fake.build(tmp_path_factory.mktemp("nvml"))
     script = Path(build_fake.SOURCE).with_name("nvml_record.py")
-    command = [sys.executable, "-W", "error", str(script), "12", ",".join(map(str, BUDGET)), "70", "11"]
-    done = subprocess.run(command, env=build_fake.environment(library, SETTINGS), capture_output=True, text=True, check=False, timeout=120)
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(script),
+        "12",
+        ",".join(map(str, BUDGET)),
+        "70",
+        "11",
+    ]
+    done = subprocess.run(
+        command,
+        env=build_fake.environment(library, SETTINGS),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -39,11 +57,17 @@ def recording(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(recording):
     """For each window and GPU: its length, the GPU, the truth, our amount, and what a plain difference of the counter gives."""
-    t_s, took_s, joules = np.array(recording["t_s"]), np.array(recording["took_s"]), np.array(recording["joules"])
+    t_s, took_s, joules = (
+        np.array(recording["t_s"]),
+        np.array(recording["took_s"]),
+        np.array(recording["joules"]),
+    )
     rows = []
     for length, begin, end, exact in recording["windows"]:
         for gpu, truth in enumerate(exact):
-            amount = energy(series(t_s, joules[:, gpu], took_s), begin, end, tick_s=0.1, resolution=1e-3)
+            amount = energy(
+                series(t_s, joules[:, gpu], took_s), begin, end, tick_s=0.1, resolution=1e-3
+            )
             first, last = np.searchsorted(t_s, [begin, end], side="right") - 1
             rows.append((length, gpu, truth, amount, joules[last, gpu] - joules[first, gpu]))
     return rows
@@ -51,25 +75,43 @@ def judged(recording):
 
 @pytest.mark.parametrize("length", BUDGET)
 def test_mean_error_is_within_the_budget(judged, length):
-    errors = [abs(amount.value - truth) / truth for of, gpu, truth, amount, _ in judged if of == length and gpu in SQUARE]
+    errors = [
+        abs(amount.value - truth) / truth
+        for of, gpu, truth, amount, _ in judged
+        if of == length and gpu in SQUARE
+    ]
     assert len(errors) >= 20
     assert np.mean(errors) < BUDGET[length]
-    plain = [abs(naive - truth) / truth for of, gpu, truth, _, naive in judged if of == length and gpu in SQUARE]
+    plain = [
+        abs(naive - truth) / truth
+        for of, gpu, truth, _, naive in judged
+        if of == length and gpu in SQUARE
+    ]
     assert np.mean(errors) < 0.6 * np.mean(plain)  # a plain difference is much worse
 
 
 @pytest.mark.parametrize("length", BUDGET)
 def test_constant_power_is_nearly_exact(judged, length):
-    errors = [abs(amount.value - truth) / truth for of, gpu, truth, amount, _ in judged if of == length and gpu == CONSTANT]
+    errors = [
+        abs(amount.value - truth) / truth
+        for of, gpu, truth, amount, _ in judged
+        if of == length and gpu == CONSTANT
+    ]
     assert np.mean(errors) < 0.02 * 0.3 / length
 
 
 def test_the_interval_holds_the_truth(judged):
     for gpus in (SQUARE, (CONSTANT,), (UNEVEN,)):
-        inside = [amount.low <= truth <= amount.high for _, gpu, truth, amount, _ in judged if gpu in gpus]
+        inside = [
+            amount.low <= truth <= amount.high for _, gpu, truth, amount, _ in judged if gpu in gpus
+        ]
         assert len(inside) >= 200
         assert np.mean(inside) >= 0.9
-    wide = [(amount.high - amount.low) / truth for of, gpu, truth, amount, _ in judged if of == 3.0 and gpu in SQUARE]
+    wide = [
+        (amount.high - amount.low) / truth
+        for of, gpu, truth, amount, _ in judged
+        if of == 3.0 and gpu in SQUARE
+    ]
     assert np.mean(wide) < 0.05  # an interval that says nothing would hold everything
 
 

@@ -66,13 +66,17 @@ def test_one_thread_alone():
     stay.set()
     thread.join(5.0)
     end_s = time.monotonic() + 5.0
-    while (cpu_s := meter.read(0)[0]) == cpu_s and time.monotonic() < end_s:  # join returns a moment before the kernel's thread is gone
+    while (
+        (cpu_s := meter.read(0)[0]) == cpu_s and time.monotonic() < end_s
+    ):  # join returns a moment before the kernel's thread is gone
         time.sleep(0.001)
     cpu_s, memory_bytes = meter.read(0)
     assert math.isnan(cpu_s)
     assert memory_bytes > 0
     meter.read(0)
-    assert [(event.name, event.domain, event.text) for event in meter.events] == [("lost", "self", "the thread has ended")]
+    assert [(event.name, event.domain, event.text) for event in meter.events] == [
+        ("lost", "self", "the thread has ended")
+    ]
     meter.close()
 
 
@@ -98,7 +102,8 @@ def test_a_system_without_such_clocks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "pages"), [("5000 1234 300 1 0 99 0\n", 1234.0), ("5000", math.nan), ("", math.nan), ("a b c", math.nan)]
+    ("content", "pages"),
+    [("5000 1234 300 1 0 99 0\n", 1234.0), ("5000", math.nan), ("", math.nan), ("a b c", math.nan)],
 )
 def test_statm_is_parsed_or_nothing(tmp_path, content, pages):
     (tmp_path / "self").mkdir()

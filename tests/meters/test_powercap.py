@@ -42,7 +42,10 @@ def meters():
 
 
 def said(meter, t_ns=0):
-    return {channel.domain: value for channel, value in zip(meter.channels, meter.read(t_ns), strict=True)}
+    return {
+        channel.domain: value
+        for channel, value in zip(meter.channels, meter.read(t_ns), strict=True)
+    }
 
 
 def roles(meter):
@@ -53,16 +56,30 @@ def test_a_server_with_two_sockets_psys_and_mirrors(tmp_path, meters):
     meter = meters(cpu_trees.intel(tmp_path, sockets=2, psys=True, mmio=True))
     assert isinstance(meter, Meter)
     assert roles(meter) == {
-        "cpu:0": "part", "cpu:1": "part", "dram:0": "part", "dram:1": "part", "psys:0": "whole", "core:0": "detail", "core:1": "detail",
-        "cpu:0.mmio": "detail", "cpu:1.mmio": "detail", "dram:0.mmio": "detail", "dram:1.mmio": "detail",
-    }  # fmt: skip
+        "cpu:0": "part",
+        "cpu:1": "part",
+        "dram:0": "part",
+        "dram:1": "part",
+        "psys:0": "whole",
+        "core:0": "detail",
+        "core:1": "detail",
+        "cpu:0.mmio": "detail",
+        "cpu:1.mmio": "detail",
+        "dram:0.mmio": "detail",
+        "dram:1.mmio": "detail",
+    }
     values = said(meter)
     parts = sum(values[domain] for domain, role in roles(meter).items() if role == "part")
     assert parts == pytest.approx(1000.0 + 2000.0 + 100.0 + 200.0, abs=1e-3)
     assert {c.quantity for c in meter.channels} == {"energy_j"}
-    assert all(c.covers == () and c.tick_s == 0.001 and c.accuracy is None and c.boundary == "node" for c in meter.channels)
+    assert all(
+        c.covers == () and c.tick_s == 0.001 and c.accuracy is None and c.boundary == "node"
+        for c in meter.channels
+    )
     assert meter.channels[0].device == "Intel(R) Xeon(R) Platinum 8480+"
-    assert meter.channels[0].source == str(tmp_path / "sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj")
+    assert meter.channels[0].source == str(
+        tmp_path / "sys/devices/virtual/powercap/intel-rapl/intel-rapl:0/energy_uj"
+    )
     assert meter.events == []
 
 
@@ -97,14 +114,19 @@ def test_zones_numbered_in_hexadecimal(tmp_path):
     host = cpu_trees.nothing(tmp_path)
     for package in range(17):
         host.add_zone(f"intel-rapl:{package:x}", f"package-{package}", f"cpu:{package}")
-    assert [zone.id.split(":")[1] for zone in powercap.zones(host.sysfs)] == [f"{n:x}" for n in range(17)]
+    assert [zone.id.split(":")[1] for zone in powercap.zones(host.sysfs)] == [
+        f"{n:x}" for n in range(17)
+    ]
 
 
 def test_dies_are_parts_of_their_own(tmp_path, meters):
     meter = meters(cpu_trees.several_dies(tmp_path))
     assert roles(meter) == {
-        f"{kind}:{package}.die{die}": "part" for kind in ("cpu", "dram") for package in (0, 1) for die in (0, 1)
-    }  # fmt: skip
+        f"{kind}:{package}.die{die}": "part"
+        for kind in ("cpu", "dram")
+        for package in (0, 1)
+        for die in (0, 1)
+    }
     values = said(meter)
     assert sum(values.values()) == pytest.approx(4 * 100.0 + 6.0 + 4 * 10.0 + 6.0, abs=1e-3)
     assert values["dram:1.die0"] == pytest.approx(12.0, abs=1e-3)
@@ -113,26 +135,49 @@ def test_dies_are_parts_of_their_own(tmp_path, meters):
 @pytest.mark.parametrize("complexes", [1, 8])
 def test_amd_counts_once_a_package_however_often_the_kernel_shows_it(tmp_path, meters, complexes):
     meter = meters(cpu_trees.amd(tmp_path, sockets=2, complexes=complexes, release="6.10.3"))
-    assert roles(meter) == {"cpu:0": "part", "cpu:1": "part", "core:0": "detail", "core:1": "detail"}
+    assert roles(meter) == {
+        "cpu:0": "part",
+        "cpu:1": "part",
+        "core:0": "detail",
+        "core:1": "detail",
+    }
     values = said(meter)
     assert values["cpu:0"] + values["cpu:1"] == pytest.approx(4000.0, abs=1e-3)
     notes = {channel.domain: channel.note for channel in meter.channels}
     assert "first core alone" in notes["core:1"]
     assert ("once a die" in notes["cpu:0"]) == (complexes > 1)
-    assert "limits no power" in notes["cpu:1"]  # enabled is 0 on AMD, and says nothing about counting
+    assert (
+        "limits no power" in notes["cpu:1"]
+    )  # enabled is 0 on AMD, and says nothing about counting
 
 
 def test_only_amds_dies_are_one_counter():
-    spots = [Spot("cpu", 0, 1, where="b"), Spot("cpu", 0, 0, where="a"), Spot("cpu", 1, 0, where="c")]
-    assert [(spot.domain, spot.where) for spot in once_a_package(spots, amd=True)] == [("cpu:0", "a"), ("cpu:1", "c")]
-    assert [spot.domain for spot in once_a_package(spots, amd=False)] == ["cpu:0.die0", "cpu:0.die1", "cpu:1.die0"]
+    spots = [
+        Spot("cpu", 0, 1, where="b"),
+        Spot("cpu", 0, 0, where="a"),
+        Spot("cpu", 1, 0, where="c"),
+    ]
+    assert [(spot.domain, spot.where) for spot in once_a_package(spots, amd=True)] == [
+        ("cpu:0", "a"),
+        ("cpu:1", "c"),
+    ]
+    assert [spot.domain for spot in once_a_package(spots, amd=False)] == [
+        "cpu:0.die0",
+        "cpu:0.die1",
+        "cpu:1.die0",
+    ]
 
 
 def test_psys_alone_is_the_part_and_says_what_it_covers(tmp_path, meters):
     host = cpu_trees.nothing(tmp_path)
     host.add_zone("intel-rapl:0", "psys", "psys:0", joules=77.0)
     (channel,) = meters(host).channels
-    assert (channel.domain, channel.role, channel.covers, channel.scope) == ("psys:0", "part", ("cpu", "dram"), "psys")
+    assert (channel.domain, channel.role, channel.covers, channel.scope) == (
+        "psys:0",
+        "part",
+        ("cpu", "dram"),
+        "psys",
+    )
 
 
 def test_each_package_may_have_a_psys_of_its_own(tmp_path, meters):
@@ -144,7 +189,12 @@ def test_each_package_may_have_a_psys_of_its_own(tmp_path, meters):
 
 def test_a_mirror_of_nothing_is_the_part(tmp_path, meters):
     host = cpu_trees.intel(tmp_path, dram=False, mmio=True)
-    assert roles(meters(host)) == {"cpu:0": "part", "cpu:0.mmio": "detail", "dram:0": "part", "core:0": "detail"}
+    assert roles(meters(host)) == {
+        "cpu:0": "part",
+        "cpu:0.mmio": "detail",
+        "dram:0": "part",
+        "core:0": "detail",
+    }
 
 
 def test_two_zones_of_one_name_are_not_added(tmp_path, meters):
@@ -156,7 +206,18 @@ def test_two_zones_of_one_name_are_not_added(tmp_path, meters):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "package-", "package-x", "package-0-die-", "platform", "psys-", "PACKAGE-0", "package-0 ", "\xff\xfe"]
+    "name",
+    [
+        "",
+        "package-",
+        "package-x",
+        "package-0-die-",
+        "platform",
+        "psys-",
+        "PACKAGE-0",
+        "package-0 ",
+        "\xff\xfe",
+    ],
 )
 def test_names_nobody_knows_are_left_out(tmp_path, name):
     host = cpu_trees.intel(tmp_path)
@@ -193,7 +254,9 @@ def test_where_a_counter_starts_again_and_its_step(tmp_path, meters):
     assert memory.resolution == pytest.approx(15.3e-6, rel=1e-6)
 
 
-@pytest.mark.parametrize("text", [None, "", "0\n", "garbage\n", "-262143328850\n", "1_0\n", "9" * 400])
+@pytest.mark.parametrize(
+    "text", [None, "", "0\n", "garbage\n", "-262143328850\n", "1_0\n", "9" * 400]
+)
 def test_an_unreadable_range_is_unknown(tmp_path, meters, text):
     host = cpu_trees.intel(tmp_path)
     path = host.zones["cpu:0"].path / "max_energy_range_uj"
@@ -213,12 +276,28 @@ def test_values_follow_the_files(tmp_path, meters):
     for joules in (0.0, 0.25, 1.0, 262_143.0):
         host.zones["cpu:0"].set_j(joules)
         assert said(meter)["cpu:0"] == pytest.approx(joules, abs=1e-4)
-    (host.zones["cpu:0"].path / "energy_uj").write_text("60293987000000\n")  # a psys of joules, far beyond 32 bits of microjoules
+    (host.zones["cpu:0"].path / "energy_uj").write_text(
+        "60293987000000\n"
+    )  # a psys of joules, far beyond 32 bits of microjoules
     assert said(meter)["cpu:0"] == 60_293_987.0
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n", "garbage\n", "-5\n", "1_000\n", "12 34\n", "0x10\n", "1e6\n", "nan\n", "\x00\x00", "9" * 40, "٣\n"]
+    "text",
+    [
+        "",
+        "\n",
+        "garbage\n",
+        "-5\n",
+        "1_000\n",
+        "12 34\n",
+        "0x10\n",
+        "1e6\n",
+        "nan\n",
+        "\x00\x00",
+        "9" * 40,
+        "٣\n",
+    ],
 )
 def test_text_that_is_no_number_is_no_answer(tmp_path, meters, text):
     host = cpu_trees.intel(tmp_path)
@@ -267,7 +346,9 @@ class Odd:
         return file
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENODATA, errno.ENODEV, errno.EINVAL, errno.ENXIO])
+@pytest.mark.parametrize(
+    "number", [errno.EIO, errno.ENODATA, errno.ENODEV, errno.EINVAL, errno.ENXIO]
+)
 def test_a_counter_that_fails_and_comes_back(tmp_path, meters, monkeypatch, number):
     odd = Odd(monkeypatch)
     host = cpu_trees.intel(tmp_path)
@@ -300,7 +381,10 @@ def test_a_zone_that_vanishes_and_is_registered_anew(tmp_path, meters):
     shutil.copytree(moved, zone.path, symlinks=True)
     zone.set_j(4321.0)
     assert said(meter, 2 * SECOND)["cpu:1"] == pytest.approx(4321.0, abs=1e-3)
-    assert [(event.name, event.domain) for event in meter.events] == [("lost", "cpu:1"), ("found", "cpu:1")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("lost", "cpu:1"),
+        ("found", "cpu:1"),
+    ]
 
 
 def test_descriptors_are_not_leaked(tmp_path, monkeypatch):
@@ -342,7 +426,12 @@ def test_what_refuses_is_told_apart_from_what_is_not_there(tmp_path):
         return os.open(path, flags)
 
     tree = tree_of(host, open_file)
-    assert [channel.domain for channel in tree.meter.channels] == ["cpu:0", "cpu:1", "core:0", "core:1"]
+    assert [channel.domain for channel in tree.meter.channels] == [
+        "cpu:0",
+        "cpu:1",
+        "core:0",
+        "core:1",
+    ]
     assert {refused.zone.spot.domain for refused in tree.refused} == {"dram:0", "dram:1"}
     tree.meter.close()
 
@@ -390,21 +479,40 @@ def watched(meter, zones, power_w, begin_j, until_s=20.0, step_s=0.25):
             zone.set_j(begin_j[domain] + power_w[domain] * t_s)
         at.append(t_s)
         rows.append(meter.read(round(t_s * SECOND)))
-    return {c.domain: (c, series(at, [row[i] for row in rows], 1e-4)) for i, c in enumerate(meter.channels)}
+    return {
+        c.domain: (c, series(at, [row[i] for row in rows], 1e-4))
+        for i, c in enumerate(meter.channels)
+    }
 
 
 def in_window(channel, readings, begin_s, end_s):
     return counters.energy(
-        readings, begin_s, end_s, wraps_at=channel.wraps_at, tick_s=channel.tick_s, resolution=channel.resolution or 0.0
-    )  # fmt: skip
+        readings,
+        begin_s,
+        end_s,
+        wraps_at=channel.wraps_at,
+        tick_s=channel.tick_s,
+        resolution=channel.resolution or 0.0,
+    )
 
 
-POWER_W = {"cpu:0": 350.0, "cpu:1": 120.0, "core:0": 200.0, "core:1": 60.0, "dram:0": 40.0, "dram:1": 25.0}
+POWER_W = {
+    "cpu:0": 350.0,
+    "cpu:1": 120.0,
+    "core:0": 200.0,
+    "core:1": 60.0,
+    "dram:0": 40.0,
+    "dram:1": 25.0,
+}
 
 
-@pytest.mark.parametrize("wrapping", [("cpu:0",), ("cpu:1",), ("cpu:0", "cpu:1"), ("dram:0", "dram:1"), tuple(POWER_W)])
+@pytest.mark.parametrize(
+    "wrapping", [("cpu:0",), ("cpu:1",), ("cpu:0", "cpu:1"), ("dram:0", "dram:1"), tuple(POWER_W)]
+)
 @pytest.mark.parametrize("at_s", [10.0, 5.0, 15.0, 14.99])
-def test_a_wrap_costs_nothing_whichever_socket_and_wherever_in_the_window(tmp_path, meters, wrapping, at_s):
+def test_a_wrap_costs_nothing_whichever_socket_and_wherever_in_the_window(
+    tmp_path, meters, wrapping, at_s
+):
     """On one socket, on both; in the middle, at the window's first and last instant, and between two readings there."""
     host = cpu_trees.intel(tmp_path, sockets=2)
     meter = meters(host)
@@ -415,7 +523,9 @@ def test_a_wrap_costs_nothing_whichever_socket_and_wherever_in_the_window(tmp_pa
     total = 0.0
     for domain, (channel, readings) in seen.items():
         raw = readings.value
-        assert (raw[-1] < raw[0]) == (domain in wrapping)  # it did wrap, and nothing before this hid it
+        assert (raw[-1] < raw[0]) == (
+            domain in wrapping
+        )  # it did wrap, and nothing before this hid it
         amount = in_window(channel, readings, 5.0, 15.0)
         assert amount.gaps == ()
         assert amount.value == pytest.approx(POWER_W[domain] * 10.0, rel=1e-3)
@@ -431,7 +541,9 @@ def test_many_wraps_in_a_long_window(tmp_path, meters):
     meter = meters(host)
     assert meter.channels[0].wraps_at == pytest.approx(65_532.6, abs=0.5)
     power_w = {"cpu:0": 500.0, "core:0": 5.0}
-    seen = watched(meter, host.zones, power_w, {"cpu:0": 60_000.0, "core:0": 0.0}, until_s=1800.0, step_s=30.0)
+    seen = watched(
+        meter, host.zones, power_w, {"cpu:0": 60_000.0, "core:0": 0.0}, until_s=1800.0, step_s=30.0
+    )
     channel, readings = seen["cpu:0"]
     assert (readings.value[1:] < readings.value[:-1]).sum() == 14
     amount = in_window(channel, readings, 30.0, 1770.0)

@@ -29,7 +29,10 @@ def test_microseconds_become_seconds(host):
     (meter,), absences = pressure.find(procfs=host)
     assert isinstance(meter, Meter)
     assert absences == ()
-    assert [channel.name for channel in meter.channels] == ["host some_stalled_s", "host full_stalled_s"]
+    assert [channel.name for channel in meter.channels] == [
+        "host some_stalled_s",
+        "host full_stalled_s",
+    ]
     assert meter.read(0) == [90.387941, 64.836153]
     (host / "pressure" / "io").write_text(TEXT.replace("90387941", "18446744073709551615"))
     assert meter.read(1)[0] == pytest.approx(1.8446744073709552e13)
@@ -40,7 +43,16 @@ def test_microseconds_become_seconds(host):
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"some avg10=1.0\n", b"some total=\n", b"some total=-5\n", b"\xff\x00", b"half total=5\n", b"some 77\n"]
+    "text",
+    [
+        b"",
+        b"some avg10=1.0\n",
+        b"some total=\n",
+        b"some total=-5\n",
+        b"\xff\x00",
+        b"half total=5\n",
+        b"some 77\n",
+    ],
 )
 def test_garbage_is_unknown(text):
     assert all(map(math.isnan, stalled_s(text)))
@@ -49,7 +61,9 @@ def test_garbage_is_unknown(text):
 def test_a_cgroup_beside_the_host(host, tmp_path):
     group = tmp_path / "sys" / "fs" / "cgroup" / "job.slice" / ".x"
     group.mkdir(parents=True)
-    (group / "io.pressure").write_text("some avg10=0 avg60=0 avg300=0 total=5\nfull avg10=0 avg60=0 avg300=0 total=3\n")
+    (group / "io.pressure").write_text(
+        "some avg10=0 avg60=0 avg300=0 total=5\nfull avg10=0 avg60=0 avg300=0 total=3\n"
+    )
     found = pressure.find(procfs=host, sysfs=tmp_path / "sys", group=group)
     assert [meter.channels[0].domain for meter in found.meters] == ["host", "cgroup:/job.slice/.x"]
     assert found.meters[1].read(0) == [5e-6, 3e-6]
@@ -85,7 +99,10 @@ def test_it_is_said_once_and_when_it_is_back(host):
         assert all(map(math.isnan, values[2:]))
     meter._files[1] = ("cgroup:/x", Kept(host / "second"))
     assert meter.read(0)[2] == 90.387941
-    assert [(event.name, event.domain) for event in meter.events] == [("lost", "cgroup:/x"), ("found", "cgroup:/x")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("lost", "cgroup:/x"),
+        ("found", "cgroup:/x"),
+    ]
     meter.close()
 
 

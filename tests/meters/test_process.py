@@ -39,7 +39,9 @@ class Processes:
         folder = self.procfs / str(pid)
         (folder / "task" / str(pid)).mkdir(parents=True)
         self.clock += 1
-        (folder / "stat").write_text(f"{pid} (a b) c) S {parent} " + "0 " * 17 + f"{self.clock} 0 0\n")
+        (folder / "stat").write_text(
+            f"{pid} (a b) c) S {parent} " + "0 " * 17 + f"{self.clock} 0 0\n"
+        )
         self.io(pid, written, cancelled, read)
         if listed:
             (folder / "task" / str(pid) / "children").write_text("")
@@ -99,7 +101,9 @@ def test_three_channels_and_their_order(made):
     meter.close()
 
 
-@pytest.mark.parametrize("listed", [True, False], ids=["children files", "by looking at every stat"])
+@pytest.mark.parametrize(
+    "listed", [True, False], ids=["children files", "by looking at every stat"]
+)
 def test_descendants_are_found_and_summed(made, listed):
     made.start(10, written=1, listed=listed)
     made.start(11, 10, written=10, listed=listed)
@@ -235,7 +239,9 @@ def test_any_order_of_deaths_keeps_the_true_sum(tmp_path_factory, data):
                 true += wrote
                 made.io(pid, account[pid])
             else:
-                leaves = [pid for pid in children if pid not in [parent[other] for other in children]]
+                leaves = [
+                    pid for pid in children if pid not in [parent[other] for other in children]
+                ]
                 if leaves:
                     pid = data.draw(st.sampled_from(leaves))
                     if action == "reap":
@@ -414,7 +420,9 @@ def test_a_real_child_counts_once_before_and_after_its_end(folder):
     meter = process.find(look_s=0.0).meters[0]
     try:
         before = meter.read(0)[0]
-        child = subprocess.Popen([sys.executable, "-c", WRITE, str(folder / "e"), str(SIZE)], stdin=-1, stdout=-1)
+        child = subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(folder / "e"), str(SIZE)], stdin=-1, stdout=-1
+        )
         assert child.stdout.readline() == b"w\n"
         assert SIZE <= meter.read(1)[0] - before < SIZE + NEAR
         child.stdin.close()

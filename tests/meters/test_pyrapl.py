@@ -43,7 +43,13 @@ class Redirected:
         self.broken: set[str] = set()
         self.files: list[Failing] = []
         patch.setattr(device_api, "open", self.open, raising=False)
-        patch.setattr(device_api, "os", types.SimpleNamespace(path=types.SimpleNamespace(exists=lambda path: self.here(path).exists())))
+        patch.setattr(
+            device_api,
+            "os",
+            types.SimpleNamespace(
+                path=types.SimpleNamespace(exists=lambda path: self.here(path).exists())
+            ),
+        )
 
     def here(self, path: str) -> Path:
         assert path.startswith("/sys/")
@@ -90,14 +96,20 @@ def test_it_agrees_with_our_own_reader(tmp_path, redirected, sockets, first):
     ours, (meters, absences) = both(host)
     assert absences == []
     (theirs,) = meters
-    assert {channel.domain for channel in theirs.channels} == {f"{kind}:{n}" for kind in ("cpu", "dram") for n in range(sockets)}
+    assert {channel.domain for channel in theirs.channels} == {
+        f"{kind}:{n}" for kind in ("cpu", "dram") for n in range(sockets)
+    }
     turns = {channel.domain: channel.wraps_at for channel in ours.channels}
     assert all(channel.wraps_at == turns[channel.domain] is not None for channel in theirs.channels)
-    assert all(channel.role == "part" and channel.quantity == "energy_j" for channel in theirs.channels)
+    assert all(
+        channel.role == "part" and channel.quantity == "energy_j" for channel in theirs.channels
+    )
     readings = []
     for step in range(6):
         for domain, zone in host.zones.items():
-            zone.set_j(zone.turn_j - 200.0 + 100.0 * step + len(domain))  # over the edge in the middle
+            zone.set_j(
+                zone.turn_j - 200.0 + 100.0 * step + len(domain)
+            )  # over the edge in the middle
         readings.append((ours.read(step), theirs.read(step)))
     told = {difference.domain: difference for difference in rapl.crosscheck(ours, theirs, readings)}
     for domain in ("cpu:0", "dram:0"):
@@ -187,13 +199,20 @@ def test_a_counter_that_fails_and_comes_back(tmp_path, redirected):
     host = cpu_trees.intel(tmp_path, sockets=2)
     to = redirected(host)
     (meter,) = rapl_pyrapl.find(sysfs=host.sysfs, cpu=processor(host.procfs)).meters
-    to.broken.add("intel-rapl:1:1/energy_uj")  # memory of the second socket: pyRAPL reads all memory in one go
+    to.broken.add(
+        "intel-rapl:1:1/energy_uj"
+    )  # memory of the second socket: pyRAPL reads all memory in one go
     for tick in range(30):
-        values = dict(zip((c.domain for c in meter.channels), meter.read(tick * SECOND // 10), strict=True))
+        values = dict(
+            zip((c.domain for c in meter.channels), meter.read(tick * SECOND // 10), strict=True)
+        )
         assert values["cpu:1"] == pytest.approx(2000.0, abs=1e-3)
         assert math.isnan(values["dram:0"])
         assert math.isnan(values["dram:1"])
-    assert [(event.name, event.domain) for event in meter.events] == [("lost", "dram:0"), ("lost", "dram:1")]
+    assert [(event.name, event.domain) for event in meter.events] == [
+        ("lost", "dram:0"),
+        ("lost", "dram:1"),
+    ]
     to.broken.clear()
     assert not any(math.isnan(value) for value in meter.read(4 * SECOND))
     assert [event.name for event in meter.events] == ["lost", "lost", "found", "found"]
@@ -270,7 +289,17 @@ def test_others_are_heard_meanwhile():
     try:
         with rapl_pyrapl.guarded():
             logging.warning("of another thread")
-            logging.root.handle(logging.LogRecord("root", logging.WARNING, "/site/pyRAPL/outputs/__init__.py", 1, "theirs", None, None))
+            logging.root.handle(
+                logging.LogRecord(
+                    "root",
+                    logging.WARNING,
+                    "/site/pyRAPL/outputs/__init__.py",
+                    1,
+                    "theirs",
+                    None,
+                    None,
+                )
+            )
     finally:
         logging.root.removeHandler(ear)
     assert heard == ["of another thread"]
@@ -300,7 +329,9 @@ assert sys.modules["pyRAPL"].__file__.startswith(sys.path[1]), sys.path
 def fresh(middle, tmp_path, *before):
     """A fresh interpreter that takes each warning for an error, with a pyRAPL that no .pyc saves from being compiled."""
     site = tmp_path / "site"
-    shutil.copytree(Path(pyrapl.__file__).parent, site / "pyRAPL", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(pyrapl.__file__).parent, site / "pyRAPL", ignore=shutil.ignore_patterns("__pycache__")
+    )
     code = AFTER.format(middle=middle)
     flags = ["-B", "-W", "error", "-X", "dev"]
     environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
@@ -317,7 +348,9 @@ def fresh(middle, tmp_path, *before):
 def test_a_fresh_interpreter_where_every_warning_is_an_error(tmp_path):
     done = fresh(FIND, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "by the last resort\n"  # no message of pyRAPL's, no unclosed file, and logging works as before
+    assert (
+        done.stderr == "by the last resort\n"
+    )  # no message of pyRAPL's, no unclosed file, and logging works as before
     assert json.loads(done.stdout)
 
 
@@ -358,7 +391,17 @@ def may_mount():
 def test_it_agrees_through_the_real_paths(tmp_path, sockets):
     """/sys itself, with a tree of ours laid over it for one process."""
     host = cpu_trees.intel(tmp_path / "host", sockets=sockets)
-    done = fresh(COMPARE.format(proc=str(host.procfs)), tmp_path, "unshare", "--mount", "sh", "-c", NAMESPACE, "sh", str(host.root))
+    done = fresh(
+        COMPARE.format(proc=str(host.procfs)),
+        tmp_path,
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        NAMESPACE,
+        "sh",
+        str(host.root),
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == "by the last resort\n"
     told = {row[0]: row[1:] for row in json.loads(done.stdout)}

@@ -81,7 +81,12 @@ def test_a_whole_machine_has_nothing_to_explain(tmp_path):
 @pytest.mark.parametrize("backend", ["powercap", "auto"])
 def test_memory_that_nobody_counts_is_said(tmp_path, backend):
     answer = found(cpu_trees.intel(tmp_path, sockets=2, dram=False), backend)
-    assert [channel.kind_of_domain for channel in answer.meters[0].channels] == ["cpu", "cpu", "core", "core"]
+    assert [channel.kind_of_domain for channel in answer.meters[0].channels] == [
+        "cpu",
+        "cpu",
+        "core",
+        "core",
+    ]
     (absence,) = answer.absences
     assert absence.kind == "dram"
     assert absence.what == "rapl dram:0, dram:1"
@@ -129,10 +134,18 @@ def test_closed_counters(tmp_path):
     assert "Permission denied" in kinds["dram"].reason
     remedy = kinds["cpu"].remedy
     for piece in (
-        rapl_advice.UDEV_FILE, rapl_advice.UDEV_RULE, "udevadm control --reload", "udevadm trigger --subsystem-match=powercap",
-        rapl_advice.TMPFILES_FILE, *rapl_advice.TMPFILES_LINES, "kernel.perf_event_paranoid=0", "cap_perfmon", "CVE-2020-8694", "groupadd",
+        rapl_advice.UDEV_FILE,
+        rapl_advice.UDEV_RULE,
+        "udevadm control --reload",
+        "udevadm trigger --subsystem-match=powercap",
+        rapl_advice.TMPFILES_FILE,
+        *rapl_advice.TMPFILES_LINES,
+        "kernel.perf_event_paranoid=0",
+        "cap_perfmon",
+        "CVE-2020-8694",
+        "groupadd",
         os.path.realpath(sys.executable),
-    ):  # fmt: skip
+    ):
         assert piece in remedy
     assert not re.search(r"chmod\s+(-R\s+)?(a\+r|o\+r|0?444)", remedy)  # never to everybody
     assert kinds["dram"].remedy == "the remedy for rapl cpu opens this one as well"
@@ -152,7 +165,9 @@ def test_a_counter_that_fails_from_the_start_wants_no_permission(tmp_path):
     host = cpu_trees.intel(tmp_path, dram=False)
     (host.zones["cpu:0"].path / "energy_uj").write_text("")
     answer = found(host, "powercap")
-    assert [channel.domain for channel in answer.meters[0].channels] == ["core:0"]  # a detail; nothing that adds up
+    assert [channel.domain for channel in answer.meters[0].channels] == [
+        "core:0"
+    ]  # a detail; nothing that adds up
     cpu = by_kind(answer)["cpu"]
     assert "the file is empty" in cpu.reason
     assert "dmesg" in cpu.remedy
@@ -167,7 +182,9 @@ def open_folder():
         yield Path(folder)
 
 
-@pytest.mark.skipif(not root_with(SETGID, SETUID), reason="only root can give a process another user")
+@pytest.mark.skipif(
+    not root_with(SETGID, SETUID), reason="only root can give a process another user"
+)
 def test_closed_files_for_a_real_user(open_folder):
     """File modes stop nobody who is root, so the question is asked by nobody."""
     host = cpu_trees.intel(open_folder, sockets=2)
@@ -181,7 +198,13 @@ def test_closed_files_for_a_real_user(open_folder):
         "print(json.dumps([len(f.meters), [list(a) for a in f.absences]]))"
     )
     imports = "import ckptcost.meters.rapl_perf, ckptcost.meters.rapl\n"  # before giving up rights: the checkout may be root's
-    done = subprocess.run([sys.executable, "-W", "error", "-c", imports + code], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", imports + code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     meters, absences = json.loads(done.stdout)
     assert meters == 0
@@ -190,10 +213,17 @@ def test_closed_files_for_a_real_user(open_folder):
 
 
 def zone_files(host):
-    return sorted(path for path in host.powercap.rglob("energy_uj") if not any(p.is_symlink() for p in path.parents))
+    return sorted(
+        path
+        for path in host.powercap.rglob("energy_uj")
+        if not any(p.is_symlink() for p in path.parents)
+    )
 
 
-@pytest.mark.skipif(not root_with(CHOWN) or shutil.which("systemd-tmpfiles") is None, reason="wants root and systemd-tmpfiles")
+@pytest.mark.skipif(
+    not root_with(CHOWN) or shutil.which("systemd-tmpfiles") is None,
+    reason="wants root and systemd-tmpfiles",
+)
 def test_the_tmpfiles_lines_open_every_zone(tmp_path):
     """By the real program: a star that does not reach nested zones would leave memory closed."""
     host = cpu_trees.intel(tmp_path, sockets=2, psys=True, mmio=True)
@@ -201,15 +231,29 @@ def test_the_tmpfiles_lines_open_every_zone(tmp_path):
         path.chmod(0o400)
     config = tmp_path / "etc/tmpfiles.d/rapl.conf"
     config.parent.mkdir(parents=True)
-    config.write_text("".join(line.replace(f"root {rapl_advice.GROUP} ", "0 54321 ") + "\n" for line in rapl_advice.TMPFILES_LINES))
-    done = subprocess.run(["systemd-tmpfiles", "--create", f"--root={tmp_path}", str(config)], capture_output=True, text=True, check=False)
+    config.write_text(
+        "".join(
+            line.replace(f"root {rapl_advice.GROUP} ", "0 54321 ") + "\n"
+            for line in rapl_advice.TMPFILES_LINES
+        )
+    )
+    done = subprocess.run(
+        ["systemd-tmpfiles", "--create", f"--root={tmp_path}", str(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     files = zone_files(host)
     assert len(files) == 11
     for path in files:
         status = path.stat()
-        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o440, 0, 54321), path
-    assert stat.S_IMODE((host.zones["cpu:0"].path / "name").stat().st_mode) == 0o644  # and nothing else
+        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o440, 0, 54321), (
+            path
+        )
+    assert (
+        stat.S_IMODE((host.zones["cpu:0"].path / "name").stat().st_mode) == 0o644
+    )  # and nothing else
 
 
 def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
@@ -219,17 +263,30 @@ def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
     assert "\n" not in rule
     keys = re.findall(r'(\w+)(==|\+=)"([^"]*)"', rule)
     assert ", ".join(f'{key}{op}"{value}"' for key, op, value in keys) == rule
-    assert {key: op for key, op, _ in keys} == {"SUBSYSTEM": "==", "KERNEL": "==", "ACTION": "==", "RUN": "+="}
+    assert {key: op for key, op, _ in keys} == {
+        "SUBSYSTEM": "==",
+        "KERNEL": "==",
+        "ACTION": "==",
+        "RUN": "+=",
+    }
     pattern = next(value for key, _, value in keys if key == "KERNEL")
     runs = [value for key, _, value in keys if key == "RUN"]
-    devices = [path for path in host.powercap.rglob("intel-rapl*") if path.is_dir() and not any(p.is_symlink() for p in path.parents)]
+    devices = [
+        path
+        for path in host.powercap.rglob("intel-rapl*")
+        if path.is_dir() and not any(p.is_symlink() for p in path.parents)
+    ]
     opened = set()
     for device in devices:
         if not fnmatch.fnmatchcase(device.name, pattern):
             assert ":" not in device.name  # the control types have no counter
             continue
         for run in runs:
-            program, what, file = run.replace("%S", str(host.sysfs)).replace("%p", "/" + str(device.relative_to(host.sysfs))).split()
+            program, what, file = (
+                run.replace("%S", str(host.sysfs))
+                .replace("%p", "/" + str(device.relative_to(host.sysfs)))
+                .split()
+            )
             assert program.startswith("/")
             assert what in (rapl_advice.GROUP, "0440")
             assert Path(file).exists()
@@ -241,7 +298,9 @@ def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
 
 def arm(root):
     host = cpu_trees.nothing(root)
-    (host.procfs / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp\nCPU implementer\t: 0x41\n")
+    (host.procfs / "cpuinfo").write_text(
+        "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp\nCPU implementer\t: 0x41\n"
+    )
     return host
 
 
@@ -268,18 +327,45 @@ def masked(root):
 @pytest.mark.parametrize(
     ("make", "reason", "remedy"),
     [
-        (lambda p: cpu_trees.nothing(p, flags="fpu msr hypervisor"), "virtual machine", "on the host"),
+        (
+            lambda p: cpu_trees.nothing(p, flags="fpu msr hypervisor"),
+            "virtual machine",
+            "on the host",
+        ),
         (cpu_trees.nothing, "driver is not loaded", "modprobe intel_rapl_msr"),
-        (lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="5.10.0"), "Linux 5.10.0 has no RAPL files for AMD", "5.11"),
-        (lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="5.11.0"), "driver is not loaded", "modprobe intel_rapl_msr"),
-        (lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="garbage"), "driver is not loaded", "modprobe intel_rapl_msr"),
+        (
+            lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="5.10.0"),
+            "Linux 5.10.0 has no RAPL files for AMD",
+            "5.11",
+        ),
+        (
+            lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="5.11.0"),
+            "driver is not loaded",
+            "modprobe intel_rapl_msr",
+        ),
+        (
+            lambda p: cpu_trees.nothing(p, vendor="AuthenticAMD", release="garbage"),
+            "driver is not loaded",
+            "modprobe intel_rapl_msr",
+        ),
         (arm, "ARM", "hwmon"),
         (power, "RAPL is x86", "BMC"),
         (loaded, "although the driver is loaded", "dmesg"),
         (masked, "a container hides", "systempaths=unconfined"),
         (Host, "RAPL is x86", "BMC"),
     ],
-    ids=["vm", "module", "old amd", "amd", "odd release", "arm", "power", "loaded", "container", "no files at all"],
+    ids=[
+        "vm",
+        "module",
+        "old amd",
+        "amd",
+        "odd release",
+        "arm",
+        "power",
+        "loaded",
+        "container",
+        "no files at all",
+    ],
 )
 @pytest.mark.parametrize("backend", ["auto", "powercap"])
 def test_no_zone_at_all(tmp_path, make, reason, remedy, backend):
@@ -383,7 +469,9 @@ def test_perf_without_packages_does_not_replace_what_there_is(tmp_path):
     """Files give memory, perf gives memory: the files stay, and both reasons are told."""
     host = cpu_trees.intel(tmp_path)
     host.add_pmu({"energy-pkg": 2, "energy-ram": 3})
-    answer = chosen(host, closed(str(host.zones["cpu:0"].path / "energy_uj")), {2: -errno.EINVAL, 3: 1})
+    answer = chosen(
+        host, closed(str(host.zones["cpu:0"].path / "energy_uj")), {2: -errno.EINVAL, 3: 1}
+    )
     assert answer.meters[0].facts["backend"] == "powercap"
     assert [channel.domain for channel in answer.meters[0].channels] == ["dram:0", "core:0"]
     assert [absence.what for absence in answer.absences] == ["rapl cpu", "rapl perf"]
@@ -418,8 +506,16 @@ def test_two_ways_to_one_counter():
 
 
 def test_what_one_of_them_does_not_say_is_unknown():
-    ours, theirs = Basic("a", (one("cpu:0"), one("core:0"))), Basic("b", (one("cpu:0"), one("dram:0")))
-    found = {d.domain: d for d in rapl.crosscheck(ours, theirs, [([9.0, 1.0], [math.nan, 2.0]), ([5.0, 2.0], [4.0, 4.0])])}
+    ours, theirs = (
+        Basic("a", (one("cpu:0"), one("core:0"))),
+        Basic("b", (one("cpu:0"), one("dram:0"))),
+    )
+    found = {
+        d.domain: d
+        for d in rapl.crosscheck(
+            ours, theirs, [([9.0, 1.0], [math.nan, 2.0]), ([5.0, 2.0], [4.0, 4.0])]
+        )
+    }
     assert math.isnan(found["cpu:0"].ours_j)  # fell, and nobody knows the range
     assert math.isnan(found["cpu:0"].theirs_j)  # a single reading
     assert found["cpu:0"].apart_j == 1.0  # of the pair that both answered

@@ -62,7 +62,10 @@ def pmu_of(host, kernel):
 
 
 def said(meter, t_ns=0):
-    return {channel.domain: value for channel, value in zip(meter.channels, meter.read(t_ns), strict=True)}
+    return {
+        channel.domain: value
+        for channel, value in zip(meter.channels, meter.read(t_ns), strict=True)
+    }
 
 
 def server(root, topology, cpumask, events=ALL, vendor="GenuineIntel", release="6.8.0"):
@@ -79,14 +82,31 @@ def test_two_sockets(tmp_path, kernel):
     host = server(tmp_path, TWO_SOCKETS, "0,8")
     meter = pmu_of(host, kernel).meter
     assert {c.domain: c.role for c in meter.channels} == {
-        "cpu:0": "part", "cpu:1": "part", "dram:0": "part", "dram:1": "part", "psys:0": "whole", "psys:1": "whole",
-        "core:0": "detail", "core:1": "detail", "uncore:0": "detail", "uncore:1": "detail",
-    }  # fmt: skip
-    assert sorted(kernel.calls) == sorted((16, config, cpu) for config in ALL.values() for cpu in (0, 8))
-    assert all(c.wraps_at is None and c.tick_s == 0.001 for c in meter.channels)  # the kernel has undone the wraps
+        "cpu:0": "part",
+        "cpu:1": "part",
+        "dram:0": "part",
+        "dram:1": "part",
+        "psys:0": "whole",
+        "psys:1": "whole",
+        "core:0": "detail",
+        "core:1": "detail",
+        "uncore:0": "detail",
+        "uncore:1": "detail",
+    }
+    assert sorted(kernel.calls) == sorted(
+        (16, config, cpu) for config in ALL.values() for cpu in (0, 8)
+    )
+    assert all(
+        c.wraps_at is None and c.tick_s == 0.001 for c in meter.channels
+    )  # the kernel has undone the wraps
     kernel.joules = {(2, 0): 100.5, (2, 8): 262_144.0 * 1000, (3, 8): 7.25}
     values = said(meter)
-    assert (values["cpu:0"], values["cpu:1"], values["dram:0"], values["dram:1"]) == (100.5, 262_144_000.0, 0.0, 7.25)
+    assert (values["cpu:0"], values["cpu:1"], values["dram:0"], values["dram:1"]) == (
+        100.5,
+        262_144_000.0,
+        0.0,
+        7.25,
+    )
     assert meter.facts["backend"] == "perf"
     meter.close()
     with pytest.raises(MeterLost):
@@ -103,24 +123,35 @@ def test_the_processor_in_the_mask_is_not_the_package(tmp_path, kernel):
 
 
 def test_dies(tmp_path, kernel):
-    host = server(tmp_path, {n: (n // 4, n // 2 % 2) for n in range(8)}, "0,2,4,6", {"energy-pkg": 2})
+    host = server(
+        tmp_path, {n: (n // 4, n // 2 % 2) for n in range(8)}, "0,2,4,6", {"energy-pkg": 2}
+    )
     kernel.joules = {(2, n): float(n) for n in (0, 2, 4, 6)}
     meter = pmu_of(host, kernel).meter
-    assert said(meter) == {"cpu:0.die0": 0.0, "cpu:0.die1": 2.0, "cpu:1.die0": 4.0, "cpu:1.die1": 6.0}
+    assert said(meter) == {
+        "cpu:0.die0": 0.0,
+        "cpu:0.die1": 2.0,
+        "cpu:1.die0": 4.0,
+        "cpu:1.die1": 6.0,
+    }
     meter.close()
 
 
 @pytest.mark.parametrize("release", ["5.10.0", "6.8.0"])
 def test_amd_has_packages_only_and_one_counter_each(tmp_path, kernel, release):
     """Before 5.17 the kernel listed events that do not exist; 6.9 to 6.11 listed the package once a core complex."""
-    host = server(tmp_path, {n: (n // 4, n % 4) for n in range(8)}, "0-7", ALL, "AuthenticAMD", release)
+    host = server(
+        tmp_path, {n: (n // 4, n % 4) for n in range(8)}, "0-7", ALL, "AuthenticAMD", release
+    )
     kernel.joules = {(2, n): 50.0 for n in range(8)}
     pmu = pmu_of(host, kernel)
     assert said(pmu.meter) == {"cpu:0": 50.0, "cpu:1": 50.0}
     assert kernel.calls == [(16, 2, 0), (16, 2, 4)]
     answer = rapl.by_perf(pmu, host.sysfs, processor(host.procfs))
     told = {absence.what: absence for absence in answer.absences}
-    assert set(told) == {f"rapl perf {event}" for event in ALL if event != "energy-pkg"} | {"rapl dram:0, dram:1"}
+    assert set(told) == {f"rapl perf {event}" for event in ALL if event != "energy-pkg"} | {
+        "rapl dram:0, dram:1"
+    }
     assert "5.17" in told["rapl perf energy-ram"].reason
     assert told["rapl dram:0, dram:1"].kind == "dram"
     pmu.meter.close()
@@ -181,12 +212,19 @@ def test_an_event_in_error_and_back(tmp_path, kernel):
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("events/energy-pkg", "event=0x02,umask=0x1"), ("events/energy-pkg", ""), ("events/energy-pkg", "config=2"),
-        ("events/energy-pkg.scale", ""), ("events/energy-pkg.scale", "fast"), ("events/energy-pkg.scale", "nan"),
-        ("events/energy-pkg.scale", "0"), ("events/energy-pkg.scale", "-1e-10"), ("events/energy-pkg.scale", None),
-        ("events/energy-pkg.unit", "Watts"), ("events/energy-pkg.unit", None),
+        ("events/energy-pkg", "event=0x02,umask=0x1"),
+        ("events/energy-pkg", ""),
+        ("events/energy-pkg", "config=2"),
+        ("events/energy-pkg.scale", ""),
+        ("events/energy-pkg.scale", "fast"),
+        ("events/energy-pkg.scale", "nan"),
+        ("events/energy-pkg.scale", "0"),
+        ("events/energy-pkg.scale", "-1e-10"),
+        ("events/energy-pkg.scale", None),
+        ("events/energy-pkg.unit", "Watts"),
+        ("events/energy-pkg.unit", None),
     ],
-)  # fmt: skip
+)
 def test_an_event_with_odd_files_is_left_out(tmp_path, kernel, file, text):
     host = server(tmp_path, {0: (0, 0)}, "0", {"energy-pkg": 2, "energy-ram": 3})
     path = host.sysfs / "bus/event_source/devices/power" / file
@@ -201,7 +239,15 @@ def test_an_event_with_odd_files_is_left_out(tmp_path, kernel, file, text):
 
 
 @pytest.mark.parametrize(
-    ("file", "text"), [("type", ""), ("type", "power"), ("type", None), ("cpumask", "x"), ("cpumask", "0-99999999"), ("cpumask", None)]
+    ("file", "text"),
+    [
+        ("type", ""),
+        ("type", "power"),
+        ("type", None),
+        ("cpumask", "x"),
+        ("cpumask", "0-99999999"),
+        ("cpumask", None),
+    ],
 )
 def test_a_pmu_with_odd_files_is_refused(tmp_path, kernel, file, text):
     host = server(tmp_path, {0: (0, 0)}, "0")
@@ -238,7 +284,10 @@ def test_without_topology_packages_are_numbered_in_order(tmp_path, kernel, text)
     meter.close()
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("0", [0]), ("0-3", [0, 1, 2, 3]), ("0,16-17", [0, 16, 17]), ("", []), ("0,", [0])])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("0", [0]), ("0-3", [0, 1, 2, 3]), ("0,16-17", [0, 16, 17]), ("", []), ("0,", [0])],
+)
 def test_processor_lists(text, wanted):
     assert rapl_perf.numbers(text) == wanted
 
@@ -282,10 +331,14 @@ def test_the_system_call_counts():
     assert 0.015 <= spent < 2.0  # seconds of processor, by the kernel's own clock
 
 
-@pytest.mark.skipif(not allowed_everywhere(), reason="counting a whole processor is not allowed here")
+@pytest.mark.skipif(
+    not allowed_everywhere(), reason="counting a whole processor is not allowed here"
+)
 def test_a_meter_over_the_real_call(tmp_path):
     """The software PMU dressed as `power`: real descriptors, real counts, the way from files to joules."""
-    host = server(tmp_path, {0: (0, 0)}, "0", {"energy-pkg": 0})  # config 0 is the processor's clock in ns
+    host = server(
+        tmp_path, {0: (0, 0)}, "0", {"energy-pkg": 0}
+    )  # config 0 is the processor's clock in ns
     base = host.sysfs / "bus/event_source/devices/power"
     (base / "type").write_text(f"{SOFTWARE}\n")
     (base / "events/energy-pkg.scale").write_text("1e-9\n")

@@ -55,14 +55,23 @@ class Bmc:
 
             def do_GET(self):
                 outer.asked.append(self.path)
-                wants = outer.account and "Basic " + base64.b64encode(":".join(outer.account).encode()).decode()
+                wants = (
+                    outer.account
+                    and "Basic " + base64.b64encode(":".join(outer.account).encode()).decode()
+                )
                 page = outer.pages.get(self.path, 404)
                 if wants and self.headers.get("Authorization") != wants:
                     page = 401
                 if callable(page):
                     page(self)
                     return
-                body = page if isinstance(page, bytes) else b"{}" if isinstance(page, int) else json.dumps(page).encode()
+                body = (
+                    page
+                    if isinstance(page, bytes)
+                    else b"{}"
+                    if isinstance(page, int)
+                    else json.dumps(page).encode()
+                )
                 self.send(page if isinstance(page, int) else 200, body)
 
             def send(self, status, body, **headers):
@@ -95,7 +104,9 @@ class Bmc:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_address[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread = threading.Thread(
+            target=self.server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         self.thread.start()
 
     def close(self):
@@ -128,7 +139,12 @@ def ref(path):
 def chassis(name="1", kind="RackMount", systems=True, **links):
     path = f"/redfish/v1/Chassis/{name}"
     system = {"ComputerSystems": [ref("/redfish/v1/Systems/1")]} if systems else {}
-    return {"Id": name, "ChassisType": kind, "Links": system, **{key: ref(f"{path}/{key}") for key in links or {"Power": 1}}}
+    return {
+        "Id": name,
+        "ChassisType": kind,
+        "Links": system,
+        **{key: ref(f"{path}/{key}") for key in links or {"Power": 1}},
+    }
 
 
 def tree(*chassis_docs, **pages):
@@ -154,7 +170,11 @@ def got(pages, wanted=None):
         raise MeterUnavailable(f"HTTP 404 for {path}")
 
     path, plan = redfish_tree.discover(get, wanted)
-    return path.rsplit("/", 1)[-1], plan, [sum(spot.pick(get(spot.path)) for spot in spots) for _, spots in plan]
+    return (
+        path.rsplit("/", 1)[-1],
+        plan,
+        [sum(spot.pick(get(spot.path)) for spot in spots) for _, spots in plan],
+    )
 
 
 # ---- which number ----
@@ -170,12 +190,25 @@ def test_power_control_and_its_average():
 
 
 def test_environment_metrics_give_power_and_energy():
-    metrics = {"PowerWatts": {"Reading": 712.5, "DataSourceUri": "/x"}, "EnergykWh": {"Reading": 2.5}}
-    _, plan, values = got(tree(chassis(EnvironmentMetrics=1, Power=1), **{"1/EnvironmentMetrics": metrics, "1/Power": power()}))
+    metrics = {
+        "PowerWatts": {"Reading": 712.5, "DataSourceUri": "/x"},
+        "EnergykWh": {"Reading": 2.5},
+    }
+    _, plan, values = got(
+        tree(
+            chassis(EnvironmentMetrics=1, Power=1),
+            **{"1/EnvironmentMetrics": metrics, "1/Power": power()},
+        )
+    )
     assert values == [712.5, 9e6]
     assert [channel.quantity for channel, _ in plan] == ["power_w", "energy_j"]
     assert all(channel.role == "whole" and channel.wraps_at is None for channel, _ in plan)
-    _, _, values = got(tree(chassis(EnvironmentMetrics=1), **{"1/EnvironmentMetrics": {**metrics, "EnergyJoules": {"Reading": 1234.5}}}))
+    _, _, values = got(
+        tree(
+            chassis(EnvironmentMetrics=1),
+            **{"1/EnvironmentMetrics": {**metrics, "EnergyJoules": {"Reading": 1234.5}}},
+        )
+    )
     assert values == [712.5, 1234.5]
 
 
@@ -191,7 +224,12 @@ def test_environment_metrics_give_power_and_energy():
     ],
 )
 def test_what_environment_metrics_do_not_tell_power_does(empty):
-    assert got(tree(chassis(EnvironmentMetrics=1, Power=1), **{"1/EnvironmentMetrics": empty, "1/Power": power()}))[2] == [640.0]
+    assert got(
+        tree(
+            chassis(EnvironmentMetrics=1, Power=1),
+            **{"1/EnvironmentMetrics": empty, "1/Power": power()},
+        )
+    )[2] == [640.0]
 
 
 @pytest.mark.parametrize(
@@ -204,18 +242,28 @@ def test_what_environment_metrics_do_not_tell_power_does(empty):
         (["A", "B"], 0),
         ([None, 7], 0),
     ],
-)  # fmt: skip
+)
 def test_the_entry_of_the_whole_system(names, which):
     entries = [{"Name": name, "PowerConsumedWatts": 100 + n} for n, name in enumerate(names)]
     assert redfish_tree.control({"PowerControl": entries})["PowerConsumedWatts"] == 100 + which
 
 
 def test_a_sensor_called_total_power():
-    sensors = [ref(f"/redfish/v1/Chassis/1/Sensors/{name}") for name in ("power_psu0", "temp_total", "power_total_power", "total_power")]
+    sensors = [
+        ref(f"/redfish/v1/Chassis/1/Sensors/{name}")
+        for name in ("power_psu0", "temp_total", "power_total_power", "total_power")
+    ]
     pages = tree(
-        chassis(Sensors=1), **{"1/Sensors": {"Members": sensors}, "1/Sensors/total_power": {"Reading": 431.0, "ReadingUnits": "W"}}
+        chassis(Sensors=1),
+        **{
+            "1/Sensors": {"Members": sensors},
+            "1/Sensors/total_power": {"Reading": 431.0, "ReadingUnits": "W"},
+        },
     )
-    pages["/redfish/v1/Chassis/1/Sensors/power_total_power"] = {"Reading": 99.0, "ReadingUnits": "A"}
+    pages["/redfish/v1/Chassis/1/Sensors/power_total_power"] = {
+        "Reading": 99.0,
+        "ReadingUnits": "A",
+    }
     assert got(pages)[2] == [431.0]
 
 
@@ -224,10 +272,15 @@ def supplies(*readings):
     base = "/redfish/v1/Chassis/1/PowerSubsystem"
     pages = tree(chassis(PowerSubsystem=1))
     pages[base] = {"PowerSupplies": ref(f"{base}/PowerSupplies")}
-    pages[f"{base}/PowerSupplies"] = {"Members": [ref(f"{base}/PowerSupplies/{n}") for n in range(len(readings))]}
+    pages[f"{base}/PowerSupplies"] = {
+        "Members": [ref(f"{base}/PowerSupplies/{n}") for n in range(len(readings))]
+    }
     for n, reading in enumerate(readings):
         here = f"{base}/PowerSupplies/{n}"
-        pages[here] = {"Status": {"State": "Absent" if reading is False else "Enabled"}, "Metrics": ref(f"{here}/Metrics")}
+        pages[here] = {
+            "Status": {"State": "Absent" if reading is False else "Enabled"},
+            "Metrics": ref(f"{here}/Metrics"),
+        }
         if reading is not False:
             pages[f"{here}/Metrics"] = {"InputPowerWatts": {"Reading": reading}}
     return pages
@@ -238,7 +291,15 @@ def test_the_sum_of_the_supplies_is_the_last_resort():
     assert got(supplies(300.5, 299.5))[2] == [600.0]
     old = tree(
         chassis(),
-        **{"1/Power": {"PowerSupplies": [{"PowerInputWatts": 210}, {"PowerInputWatts": "190.5"}, {"Status": {"State": "Absent"}}]}},
+        **{
+            "1/Power": {
+                "PowerSupplies": [
+                    {"PowerInputWatts": 210},
+                    {"PowerInputWatts": "190.5"},
+                    {"Status": {"State": "Absent"}},
+                ]
+            }
+        },
     )
     assert got(old)[2] == [400.5]
 
@@ -255,7 +316,9 @@ def test_the_chassis_of_the_node_is_chosen():
     node = chassis("DGX")
     pages = tree(rack, *gpus, board, node)
     for doc in (rack, *gpus, board, node):
-        pages[f"/redfish/v1/Chassis/{doc['Id']}/Power"] = power(9000 if doc is rack else 5000 if doc is node else 600)
+        pages[f"/redfish/v1/Chassis/{doc['Id']}/Power"] = power(
+            9000 if doc is rack else 5000 if doc is node else 600
+        )
     assert got(pages)[0::2] == ("DGX", [5000.0])
     assert got(pages, "HGX_Baseboard")[2] == [600.0]
     assert got(pages, "Rack1")[2] == [9000.0]
@@ -297,7 +360,18 @@ def test_pages_of_a_collection_are_followed():
         got(pages)
 
 
-KEYS = ["Members", "@odata.id", "PowerControl", "PowerConsumedWatts", "PowerWatts", "Reading", "Links", "ComputerSystems", "Name", "Status"]
+KEYS = [
+    "Members",
+    "@odata.id",
+    "PowerControl",
+    "PowerConsumedWatts",
+    "PowerWatts",
+    "Reading",
+    "Links",
+    "ComputerSystems",
+    "Name",
+    "Status",
+]
 KEYS += [
     "ChassisType",
     "PowerMetrics",
@@ -309,9 +383,19 @@ KEYS += [
     "InputPowerWatts",
     "Power",
 ]
-leaves = st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(["", "12", "1e999", "/redfish/v1/Chassis/1/Power"])
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | st.sampled_from(["", "12", "1e999", "/redfish/v1/Chassis/1/Power"])
+)
 anything = st.recursive(
-    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4), max_leaves=10
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
+    ),
+    max_leaves=10,
 )
 objects = anything.filter(lambda value: isinstance(value, dict))
 
@@ -324,7 +408,12 @@ def test_any_json_gives_a_number_or_a_reason(top, one, metrics, powers):
         base: {"Members": [ref(f"{base}/1"), top], **top},
         f"{base}/1": {**chassis(EnvironmentMetrics=1, Power=1, Sensors=1, PowerSubsystem=1), **one},
     }
-    pages |= {f"{base}/1/EnvironmentMetrics": metrics, f"{base}/1/Power": powers, f"{base}/1/Sensors": top, f"{base}/1/PowerSubsystem": one}
+    pages |= {
+        f"{base}/1/EnvironmentMetrics": metrics,
+        f"{base}/1/Power": powers,
+        f"{base}/1/Sensors": top,
+        f"{base}/1/PowerSubsystem": one,
+    }
     with contextlib.suppress(MeterUnavailable):  # a reason; anything else is a defect
         _, plan, values = got(pages)
         assert len(plan) == len(values) >= 1
@@ -389,7 +478,20 @@ def test_no_secret_in_any_repr(bmc):
     (meter,) = redfish.find(server.url, USER, PASSWORD).meters
     inner = meter._meter
     token = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-    shown = " ".join(map(repr, (meter, inner, inner._client, inner._client._where, meter.channels, meter.facts, meter.events)))
+    shown = " ".join(
+        map(
+            repr,
+            (
+                meter,
+                inner,
+                inner._client,
+                inner._client._where,
+                meter.channels,
+                meter.facts,
+                meter.events,
+            ),
+        )
+    )
     for secret in (USER, PASSWORD, token, "127.0.0.1", str(server.port)):
         assert secret not in shown
     meter.close()
@@ -486,19 +588,39 @@ def test_redirects_stay_on_the_host(bmc):
 
 def test_a_redirect_elsewhere_is_not_followed(bmc):
     other = bmc(PLAIN)
-    for to in (f"{other.url}/redfish/v1/Chassis", "//127.0.0.2/redfish/v1", "https://127.0.0.1/redfish", "http://[", "", "gopher:x"):
+    for to in (
+        f"{other.url}/redfish/v1/Chassis",
+        "//127.0.0.2/redfish/v1",
+        "https://127.0.0.1/redfish",
+        "http://[",
+        "",
+        "gopher:x",
+    ):
         server = bmc({"/redfish/v1/Chassis": redirect(to)})
-        assert "redirects" in complaint(server, user=USER, password=PASSWORD).reason or to in ("", "gopher:x")
+        assert "redirects" in complaint(server, user=USER, password=PASSWORD).reason or to in (
+            "",
+            "gopher:x",
+        )
     assert other.asked == []
 
 
 def test_a_redirect_in_a_circle(bmc):
-    assert "circle" in complaint(bmc({"/redfish/v1/Chassis": redirect("/redfish/v1/Chassis")})).reason
+    assert (
+        "circle" in complaint(bmc({"/redfish/v1/Chassis": redirect("/redfish/v1/Chassis")})).reason
+    )
 
 
 @pytest.mark.parametrize(
     "path",
-    ["//other/redfish", "http://other/redfish/v1", "/etc/passwd", "/redfish/v1/a b", "/redfish/\r\nX: y", "", "/redfish/" + "x" * 600],
+    [
+        "//other/redfish",
+        "http://other/redfish/v1",
+        "/etc/passwd",
+        "/redfish/v1/a b",
+        "/redfish/\r\nX: y",
+        "",
+        "/redfish/" + "x" * 600,
+    ],
 )
 def test_links_out_of_the_tree_are_not_followed(bmc, path):
     server = bmc(PLAIN)
@@ -564,7 +686,9 @@ def test_silence_ends_at_the_deadline_and_so_does_a_trickle(bmc):
             if done.wait(0.02):
                 return
 
-    server = bmc({"/redfish/v1/Chassis": lambda handler: done.wait(5.0), "/redfish/v1/slow": trickle})
+    server = bmc(
+        {"/redfish/v1/Chassis": lambda handler: done.wait(5.0), "/redfish/v1/slow": trickle}
+    )
     for path in ("/redfish/v1/Chassis", "/redfish/v1/slow"):
         start = time.monotonic()
         assert complaint(server, path, timeout_s=0.2).reason == "no answer within 0.2 s"
@@ -648,8 +772,26 @@ def certificates(tmp_path_factory):
     made = {}
     for name, alt in (("right", "IP:127.0.0.1"), ("other", "DNS:other.example")):
         cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-        argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                "-subj", f"/CN={name}", "-addext", f"subjectAltName={alt}", "-keyout", str(key), "-out", str(cert)]  # fmt: skip
+        argv = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            f"subjectAltName={alt}",
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ]
         subprocess.run(argv, check=True, capture_output=True, timeout=20)
         made[name] = (str(cert), str(key))
     return made

@@ -27,16 +27,32 @@ nan = float("nan")
 
 
 def one(power, energy, marks=(), start_ns=0):
-    return Replay("run-7", [Tape("nvml", (POWER, ENERGY), (power, energy), 0.01, {"driver": "590"})], marks, start_ns=start_ns)
+    return Replay(
+        "run-7",
+        [Tape("nvml", (POWER, ENERGY), (power, energy), 0.01, {"driver": "590"})],
+        marks,
+        start_ns=start_ns,
+    )
 
 
 def test_the_last_reading_at_or_before():
-    replay = one(series([5.0, 6.0, 8.0], [100.0, nan, 300.0]), series([5.5, 8.0], [1.0, 2.0]), start_ns=100 * S)
+    replay = one(
+        series([5.0, 6.0, 8.0], [100.0, nan, 300.0]),
+        series([5.5, 8.0], [1.0, 2.0]),
+        start_ns=100 * S,
+    )
     (meter,) = replay.meters
     at = {
-        99.9: [nan, nan], 100.0: [100.0, nan], 100.4: [100.0, nan], 100.5: [100.0, 1.0], 100.9: [100.0, 1.0],
-        101.0: [nan, 1.0], 102.9: [nan, 1.0], 103.0: [300.0, 2.0], 103.1: [nan, nan],
-    }  # fmt: skip
+        99.9: [nan, nan],
+        100.0: [100.0, nan],
+        100.4: [100.0, nan],
+        100.5: [100.0, 1.0],
+        100.9: [100.0, 1.0],
+        101.0: [nan, 1.0],
+        102.9: [nan, 1.0],
+        103.0: [300.0, 2.0],
+        103.1: [nan, nan],
+    }
     for t_s, values in at.items():
         assert meter.read(round(t_s * S)) == pytest.approx(values, nan_ok=True), t_s
     for t_s in reversed(at):  # any order
@@ -49,19 +65,30 @@ def test_the_last_reading_at_or_before():
 
 
 @given(
-    readings=st.lists(st.tuples(st.integers(0, 400), st.floats(-1e9, 1e9)), min_size=1, max_size=30, unique_by=lambda r: r[0]),
+    readings=st.lists(
+        st.tuples(st.integers(0, 400), st.floats(-1e9, 1e9)),
+        min_size=1,
+        max_size=30,
+        unique_by=lambda r: r[0],
+    ),
     begin_s=st.floats(0, 1e7),
     start_ns=st.integers(0, 10**18),
     asked=st.lists(st.integers(-50, 450), max_size=20),
 )
 def test_against_a_plain_search(readings, begin_s, start_ns, asked):
-    tape = Tape("x", (POWER,), (series([begin_s + ds / 10 for ds, _ in readings], [v for _, v in readings]),))
+    tape = Tape(
+        "x",
+        (POWER,),
+        (series([begin_s + ds / 10 for ds, _ in readings], [v for _, v in readings]),),
+    )
     replay = Replay("r", [tape], start_ns=start_ns)
     first = min(ds for ds, _ in readings)
     for ds in asked:
         found = [v for at, v in sorted(readings) if at <= ds]
         within = found and ds <= max(at for at, _ in readings)
-        value = replay.meters[0].read(start_ns + (ds - first) * S // 10 + 20)[0]  # seconds of 1e7 round to 2 ns
+        value = replay.meters[0].read(start_ns + (ds - first) * S // 10 + 20)[
+            0
+        ]  # seconds of 1e7 round to 2 ns
         if ds in [at for at, _ in readings] and ds == max(at for at, _ in readings):
             continue  # 20 ns after the end
         assert value == found[-1] if within else math.isnan(value)
@@ -87,7 +114,12 @@ def test_it_says_that_it_is_a_replay():
 
 
 def test_marks_between_two_times():
-    said = [Mark(7.0, "returned", "a"), Mark(5.0, "begin", "a"), Mark(9.5, "durable", "a"), Mark(4.0, "note")]
+    said = [
+        Mark(7.0, "returned", "a"),
+        Mark(5.0, "begin", "a"),
+        Mark(9.5, "durable", "a"),
+        Mark(4.0, "note"),
+    ]
     replay = one(series([5.0, 9.0], [1.0, 1.0]), series([], []), said, start_ns=S)
     assert [m.name for m in replay.marks(S, 3 * S)] == ["begin"]
     assert [m.name for m in replay.marks(3 * S, 4 * S)] == ["returned"]
@@ -156,14 +188,27 @@ def record(meters, marks, until_s, clock):
         recorder.step()
         while todo and todo[0].t_s * S <= clock.now_ns():
             mark = todo.pop(0)
-            recorder.mark(mark.name, mark.window, t_ns=round(mark.t_s * S), by=mark.by, rank=mark.rank, **mark.detail)
+            recorder.mark(
+                mark.name,
+                mark.window,
+                t_ns=round(mark.t_s * S),
+                by=mark.by,
+                rank=mark.rank,
+                **mark.detail,
+            )
     recorder.stop()
     return sink.run()
 
 
 def tapes_of(run):
     return [
-        Tape(head.name, head.channels, [run.series(channel) for channel in head.channels], head.least_s, head.facts)
+        Tape(
+            head.name,
+            head.channels,
+            [run.series(channel) for channel in head.channels],
+            head.least_s,
+            head.facts,
+        )
         for head in run.headers[0].meters
     ]
 
@@ -174,7 +219,9 @@ def test_a_replay_as_fast_as_possible_is_the_run_again():
     replay = Replay("first", tapes_of(first), first.marks)
     second = record(replay.meters, replay.marks(0, 20 * S), 20.0, VirtualClock())
     assert second.simulated
-    assert [(m.name, m.window, m.t_s, m.detail) for m in second.marks] == [(m.name, m.window, m.t_s, m.detail) for m in first.marks]
+    assert [(m.name, m.window, m.t_s, m.detail) for m in second.marks] == [
+        (m.name, m.window, m.t_s, m.detail) for m in first.marks
+    ]
     assert len(first.marks) == 8
     for tape, again in zip(first.headers[0].meters, second.headers[0].meters, strict=True):
         for channel, other in zip(tape.channels, again.channels, strict=True):

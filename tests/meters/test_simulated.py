@@ -68,7 +68,16 @@ def test_joules_are_the_area_under_the_power(name):
     machine = Machine(PLANS[name])
     t_s = np.linspace(1.37, 163.11, 60_001)
     middle, step_s = (t_s[1:] + t_s[:-1]) / 2.0, t_s[1] - t_s[0]
-    for domain in {"gpu:0", "gpu:1", "gpu:1.memory", "cpu:0", "dram:1", "node", "unaccounted", "module:1"} & machine.loads.keys():
+    for domain in {
+        "gpu:0",
+        "gpu:1",
+        "gpu:1.memory",
+        "cpu:0",
+        "dram:1",
+        "node",
+        "unaccounted",
+        "module:1",
+    } & machine.loads.keys():
         area = machine.watts(domain, middle).sum() * step_s
         # at each jump one step's worth of the jump may be on the wrong side
         assert machine.exact_j(domain, t_s[0], t_s[-1]) == pytest.approx(area, rel=3e-5), domain
@@ -85,7 +94,11 @@ def test_windows_add_up_and_parts_make_the_node(at, asynchronous, storage, seed)
     machine = Machine(replace(SMALL, asynchronous=asynchronous, storage=storage, seed=seed))
     a, b, c = sorted(at)
     for domain in machine.loads:
-        whole, first, second = machine.exact_j(domain, a, c), machine.exact_j(domain, a, b), machine.exact_j(domain, b, c)
+        whole, first, second = (
+            machine.exact_j(domain, a, c),
+            machine.exact_j(domain, a, b),
+            machine.exact_j(domain, b, c),
+        )
         assert whole == pytest.approx(first + second, rel=1e-9, abs=1e-4)
         assert first >= 0.0
     parts = sum(machine.exact_j(d, a, c) for d in ("gpu:0", "gpu:1", "cpu:0", "dram:0"))
@@ -95,7 +108,10 @@ def test_windows_add_up_and_parts_make_the_node(at, asynchronous, storage, seed)
     plan = machine.plan
     # without saves the other watts are constant: their joules and the loss of the supplies are all that no part explains
     quiet = Machine(replace(plan, saves=0))
-    known = quiet.exact_j("parts", a, c) * (1 / plan.psu_efficiency - 1) + plan.other_w * (c - a) / plan.psu_efficiency
+    known = (
+        quiet.exact_j("parts", a, c) * (1 / plan.psu_efficiency - 1)
+        + plan.other_w * (c - a) / plan.psu_efficiency
+    )
     assert quiet.exact_j("unaccounted", a, c) == pytest.approx(known, rel=1e-9, abs=1e-4)
 
 
@@ -117,7 +133,9 @@ def test_any_order_of_asking_and_any_distance_gives_the_same():
     near, far = Machine(SMALL), Machine(SMALL)
     day = [float(x) for x in np.random.default_rng(1).uniform(0.0, 90_000.0, 30)]
     far.exact_j("node", 0.0, 200_000.0)
-    assert [near.exact_j("node", x - 5.0, x) for x in sorted(day)] == [far.exact_j("node", x - 5.0, x) for x in sorted(day)]
+    assert [near.exact_j("node", x - 5.0, x) for x in sorted(day)] == [
+        far.exact_j("node", x - 5.0, x) for x in sorted(day)
+    ]
     again, forward = find(SMALL, origin_ns=0).meters, find(SMALL, origin_ns=0).meters
     times = [round(x * S) for x in day]
     ahead = {t: [m.read(t) for m in forward] for t in sorted(times)}
@@ -138,10 +156,15 @@ def meter(name, plan=SMALL):
 
 
 def slot(m, domain, quantity):
-    return next(i for i, c in enumerate(m.channels) if c.domain == domain and c.quantity == quantity)
+    return next(
+        i for i, c in enumerate(m.channels) if c.domain == domain and c.quantity == quantity
+    )
 
 
-@pytest.mark.parametrize("plan", [*PLANS.values(), Plan(gpus=0, packages=0, disks=0), Plan(gpu_kind="mig", memory_scope=False)])
+@pytest.mark.parametrize(
+    "plan",
+    [*PLANS.values(), Plan(gpus=0, packages=0, disks=0), Plan(gpu_kind="mig", memory_scope=False)],
+)
 def test_meters_keep_the_protocol(plan):
     found = find(plan, origin_ns=0)
     assert all(absence.reason and absence.remedy and absence.kind for absence in found.absences)
@@ -167,7 +190,9 @@ def test_counters_only_grow(name, storage):
     m = meter(name, replace(SMALL, storage=storage, gpu_jitter_s=0.08))
     rows = np.array([m.read(round(t * S)) for t in np.arange(-1.0, 140.0, 0.037)])
     falls = (np.diff(rows, axis=0) < 0).any(axis=0)
-    assert [c.name for c, fell in zip(m.channels, falls, strict=True) if fell and c.is_counter] == []
+    assert [
+        c.name for c, fell in zip(m.channels, falls, strict=True) if fell and c.is_counter
+    ] == []
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.06, 0.1])
@@ -207,7 +232,9 @@ def test_the_counter_counts_whole_millijoules_and_watts_are_means_before_the_tic
             counter = row[slot(m, domain, "energy_j")]
             assert counter == pytest.approx(math.floor(exact_j * 1000.0) / 1000.0, abs=0.00101)
             assert counter * 1000.0 == pytest.approx(round(counter * 1000.0), abs=1e-4)
-            assert row[slot(m, domain, "power_w")] == pytest.approx(machine.exact_j(domain, tick_s - 0.025, tick_s) / 0.025, abs=6e-4)
+            assert row[slot(m, domain, "power_w")] == pytest.approx(
+                machine.exact_j(domain, tick_s - 0.025, tick_s) / 0.025, abs=6e-4
+            )
             mean_w = machine.exact_j(domain, tick_s - 1.0, tick_s)
             assert row[slot(m, f"{domain}.average", "power_w")] == pytest.approx(mean_w, abs=6e-4)
             memory_w = machine.exact_j(f"{domain}.memory", tick_s - 1.0, tick_s)
@@ -233,9 +260,14 @@ def test_rapl_counts_units_and_wraps(at_j):
     for t_s in np.arange(0.0, 40.0, 0.0997):
         tick_s = math.floor(t_s * 1000.0 + 1e-6) / 1000.0
         for i, domain in enumerate(c.domain for c in m.channels):
-            units = math.floor((at_j + machine.exact_j(domain, 0.0, tick_s)) / RAPL_UNIT_J) % RAPL_COUNTS
+            units = (
+                math.floor((at_j + machine.exact_j(domain, 0.0, tick_s)) / RAPL_UNIT_J)
+                % RAPL_COUNTS
+            )
             off = abs(m.read(round(t_s * S))[i] / RAPL_UNIT_J - units)
-            assert min(off, RAPL_COUNTS - off) < 210 * 0.0011 / RAPL_UNIT_J  # a tick may round to its neighbour
+            assert (
+                min(off, RAPL_COUNTS - off) < 210 * 0.0011 / RAPL_UNIT_J
+            )  # a tick may round to its neighbour
         value = m.read(round(t_s * S))[0]
         wraps += before is not None and value < before
         before = value
@@ -261,12 +293,16 @@ def test_bytes_go_through_the_cache_to_the_drives(storage, asynchronous):
 
     for number, window in enumerate(windows_of(list(marks(plan, 0.0, 260.0)))[:3]):
         before, size = number * plan.checkpoint_bytes, plan.checkpoint_bytes
-        at = {mark.name: mark.t_s for mark in marks(plan, 0.0, 260.0) if mark.window == window.label}
+        at = {
+            mark.name: mark.t_s for mark in marks(plan, 0.0, 260.0) if mark.window == window.label
+        }
         sure = 1e-6
         assert window.flags == ()
         assert stored(at["begin"]) == before
         assert stored(at["durable"] + sure) == pytest.approx(before + size, abs=2 * SECTOR_BYTES)
-        assert job.read(round((at["written"] + sure) * S))[0] == pytest.approx(before + size, abs=4096)
+        assert job.read(round((at["written"] + sure) * S))[0] == pytest.approx(
+            before + size, abs=4096
+        )
         half_s = (at["snapshotted"] + at["written"]) / 2.0
         assert job.read(round(half_s * S))[0] == pytest.approx(before + size / 2.0, rel=1e-6)
         dirty, under_way = cache.read(round(half_s * S))
@@ -276,7 +312,9 @@ def test_bytes_go_through_the_cache_to_the_drives(storage, asynchronous):
             assert (dirty, under_way) == (6 * KIB * KIB, 0.0)
         else:
             on_the_way = stored(half_s) - before
-            assert dirty + under_way - 6 * KIB * KIB == pytest.approx(size / 2.0 - on_the_way, rel=1e-6)
+            assert dirty + under_way - 6 * KIB * KIB == pytest.approx(
+                size / 2.0 - on_the_way, rel=1e-6
+            )
             assert (under_way > 0) == (storage == "fsync")
         if storage == "buffered":
             assert at["durable"] > at["returned"] + 30.0
@@ -292,13 +330,20 @@ def test_drives_are_busy_while_they_write():
     plan = replace(SMALL, variation=0.0)
     m = meter("block", plan)
     names = ["written_bytes", "writes", "flushes", "busy_s", "queue_s", "in_flight"]
-    before, during, after = ([m.read(round(t * S))[i] for i in range(6)] for t in (34.9, 38.0, 45.0))
+    before, during, after = (
+        [m.read(round(t * S))[i] for i in range(6)] for t in (34.9, 38.0, 45.0)
+    )
     assert [c.quantity for c in m.channels[:6]] == names
     assert before == [0.0] * 6
     assert during[5] == 32.0
     assert during[2] == 0.0
     assert after[1] == math.floor(plan.checkpoint_bytes / 2 / plan.write_size_bytes + 1e-9)
-    assert after[2:] == [1.0, 7.5, 240.0, 0.0]  # write and fsync take 2.2 + 5.3 s, with 32 requests under way
+    assert after[2:] == [
+        1.0,
+        7.5,
+        240.0,
+        0.0,
+    ]  # write and fsync take 2.2 + 5.3 s, with 32 requests under way
 
 
 def test_the_node_is_a_noisy_mean_of_the_second_before():
@@ -318,11 +363,24 @@ def test_the_node_is_a_noisy_mean_of_the_second_before():
 
 def test_marks_are_a_hooks():
     names = [mark.name for mark in marks(Plan(variation=0.0), 30.0, 90.0)]
-    assert names == ["begin", "snapshotted", "written", "synced", "committed", "returned", "durable", "end"]
-    by_parts = [m for a in np.arange(0.0, 300.0, 7.7) for m in marks(Plan(), a, min(a + 7.7, 300.0))]
+    assert names == [
+        "begin",
+        "snapshotted",
+        "written",
+        "synced",
+        "committed",
+        "returned",
+        "durable",
+        "end",
+    ]
+    by_parts = [
+        m for a in np.arange(0.0, 300.0, 7.7) for m in marks(Plan(), a, min(a + 7.7, 300.0))
+    ]
     assert by_parts == list(marks(Plan(), 0.0, 300.0))
     later = list(marks(Plan(), 0.0, 100.0, origin_s=1000.0))
-    assert [m.t_s - 1000.0 for m in later] == pytest.approx([m.t_s for m in marks(Plan(), 0.0, 100.0)])
+    assert [m.t_s - 1000.0 for m in later] == pytest.approx(
+        [m.t_s for m in marks(Plan(), 0.0, 100.0)]
+    )
     begins = [m.t_s for m in marks(Plan(saves=2), 0.0, 900.0) if m.name == "begin"]
     assert begins == [35.0, 95.0]
     assert list(marks(Plan(saves=0), 0.0, 900.0)) == []
@@ -339,7 +397,11 @@ def test_a_job_that_stops_ends_its_last_save_and_idles():
     assert begins == [35.0, 95.0]
     assert Machine(replace(plan, stop_s=102.0)).plan.count() == 1
     assert machine.watts("gpu:0", [109.9, 111.0, 1e6]).tolist() == pytest.approx(
-        [machine.watts("gpu:0", 109.9)[0], 77.7 * machine.unevenness(0), 77.7 * machine.unevenness(0)]
+        [
+            machine.watts("gpu:0", 109.9)[0],
+            77.7 * machine.unevenness(0),
+            77.7 * machine.unevenness(0),
+        ]
     )
     assert machine.exact_j("gpu:0", 1000.0, 1100.0) == pytest.approx(7770.0 * machine.unevenness(0))
 
@@ -371,7 +433,11 @@ def test_nobody_finds_what_nobody_missed():
 def test_gpu_10_is_not_gpu_1():
     m = meter("nvml", replace(SMALL, gpus=11, faults=(Fault("silent", "gpu:1", 0.0),)))
     row = m.read(9 * S)
-    assert {c.domain for c, v in zip(m.channels, row, strict=True) if math.isnan(v)} == {"gpu:1", "gpu:1.average", "gpu:1.memory"}
+    assert {c.domain for c, v in zip(m.channels, row, strict=True) if math.isnan(v)} == {
+        "gpu:1",
+        "gpu:1.average",
+        "gpu:1.memory",
+    }
     assert m.events == []
 
 
@@ -384,7 +450,10 @@ def test_a_counter_that_begins_again():
     tick_s = [float(m._gpus.ticked_s(t)[0]) for t in (20.0, 33.0)]
     assert m.read(33 * S)[i] == pytest.approx(machine.exact_j("gpu:0", *tick_s), abs=0.0011)
     assert m.read(33 * S)[watts] == plain.read(33 * S)[watts]
-    assert m.read(33 * S)[slot(m, "gpu:1", "energy_j")] == plain.read(33 * S)[slot(m, "gpu:1", "energy_j")]
+    assert (
+        m.read(33 * S)[slot(m, "gpu:1", "energy_j")]
+        == plain.read(33 * S)[slot(m, "gpu:1", "energy_j")]
+    )
     assert [(e.name, e.domain) for e in m.events] == [("restarted", "gpu:0")]
 
 
@@ -421,7 +490,11 @@ def test_second_0_is_where_the_first_reading_is():
 def test_mig_superchips_and_old_cards():
     mig = find(replace(SMALL, gpu_kind="mig"))
     assert all("MIG" in c.note for c in mig.meters[0].channels)
-    assert {c.quantity for c in mig.meters[0].channels} == {"energy_j", "power_w", "memory_used_bytes"}
+    assert {c.quantity for c in mig.meters[0].channels} == {
+        "energy_j",
+        "power_w",
+        "memory_used_bytes",
+    }
     assert any("MIG" in absence.reason for absence in mig.absences)
 
     chip = Plan(gpus=2, packages=2, gpu_kind="superchip")
@@ -432,7 +505,9 @@ def test_mig_superchips_and_old_cards():
     counted = m.read(50 * S)[slot(m, "module:1", "energy_j")] - chip.gpu_counter_at_j
     inside = [machine.exact_j(d, 0.0, tick_s) for d in ("gpu:1", "cpu:1", "dram:1")]
     assert counted == pytest.approx(sum(inside), abs=0.0011)
-    assert machine.exact_j("parts", 0.0, 9.0) == pytest.approx(sum(machine.exact_j(f"module:{i}", 0.0, 9.0) for i in (0, 1)))
+    assert machine.exact_j("parts", 0.0, 9.0) == pytest.approx(
+        sum(machine.exact_j(f"module:{i}", 0.0, 9.0) for i in (0, 1))
+    )
 
     old = find(replace(SMALL, energy_counter=False, memory_scope=False))
     assert not any(c.quantity == "energy_j" or "memory" in c.domain for c in old.meters[0].channels)

@@ -22,16 +22,45 @@ def cards_of(value, cards=CARDS, **more):
 @pytest.mark.parametrize(
     ("value", "cards"),
     [
-        ("0", [0]), ("0,1", [0, 1]), ("2,0", [2, 0]), (" 1 , 2", [1, 2]), ("+1", [1]),
-        ("0,2,-1,1", [0, 2]), ("0,9,1", [0]), ("9", []), ("-1", []), ("", []), (" ", []), ("x", []), ("1gpu2,2", [1, 2]),
-        ("0,0", []), ("1,0,1", []), ("0,,1", [0]),
-        ("GPU-aaaa1111", [0]), ("GPU-c", [2]), ("GPU-cccc3333,GPU-aaaa", [2, 0]), ("GPU-aa", []), ("GPU-zz,GPU-c", []),
-        ("GPU-c,0", [2]), ("0,GPU-c", [0]), ("GPU-c,GPU-cccc", []),
-        ("MIG-0001", [0]), ("MIG-0001,MIG-0002", [0]), ("MIG-0001,MIG-1001", [0, 2]), ("MIG-00", []), ("MIG-1", [2]), ("MIG-9", []),
-        ("MIG-GPU-aaaa1111/7/0", [0]), ("MIG-GPU-aaaa/8/0", [0]), ("MIG-GPU-aaaa1111/9/0", []), ("MIG-GPU-aa/7/0", []),
-        ("MIG-GPU-aaaa1111/7/0,MIG-GPU-aaaa1111/8/0", [0]), ("MIG-0001,0", [0]), ("MIG-0001,MIG-0001", []),
+        ("0", [0]),
+        ("0,1", [0, 1]),
+        ("2,0", [2, 0]),
+        (" 1 , 2", [1, 2]),
+        ("+1", [1]),
+        ("0,2,-1,1", [0, 2]),
+        ("0,9,1", [0]),
+        ("9", []),
+        ("-1", []),
+        ("", []),
+        (" ", []),
+        ("x", []),
+        ("1gpu2,2", [1, 2]),
+        ("0,0", []),
+        ("1,0,1", []),
+        ("0,,1", [0]),
+        ("GPU-aaaa1111", [0]),
+        ("GPU-c", [2]),
+        ("GPU-cccc3333,GPU-aaaa", [2, 0]),
+        ("GPU-aa", []),
+        ("GPU-zz,GPU-c", []),
+        ("GPU-c,0", [2]),
+        ("0,GPU-c", [0]),
+        ("GPU-c,GPU-cccc", []),
+        ("MIG-0001", [0]),
+        ("MIG-0001,MIG-0002", [0]),
+        ("MIG-0001,MIG-1001", [0, 2]),
+        ("MIG-00", []),
+        ("MIG-1", [2]),
+        ("MIG-9", []),
+        ("MIG-GPU-aaaa1111/7/0", [0]),
+        ("MIG-GPU-aaaa/8/0", [0]),
+        ("MIG-GPU-aaaa1111/9/0", []),
+        ("MIG-GPU-aa/7/0", []),
+        ("MIG-GPU-aaaa1111/7/0,MIG-GPU-aaaa1111/8/0", [0]),
+        ("MIG-0001,0", [0]),
+        ("MIG-0001,MIG-0001", []),
     ],
-)  # fmt: skip
+)
 def test_cuda_visible_devices(value, cards):
     assert cards_of(value) == cards
 
@@ -53,7 +82,12 @@ def plainly(value, count):
     return seen
 
 
-@given(st.lists(st.one_of(st.integers(-2, 6).map(str), st.sampled_from(["", "x", "1a", " 2", "+3"])), max_size=6).map(",".join))
+@given(
+    st.lists(
+        st.one_of(st.integers(-2, 6).map(str), st.sampled_from(["", "x", "1a", " 2", "+3"])),
+        max_size=6,
+    ).map(",".join)
+)
 def test_indices_are_read_as_cuda_reads_them(value):
     cards = [Card(k, f"GPU-{k}") for k in range(5)]
     assert cards_of(value, cards) == plainly(value, 5)
@@ -76,21 +110,34 @@ def test_an_index_counts_the_cards_that_can_be_opened():
     assert cards_of("0", CARDS[1:]) == [1]
 
 
-@pytest.mark.parametrize(("value", "said"), [("0,9", "'9' names no card"), ("0,0", "twice"), ("-1", ""), ("", ""), ("0", "")])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("0,9", "'9' names no card"), ("0,0", "twice"), ("-1", ""), ("", ""), ("0", "")],
+)
 def test_what_is_wrong_is_said(value, said):
     remarks = chosen({"CUDA_VISIBLE_DEVICES": value}, CARDS).remarks
-    assert [said in remark.reason and bool(remark.remedy) for remark in remarks] == ([True] if said else [])
+    assert [said in remark.reason and bool(remark.remedy) for remark in remarks] == (
+        [True] if said else []
+    )
 
 
 @pytest.mark.parametrize(
     ("names", "value", "order", "said"),
     [
-        (["A", "B"], "0", None, True), (["A", "B"], "0", "FASTEST_FIRST", True), (["A", "B"], "0", "PCI_BUS_ID", False),
-        (["A", "A"], "0", None, False), (["A", "B"], "GPU-0", None, False), (["A", "B"], None, None, False),
+        (["A", "B"], "0", None, True),
+        (["A", "B"], "0", "FASTEST_FIRST", True),
+        (["A", "B"], "0", "PCI_BUS_ID", False),
+        (["A", "A"], "0", None, False),
+        (["A", "B"], "GPU-0", None, False),
+        (["A", "B"], None, None, False),
     ],
-)  # fmt: skip
+)
 def test_an_index_among_unlike_cards_is_not_trusted(names, value, order, said):
-    environ = {name: text for name, text in (("CUDA_VISIBLE_DEVICES", value), ("CUDA_DEVICE_ORDER", order)) if text is not None}
+    environ = {
+        name: text
+        for name, text in (("CUDA_VISIBLE_DEVICES", value), ("CUDA_DEVICE_ORDER", order))
+        if text is not None
+    }
     choice = chosen(environ, [Card(k, f"GPU-{k}", name) for k, name in enumerate(names)])
     assert any("fastest first" in remark.reason for remark in choice.remarks) is said
 
@@ -98,12 +145,18 @@ def test_an_index_among_unlike_cards_is_not_trusted(names, value, order, said):
 @pytest.mark.parametrize(
     ("granted", "cards"),
     [
-        (None, [0, 1, 2]), ("all", [0, 1, 2]), ("void", [0, 1, 2]), ("none", [0, 1, 2]), ("", [0, 1, 2]),
-        ("1", [1]), ("2,0", [2, 0]), ("GPU-c", [2]),
+        (None, [0, 1, 2]),
+        ("all", [0, 1, 2]),
+        ("void", [0, 1, 2]),
+        ("none", [0, 1, 2]),
+        ("", [0, 1, 2]),
+        ("1", [1]),
+        ("2,0", [2, 0]),
+        ("GPU-c", [2]),
         ("5,6,7", [0, 1, 2]),  # the host's numbers: this container sees its three only
         ("9", [0, 1, 2]),  # it sees more than it was granted, but not that one
     ],
-)  # fmt: skip
+)
 def test_what_a_container_was_granted(granted, cards):
     environ = {} if granted is None else {"NVIDIA_VISIBLE_DEVICES": granted}
     choice = chosen(environ, CARDS)

@@ -43,7 +43,10 @@ def test_the_two_meters(tmp_path):
 
 
 def test_absences(tmp_path):
-    assert [absence.what for absence in writeback.find(procfs=tmp_path).absences] == ["writeback", "vmstat"]
+    assert [absence.what for absence in writeback.find(procfs=tmp_path).absences] == [
+        "writeback",
+        "vmstat",
+    ]
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\n")
     (tmp_path / "vmstat").write_text("nr_free 1\n")
     found = writeback.find(procfs=tmp_path)
@@ -64,7 +67,9 @@ def a_save(size, rate, begin=10.0, returned=12.0, first=0.0, standing=0.0, perio
 def test_a_quiet_host_drains_when_the_arithmetic_says(size, seconds, first, period):
     t, level, taken = a_save(size, size / seconds, first=first, period=period)
     slack = min(0.01 * size, 1 << 20)
-    got = drained(series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=size)
+    got = drained(
+        series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=size
+    )
     truth = 12.0 + seconds
     early = slack / (size / seconds)  # the slack may be forgiven
     assert got.after_s <= truth
@@ -95,7 +100,9 @@ def test_a_level_that_is_back_is_not_enough():
 
 def test_bytes_that_never_went_there_are_told():
     t, level, _ = a_save(1e9, 1e8)
-    got = drained(series(t, level), series(t, np.zeros_like(t)), begin_s=10.0, returned_s=12.0, size_bytes=1e9)
+    got = drained(
+        series(t, level), series(t, np.zeros_like(t)), begin_s=10.0, returned_s=12.0, size_bytes=1e9
+    )
     assert math.isnan(got.at_s)
     assert got.enough is False
     assert got.left_bytes == 0.0
@@ -111,22 +118,48 @@ def test_not_drained_yet():
 
 
 def test_direct_io_is_there_when_the_save_returns():
-    got = drained(series([0, 1, 2, 3], [0.0] * 4), series([0, 1, 2, 3], [0, 5e8, 1e9, 1e9]), begin_s=0.0, returned_s=2.0, size_bytes=1e9)
+    got = drained(
+        series([0, 1, 2, 3], [0.0] * 4),
+        series([0, 1, 2, 3], [0, 5e8, 1e9, 1e9]),
+        begin_s=0.0,
+        returned_s=2.0,
+        size_bytes=1e9,
+    )
     assert (got.at_s, got.after_s) == (2.0, 1.0)
 
 
 def test_readings_that_failed_are_passed_over():
     nan = float("nan")
     t = [0, 1, 2, 3, 4]
-    whole = drained(series(t, [0, 9e8, 5e8, 1e8, 0]), series(t, [0, 1e8, 5e8, 9e8, 1e9]), begin_s=0.0, returned_s=1.0, size_bytes=1e9)
-    holes = drained(series(t, [0, 9e8, nan, 1e8, 0]), series(t, [0, nan, 5e8, 9e8, 1e9]), begin_s=0.0, returned_s=1.0, size_bytes=1e9)
+    whole = drained(
+        series(t, [0, 9e8, 5e8, 1e8, 0]),
+        series(t, [0, 1e8, 5e8, 9e8, 1e9]),
+        begin_s=0.0,
+        returned_s=1.0,
+        size_bytes=1e9,
+    )
+    holes = drained(
+        series(t, [0, 9e8, nan, 1e8, 0]),
+        series(t, [0, nan, 5e8, 9e8, 1e9]),
+        begin_s=0.0,
+        returned_s=1.0,
+        size_bytes=1e9,
+    )
     assert whole == holes
-    fell = drained(series(t, [0, 9e8, 5e8, 1e8, 0]), series(t, [5e9, 1e8, 5e8, 9e8, 1e9]), begin_s=0.0, returned_s=1.0, size_bytes=1e9)
+    fell = drained(
+        series(t, [0, 9e8, 5e8, 1e8, 0]),
+        series(t, [5e9, 1e8, 5e8, 9e8, 1e9]),
+        begin_s=0.0,
+        returned_s=1.0,
+        size_bytes=1e9,
+    )
     assert fell.at_s == 4.0  # another device's counter says nothing
     assert fell.enough is None
 
 
-@pytest.mark.parametrize("level", [series([], []), series([5.0], [1.0]), series([0.0], [float("nan")])])
+@pytest.mark.parametrize(
+    "level", [series([], []), series([5.0], [1.0]), series([0.0], [float("nan")])]
+)
 def test_nothing_known_before_the_save_is_nothing_known(level):
     got = drained(level, None, begin_s=1.0, returned_s=2.0, size_bytes=1.0)
     assert all(map(math.isnan, got[:4]))
@@ -139,7 +172,11 @@ def test_a_real_buffered_write_drains(tmp_path):
     if home.reason or not found.meters or found.meters[0].name != "writeback":
         pytest.skip(home.reason or "no meminfo")
     disk = block.find(names=home.disks, partitions=False).meters[0]
-    columns = [at for at, channel in enumerate(disk.channels) if channel.quantity == "written_bytes" and channel.role == "part"]
+    columns = [
+        at
+        for at, channel in enumerate(disk.channels)
+        if channel.quantity == "written_bytes" and channel.role == "part"
+    ]
     quick = found.meters[0]
     size = 32 << 20
     t, level, taken = [], [], []
@@ -162,7 +199,14 @@ def test_a_real_buffered_write_drains(tmp_path):
         os.fsync(opened.fileno())
     synced = time.monotonic()
     look()
-    got = drained(series(t, level), series(t, taken), begin_s=begin, returned_s=returned, size_bytes=size, slack_bytes=size / 4)
+    got = drained(
+        series(t, level),
+        series(t, taken),
+        begin_s=begin,
+        returned_s=returned,
+        size_bytes=size,
+        slack_bytes=size / 4,
+    )
     for meter in (disk, *found.meters):
         meter.close()
     assert at_return > 0.0

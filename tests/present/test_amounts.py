@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.core.units import UNITS, parse
-from ckptcost.present.amounts import DASH, between, count, duration, number, quantities, quantity, rate, share, size
+from ckptcost.present.amounts import (
+    DASH,
+    between,
+    count,
+    duration,
+    number,
+    quantities,
+    quantity,
+    rate,
+    share,
+    size,
+)
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import LINES, line_label
 
@@ -115,7 +126,15 @@ def test_never_has_no_unit():
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(1.0, "1 B"), (999.0, "999 B"), (2e12, "2 TB"), (104.7e9, "105 GB"), (999.9e9, "1 TB"), (1.6564e13, "16.6 TB"), (1e18, "1,000 PB")],
+    [
+        (1.0, "1 B"),
+        (999.0, "999 B"),
+        (2e12, "2 TB"),
+        (104.7e9, "105 GB"),
+        (999.9e9, "1 TB"),
+        (1.6564e13, "16.6 TB"),
+        (1e18, "1,000 PB"),
+    ],
 )
 def test_sizes(value, shown):
     assert size(value) == shown
@@ -138,13 +157,23 @@ def test_rates(value, shown):
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(1024.0, "1,024"), (16384.0, "16,384"), (100_000.0, "100,000"), (2592.4, "2,590"), (1.0, "1"), (0.5, "0.5")]
+    ("value", "shown"),
+    [
+        (1024.0, "1,024"),
+        (16384.0, "16,384"),
+        (100_000.0, "100,000"),
+        (2592.4, "2,590"),
+        (1.0, "1"),
+        (0.5, "0.5"),
+    ],
 )
 def test_counts_are_exact(value, shown):
     assert count(value) == shown
 
 
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit not in ("gpu_s", "kgco2e", "usd", "j", "")])
+@pytest.mark.parametrize(
+    "unit", [unit for unit in UNITS if unit not in ("gpu_s", "kgco2e", "usd", "j", "")]
+)
 def test_a_quantity_names_a_unit_that_is_parsed_back(unit):
     """What we print, we also read."""
     value = parse(UNITS[unit][1], unit)
@@ -152,7 +181,9 @@ def test_a_quantity_names_a_unit_that_is_parsed_back(unit):
     assert parse(shown.replace(",", ""), unit) == pytest.approx(value, rel=6e-3), shown
 
 
-@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit not in ("gpu_s", "kgco2e", "usd", "j")])
+@pytest.mark.parametrize(
+    "unit", [unit for unit in UNITS if unit not in ("gpu_s", "kgco2e", "usd", "j")]
+)
 def test_no_base_unit_is_shown_to_people(unit):
     assert "_" not in quantity(1234.5, unit)
 
@@ -172,7 +203,9 @@ def test_columns_line_up():
 @pytest.mark.parametrize("widest", [40, 60, 80])
 def test_columns_keep_to_their_width(widest):
     rows = [["x" * 200, *["1,234"] * 4], ["y", *["-"] * 4]]
-    assert all(len(line) <= widest for line in columns(["name", "a", "b", "c", "d"], rows, widest=widest))
+    assert all(
+        len(line) <= widest for line in columns(["name", "a", "b", "c", "d"], rows, widest=widest)
+    )
 
 
 def test_markdown_escapes():

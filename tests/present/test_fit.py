@@ -12,7 +12,10 @@ LONG = "/tmp/deep/er/and/deeper/still/models/tiers/simulated-storage.toml"
 
 
 def test_the_reason_stays():
-    assert fit(f"{LONG}: could not be written: not a folder", 60) == "…/simulated-storage.toml: could not be written: not a folder"
+    assert (
+        fit(f"{LONG}: could not be written: not a folder", 60)
+        == "…/simulated-storage.toml: could not be written: not a folder"
+    )
 
 
 def test_the_longest_path_goes_first_and_the_other_only_where_needed():
@@ -21,7 +24,9 @@ def test_the_longest_path_goes_first_and_the_other_only_where_needed():
     assert fit(text, 45) == "from …/5a110000 to …/simulated-storage.toml"
 
 
-@pytest.mark.parametrize("text", ["3.2 GB/s and 9 GB/s at 1/2 of the load", "a/b, c/d, x/y and and/or", "~/a", "/tmp/ab"])
+@pytest.mark.parametrize(
+    "text", ["3.2 GB/s and 9 GB/s at 1/2 of the load", "a/b, c/d, x/y and and/or", "~/a", "/tmp/ab"]
+)
 def test_what_is_no_path_or_short_stays(text):
     assert fit(text, 3) == text
 

@@ -8,17 +8,33 @@ from ckptcost.report.text import avoidable_lines
 
 
 def said(gpu_h, kwh, usd, kg):
-    values = {"run_gpu_hours": gpu_h, "run_energy_kwh": kwh, "run_cost_usd": usd, "run_location_kgco2e": kg}
-    return avoidable_lines(SimpleNamespace(avoidable=SimpleNamespace(values=values, tier_name="flash")))[0]
+    values = {
+        "run_gpu_hours": gpu_h,
+        "run_energy_kwh": kwh,
+        "run_cost_usd": usd,
+        "run_location_kgco2e": kg,
+    }
+    return avoidable_lines(
+        SimpleNamespace(avoidable=SimpleNamespace(values=values, tier_name="flash"))
+    )[0]
 
 
 @pytest.mark.parametrize(
     ("values", "text"),
     [
         ((10.0, 5.0, 20.0, 2.0), "Avoidable with flash: 10 GPU-h, 5 kWh, 20 USD, 2 kgCO2e a run."),
-        ((10.0, None, 20.0, None), "Avoidable with flash: 10 GPU-h, - kWh, 20 USD, - kgCO2e a run."),
-        ((-10.0, -5.0, -20.0, -2.0), "Nothing was avoidable with flash: it would add 10 GPU-h, 5 kWh, 20 USD, 2 kgCO2e a run."),
-        ((10.0, -5.0, 20.0, -2.0), "Avoidable with flash: 10 GPU-h, 20 USD a run; it would add 5 kWh, 2 kgCO2e."),
+        (
+            (10.0, None, 20.0, None),
+            "Avoidable with flash: 10 GPU-h, - kWh, 20 USD, - kgCO2e a run.",
+        ),
+        (
+            (-10.0, -5.0, -20.0, -2.0),
+            "Nothing was avoidable with flash: it would add 10 GPU-h, 5 kWh, 20 USD, 2 kgCO2e a run.",
+        ),
+        (
+            (10.0, -5.0, 20.0, -2.0),
+            "Avoidable with flash: 10 GPU-h, 20 USD a run; it would add 5 kWh, 2 kgCO2e.",
+        ),
         ((0.0, 0.0, 0.0, 0.0), "Avoidable with flash: 0 GPU-h, 0 kWh, 0 USD, 0 kgCO2e a run."),
     ],
 )

@@ -16,6 +16,12 @@ def test_a_long_column_of_floats(values):
     assert canonical(values).encode() == rfc8785.dumps(values)
 
 
-@given(st.lists(st.one_of(_floats, st.none(), st.integers(-(2**53) + 1, 2**53 - 1), st.booleans()), min_size=65, max_size=90))
+@given(
+    st.lists(
+        st.one_of(_floats, st.none(), st.integers(-(2**53) + 1, 2**53 - 1), st.booleans()),
+        min_size=65,
+        max_size=90,
+    )
+)
 def test_a_long_column_with_other_things_in_it(values):
     assert canonical({"column": values}).encode() == rfc8785.dumps({"column": values})

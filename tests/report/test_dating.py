@@ -28,7 +28,14 @@ def plan(**said):
 
 def grid_of(values, begin=START, step_s=3600.0):
     starts = begin + step_s * np.arange(len(values))
-    return GridHours(Steps(starts, starts + step_s, np.array(values)), step_s, "g/kWh", "hours.csv", 10, "ab" * 32)
+    return GridHours(
+        Steps(starts, starts + step_s, np.array(values)),
+        step_s,
+        "g/kWh",
+        "hours.csv",
+        10,
+        "ab" * 32,
+    )
 
 
 def contracts(*bought, residual=0.4, site="usa"):
@@ -40,7 +47,11 @@ def ppa(share, factor, begin=-math.inf, end=math.inf):
 
 
 def column(s, name, component=None):
-    return [v for v, c in zip(getattr(s.series, name), s.series.component, strict=True) if component in (None, c)]
+    return [
+        v
+        for v, c in zip(getattr(s.series, name), s.series.component, strict=True)
+        if component in (None, c)
+    ]
 
 
 def total(values):
@@ -49,8 +60,14 @@ def total(values):
 
 def check_sums(s):
     """Rows add up to components and components to totals; each row's kilograms are its energy times its factor."""
-    names = {"energy": "energy_kwh", "gpu_time_lost": "gpu_hours", "cost": "cost_usd", "embodied": "embodied_kgco2e",
-             "emissions_location": KG[0], "emissions_market": KG[1]}  # fmt: skip
+    names = {
+        "energy": "energy_kwh",
+        "gpu_time_lost": "gpu_hours",
+        "cost": "cost_usd",
+        "embodied": "embodied_kgco2e",
+        "emissions_location": KG[0],
+        "emissions_market": KG[1],
+    }
     for what, name in names.items():
         for c in s.marginal():
             value = getattr(c, what).value
@@ -61,10 +78,16 @@ def check_sums(s):
                 assert total(rows) == pytest.approx(value, rel=1e-9, abs=1e-12)
         known = [getattr(c, what).value for c in s.marginal() if getattr(c, what).value is not None]
         if getattr(s.totals, what).value is not None:
-            assert getattr(s.totals, what).value == pytest.approx(math.fsum(known), rel=1e-9, abs=1e-12)
+            assert getattr(s.totals, what).value == pytest.approx(
+                math.fsum(known), rel=1e-9, abs=1e-12
+            )
     for n in range(len(s.series.start)):
         for factor, kg in (("grid_kgco2e_per_kwh", KG[0]), ("market_kgco2e_per_kwh", KG[1])):
-            energy, by, said = s.series.energy_kwh[n], getattr(s.series, factor)[n], getattr(s.series, kg)[n]
+            energy, by, said = (
+                s.series.energy_kwh[n],
+                getattr(s.series, factor)[n],
+                getattr(s.series, kg)[n],
+            )
             assert (said is None) == (energy is None or by is None)
             if said is not None:
                 assert said == pytest.approx(energy * by, rel=1e-12)
@@ -75,18 +98,32 @@ def test_a_plan_gets_rows_on_the_hour_and_keeps_its_sums():
     assert s.series.width_s == 3600.0
     assert s.series.start[:2] == ["2026-10-01T00:20:00Z", "2026-10-01T01:00:00Z"]
     assert s.series.duration_s[:2] == [2400.0, 3600.0]
-    assert utc(s.period_end).timestamp() - utc(s.period_start).timestamp() == pytest.approx(s.length_s, abs=1e-3)
+    assert utc(s.period_end).timestamp() - utc(s.period_start).timestamp() == pytest.approx(
+        s.length_s, abs=1e-3
+    )
     check_sums(s)
     assert total(s.series.checkpoints) == pytest.approx(8.0)
     before = plan()
     for what in QUANTITIES:
-        assert getattr(s.totals, what) == getattr(before.totals, what)  # without other factors nothing changes
+        assert getattr(s.totals, what) == getattr(
+            before.totals, what
+        )  # without other factors nothing changes
     assert {len(getattr(s.series, name)) for name in COLUMNS} == {len(s.series.start)}
 
 
 def test_no_component_is_unknown_and_zero_at_once():
-    s = dated(plan(energies=(None, 0.0, 5.0, None, 0.0), gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0), costs=(None,) * 5), START)
-    assert set(s.series.component) == {"gpu_wait", "storage_write"}  # the others took nothing, or nobody knows
+    s = dated(
+        plan(
+            energies=(None, 0.0, 5.0, None, 0.0),
+            gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0),
+            costs=(None,) * 5,
+        ),
+        START,
+    )
+    assert set(s.series.component) == {
+        "gpu_wait",
+        "storage_write",
+    }  # the others took nothing, or nobody knows
     assert column(s, "energy_kwh", "gpu_wait") == [None] * len(column(s, "energy_kwh", "gpu_wait"))
     check_sums(s)
 
@@ -100,7 +137,9 @@ def test_each_hour_has_its_own_factor():
     gpu = found.components[0]
     assert gpu.emissions_location.value == pytest.approx(1200.5 * 0.25)
     assert gpu.emissions_location.low == pytest.approx(gpu.energy.low * 0.25)
-    assert gpu.emissions_market == s.components[0].emissions_market  # the market is another question
+    assert (
+        gpu.emissions_market == s.components[0].emissions_market
+    )  # the market is another question
     factor = next(f for f in found.factors if f.id == "site.grid_location")
     assert factor.value * KWH_J == pytest.approx(0.25)
     assert (factor.origin, factor.sources[0].title) == ("user", "hours.csv")
@@ -127,7 +166,10 @@ def test_factors_that_change_at_half_past():
 
 def test_hours_without_a_factor_are_refused_and_named():
     s = statements.statement(rows=4, begin=START)
-    with pytest.raises(InputError, match="no factor for 2 of 4 rows of the run's time, the first from 2026-10-01T02:00:00Z"):
+    with pytest.raises(
+        InputError,
+        match="no factor for 2 of 4 rows of the run's time, the first from 2026-10-01T02:00:00Z",
+    ):
         dated(s, grid=grid_of([0.1, 0.2]))
 
 
@@ -162,7 +204,12 @@ def test_a_rest_without_a_residual_mix_is_not_zero():
 def test_a_factor_known_for_some_hours_only_leaves_the_sum_unknown():
     s = statements.statement(rows=4, begin=START)
     found = dated(s, sites=contracts(ppa(1.0, 0.1, begin=START + 7200.0), residual=math.nan))
-    assert column(found, "market_kgco2e_per_kwh", "gpu_wait") == [None, None, pytest.approx(0.1), pytest.approx(0.1)]
+    assert column(found, "market_kgco2e_per_kwh", "gpu_wait") == [
+        None,
+        None,
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+    ]
     assert found.components[0].emissions_market.value is None
 
 
@@ -197,7 +244,11 @@ def test_too_many_rows():
         dated(endless, START)
 
 
-@given(statements.statements(dated=False), st.integers(0, 10**8), st.lists(st.floats(0, 2), min_size=3, max_size=50))
+@given(
+    statements.statements(dated=False),
+    st.integers(0, 10**8),
+    st.lists(st.floats(0, 2), min_size=3, max_size=50),
+)
 @settings(max_examples=60)
 def test_any_plan_under_any_grid(s, offset, values):
     short = s.model_copy(update={"length_s": 3600.0 * (len(values) - 1.5)})
@@ -214,7 +265,12 @@ def test_any_plan_under_any_grid(s, offset, values):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("soon", "is no time"), ("2026-11-01T02:00", "names no time zone"), ("1066-01-01", "out of range")]
+    ("text", "said"),
+    [
+        ("soon", "is no time"),
+        ("2026-11-01T02:00", "names no time zone"),
+        ("1066-01-01", "out of range"),
+    ],
 )
 def test_starts_that_are_none(text, said):
     with pytest.raises(InputError, match=said):
@@ -247,7 +303,9 @@ def test_dating_twice_changes_nothing(offset, length):
     first = dated(plan().model_copy(update={"length_s": length}), START + offset)
     again = dated(first, sites=contracts(ppa(0.5, 0.0)))
     assert again.series.grid_kgco2e_per_kwh == first.series.grid_kgco2e_per_kwh
-    assert len(set(zip(first.series.start, first.series.component, strict=True))) == len(first.series.start)
+    assert len(set(zip(first.series.start, first.series.component, strict=True))) == len(
+        first.series.start
+    )
     check_sums(again)
 
 

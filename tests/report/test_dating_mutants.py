@@ -33,7 +33,14 @@ def file(tmp_path):
 
 def grid_of(values, begin=START, step_s=3600.0):
     starts = begin + step_s * np.arange(len(values))
-    return GridHours(Steps(starts, starts + step_s, np.array(values)), step_s, "g/kWh", "hours.csv", 10, "ab" * 32)
+    return GridHours(
+        Steps(starts, starts + step_s, np.array(values)),
+        step_s,
+        "g/kWh",
+        "hours.csv",
+        10,
+        "ab" * 32,
+    )
 
 
 def contracts(*bought, residual=0.4):
@@ -45,14 +52,27 @@ def ppa(share, factor, begin=-math.inf, end=math.inf):
 
 
 def of(s, name, component="gpu_wait"):
-    return [v for v, c in zip(getattr(s.series, name), s.series.component, strict=True) if c == component]
+    return [
+        v
+        for v, c in zip(getattr(s.series, name), s.series.component, strict=True)
+        if c == component
+    ]
 
 
 # ---- the file of factors
 
 
 @pytest.mark.parametrize(
-    "mass", [("mg", 1e-6), ("g", 1e-3), ("kg", 1.0), ("t", 1000.0), ("tonne", 1000.0), ("lb", 0.45359237), ("lbs", 0.45359237)]
+    "mass",
+    [
+        ("mg", 1e-6),
+        ("g", 1e-3),
+        ("kg", 1.0),
+        ("t", 1000.0),
+        ("tonne", 1000.0),
+        ("lb", 0.45359237),
+        ("lbs", 0.45359237),
+    ],
 )
 @pytest.mark.parametrize("energy", [("Wh", 1e-3), ("kWh", 1.0), ("MWh", 1000.0), ("GWh", 1e6)])
 def test_every_mass_per_every_energy(mass, energy):
@@ -71,9 +91,14 @@ def test_an_offset_in_a_cell_is_the_cells_own(file):
     assert read_grid(path, zone="America/New_York").steps.start_s.tolist() == [at, at + 3600]
 
 
-@pytest.mark.parametrize(("step_s", "good"), [(59, False), (60, True), (86400, True), (86401, False)])
+@pytest.mark.parametrize(
+    ("step_s", "good"), [(59, False), (60, True), (86400, True), (86401, False)]
+)
 def test_steps_from_a_minute_to_a_day(file, step_s, good):
-    times = [(datetime(2026, 10, 1, tzinfo=UTC) + timedelta(seconds=n * step_s)).isoformat() for n in range(3)]
+    times = [
+        (datetime(2026, 10, 1, tzinfo=UTC) + timedelta(seconds=n * step_s)).isoformat()
+        for n in range(3)
+    ]
     path = file("time,gCO2eq/kWh\n" + "".join(f"{each},300\n" for each in times))
     if good:
         assert read_grid(path).step_s == step_s
@@ -83,12 +108,16 @@ def test_steps_from_a_minute_to_a_day(file, step_s, good):
 
 
 def test_the_line_that_is_wrong_is_named_with_comments_counted(file):
-    path = file("# from us\n# again\ntime,gCO2eq/kWh\n2026-10-01T00:00Z,300\n2026-10-01T01:00Z,many\n")
+    path = file(
+        "# from us\n# again\ntime,gCO2eq/kWh\n2026-10-01T00:00Z,300\n2026-10-01T01:00Z,many\n"
+    )
     with pytest.raises(InputError, match="line 5"):
         read_grid(path)
 
 
-@pytest.mark.parametrize(("value", "good"), [("5000", True), ("5001", False), ("-1", False), ("nan", False), ("0", True)])
+@pytest.mark.parametrize(
+    ("value", "good"), [("5000", True), ("5001", False), ("-1", False), ("nan", False), ("0", True)]
+)
 def test_what_is_no_factor_of_a_grid(file, value, good):
     path = file(f"time,gCO2eq/kWh\n2026-10-01T00:00Z,{value}\n2026-10-01T01:00Z,300\n")
     if good:
@@ -99,7 +128,9 @@ def test_what_is_no_factor_of_a_grid(file, value, good):
 
 
 def test_newest_first_keeps_each_value_with_its_hour(file):
-    grid = read_grid(file("time,gCO2eq/kWh\n2026-10-01T02:00Z,30\n2026-10-01T01:00Z,20\n2026-10-01T00:00Z,10\n"))
+    grid = read_grid(
+        file("time,gCO2eq/kWh\n2026-10-01T02:00Z,30\n2026-10-01T01:00Z,20\n2026-10-01T00:00Z,10\n")
+    )
     assert grid.steps.value.tolist() == pytest.approx([0.01, 0.02, 0.03])
     assert np.all(np.diff(grid.steps.start_s) == 3600)
 
@@ -125,15 +156,23 @@ def test_a_contract_without_dates_has_no_ends_and_its_unit_counts(file):
 
 
 def test_midnight_of_a_contract_is_utc(file):
-    (one,) = site_of(file, CONTRACT.format("100 %", "0 g/kWh") + 'from = 2026-01-01\nuntil = "2027-01-01T00:00"\n').bought
+    (one,) = site_of(
+        file,
+        CONTRACT.format("100 %", "0 g/kWh") + 'from = 2026-01-01\nuntil = "2027-01-01T00:00"\n',
+    ).bought
     assert one.begin_s == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     assert one.end_s == datetime(2027, 1, 1, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize("text", [
-    CONTRACT.format("101 %", "0 g/kWh"), CONTRACT.format("60 %", "0 g/kWh") * 2,
-    CONTRACT.format("60 %", "6000 g/kWh"), CONTRACT.format("60 %", "0 g/kWh") + "from = 2026-01-01\nuntil = 2026-01-01\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        CONTRACT.format("101 %", "0 g/kWh"),
+        CONTRACT.format("60 %", "0 g/kWh") * 2,
+        CONTRACT.format("60 %", "6000 g/kWh"),
+        CONTRACT.format("60 %", "0 g/kWh") + "from = 2026-01-01\nuntil = 2026-01-01\n",
+    ],
+)
 def test_contracts_that_are_none(file, text):
     with pytest.raises(InputError):
         site_of(file, text)
@@ -149,7 +188,11 @@ def test_one_contract_after_the_other_may_have_all_each(file):
 
 
 def test_a_contract_without_dates_asks_for_no_narrower_rows():
-    found = dated(statements.statement(dated=False).model_copy(update={"length_s": 5000.0}), START, sites=contracts(ppa(0.5, 0.1)))
+    found = dated(
+        statements.statement(dated=False).model_copy(update={"length_s": 5000.0}),
+        START,
+        sites=contracts(ppa(0.5, 0.1)),
+    )
     assert found.series.width_s == 3600.0
 
 
@@ -167,33 +210,56 @@ def test_a_contract_ends_where_it_says_and_not_a_row_later():
 
 
 def test_grid_and_contracts_at_once_stay_apart():
-    found = dated(statements.statement(rows=2, begin=START), grid=grid_of([0.1, 0.3]), sites=contracts(ppa(0.5, 0.0)))
+    found = dated(
+        statements.statement(rows=2, begin=START),
+        grid=grid_of([0.1, 0.3]),
+        sites=contracts(ppa(0.5, 0.0)),
+    )
     assert of(found, "grid_kgco2e_per_kwh") == pytest.approx([0.1, 0.3])
     assert of(found, "market_kgco2e_per_kwh") == pytest.approx([0.2, 0.2])
     values = {f.id: f.value * 3.6e6 for f in found.factors if f.id.startswith("site.grid")}
-    assert values == {"site.grid_location": pytest.approx(0.2), "site.grid_market": pytest.approx(0.2)}
+    assert values == {
+        "site.grid_location": pytest.approx(0.2),
+        "site.grid_market": pytest.approx(0.2),
+    }
 
 
 def test_the_file_of_a_factor_is_named_with_its_hash_and_once():
     found = dated(statements.statement(rows=2, begin=START), grid=grid_of([0.1, 0.3]))
     (one,) = [f for f in found.factors if f.id == "site.grid_location"]
-    assert (one.sources[0].title, one.sources[0].version, one.set_by) == ("hours.csv", "sha256 " + "ab" * 32, "--grid")
+    assert (one.sources[0].title, one.sources[0].version, one.set_by) == (
+        "hours.csv",
+        "sha256 " + "ab" * 32,
+        "--grid",
+    )
 
 
 def test_what_has_no_range_of_energy_gets_none_of_emissions():
     s = statements.statement(rows=2, begin=START)
     bare = {"low": None, "high": None, "interval": None}
-    lines = [c.model_copy(update={"energy": c.energy.model_copy(update=bare)}) for c in s.components]
+    lines = [
+        c.model_copy(update={"energy": c.energy.model_copy(update=bare)}) for c in s.components
+    ]
     total = s.totals.model_copy(update={"energy": s.totals.energy.model_copy(update=bare)})
-    found = dated(s.model_copy(update={"components": lines, "totals": total}), grid=grid_of([0.1, 0.3]))
+    found = dated(
+        s.model_copy(update={"components": lines, "totals": total}), grid=grid_of([0.1, 0.3])
+    )
     for q in (found.totals.emissions_location, found.components[0].emissions_location):
         assert (q.low, q.high, q.interval) == (None, None, None)
         assert q.value is not None
 
 
 def test_ranges_lie_around_their_figures_the_right_way_round():
-    found = dated(statements.statement(rows=2, begin=START), grid=grid_of([0.1, 0.3]), sites=contracts(ppa(0.5, 0.1)))
-    for q in (getattr(each, what) for each in (found.totals, *found.marginal()) for what in ("emissions_location", "emissions_market")):
+    found = dated(
+        statements.statement(rows=2, begin=START),
+        grid=grid_of([0.1, 0.3]),
+        sites=contracts(ppa(0.5, 0.1)),
+    )
+    for q in (
+        getattr(each, what)
+        for each in (found.totals, *found.marginal())
+        for what in ("emissions_location", "emissions_market")
+    ):
         if q.value:
             assert (q.low, q.high) == (pytest.approx(0.9 * q.value), pytest.approx(1.1 * q.value))
 
@@ -202,7 +268,9 @@ def test_energy_that_has_no_rows_has_no_emissions_that_are_known():
     s = statements.statement(rows=2, begin=START)
     rows = [n for n, c in enumerate(s.series.component) if c != "host_wait"]
     names = [name for name in type(s.series).model_fields if name != "width_s"]
-    series = s.series.model_copy(update={name: [getattr(s.series, name)[n] for n in rows] for name in names})
+    series = s.series.model_copy(
+        update={name: [getattr(s.series, name)[n] for n in rows] for name in names}
+    )
     found = dated(s.model_copy(update={"series": series}), grid=grid_of([0.1, 0.3]))
     lines = {c.id: c.emissions_location.value for c in found.components}
     assert lines["host_wait"] is None
@@ -213,7 +281,11 @@ def test_energy_that_has_no_rows_has_no_emissions_that_are_known():
 
 def test_without_a_sum_of_energy_there_is_none_of_emissions():
     s = statements.statement(rows=2, begin=START)
-    total = s.totals.model_copy(update={"energy": s.totals.energy.model_copy(update={"value": None, "low": None, "high": None})})
+    total = s.totals.model_copy(
+        update={
+            "energy": s.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+        }
+    )
     found = dated(s.model_copy(update={"totals": total}), grid=grid_of([0.1, 0.3]))
     assert found.totals.emissions_location.value is None
 
@@ -227,7 +299,9 @@ def test_a_plan_is_as_long_as_it_said_and_its_last_row_may_be_short():
 
 
 def test_rows_to_the_millisecond():
-    found = dated(statements.statement(dated=False).model_copy(update={"length_s": 3600.25}), START + 0.5)
+    found = dated(
+        statements.statement(dated=False).model_copy(update={"length_s": 3600.25}), START + 0.5
+    )
     assert of(found, "duration_s") == [3599.5, 0.75]
     assert found.series.start[0] == "2026-10-01T00:00:00.500Z"
 
@@ -244,11 +318,20 @@ def test_an_allocated_share_has_no_rows_and_the_mean_of_the_hours():
 
 
 def test_an_hour_in_which_nothing_is_known_to_happen_has_no_row():
-    s = statements.statement((1200.0, 100.0, 0.0, 0.0, 0.0), gpu_hours=NOTHING, costs=(None, None, 0.0, 0.0, 0.0), rows=2, begin=START)
+    s = statements.statement(
+        (1200.0, 100.0, 0.0, 0.0, 0.0),
+        gpu_hours=NOTHING,
+        costs=(None, None, 0.0, 0.0, 0.0),
+        rows=2,
+        begin=START,
+    )
     energies = [
-        0.0 if c == "host_wait" and n == 1 else e for n, c, e in zip([0, 1] * 2, s.series.component, s.series.energy_kwh, strict=True)
+        0.0 if c == "host_wait" and n == 1 else e
+        for n, c, e in zip([0, 1] * 2, s.series.component, s.series.energy_kwh, strict=True)
     ]
-    found = dated(s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})}))
+    found = dated(
+        s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})})
+    )
     assert of(found, "start", "host_wait") == ["2026-10-01T00:00:00Z"]
     assert of(found, "cost_usd", "host_wait") == [None]
     assert len(of(found, "start")) == 2  # the first carries the checkpoints
@@ -263,8 +346,14 @@ def test_saves_are_on_the_rows_of_one_component():
 def test_each_amount_is_in_its_own_column():
     s = statements.statement(dated=False).model_copy(update={"length_s": 3600.0})
     found, gpu = dated(s, START), s.components[0]
-    wanted = {"energy_kwh": gpu.energy, "gpu_hours": gpu.gpu_time_lost, "cost_usd": gpu.cost, "embodied_kgco2e": gpu.embodied,
-              "emissions_location_kgco2e": gpu.emissions_location, "emissions_market_kgco2e": gpu.emissions_market}  # fmt: skip
+    wanted = {
+        "energy_kwh": gpu.energy,
+        "gpu_hours": gpu.gpu_time_lost,
+        "cost_usd": gpu.cost,
+        "embodied_kgco2e": gpu.embodied,
+        "emissions_location_kgco2e": gpu.emissions_location,
+        "emissions_market_kgco2e": gpu.emissions_market,
+    }
     for name, q in wanted.items():
         assert of(found, name) == pytest.approx([q.value]), name
     assert of(found, "grid_kgco2e_per_kwh") == pytest.approx([statements.GRID])
@@ -272,14 +361,19 @@ def test_each_amount_is_in_its_own_column():
 
 
 def test_dates_that_are_told_have_the_zone_that_they_name():
-    assert start_of("2026-11-01T02:00+02:00") == datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2))).timestamp()
+    assert (
+        start_of("2026-11-01T02:00+02:00")
+        == datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2))).timestamp()
+    )
     assert start_of("2026-11-01") == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
     with pytest.raises(InputError, match="names no time zone"):
         start_of("2026-11-01T00:00:01")
 
 
 def test_the_functional_units_stay():
-    s = statements.statement(dated=False).model_copy(update={"length_s": 3600.0, "functional_units": [FunctionalUnit(name="x", count=3.0)]})
+    s = statements.statement(dated=False).model_copy(
+        update={"length_s": 3600.0, "functional_units": [FunctionalUnit(name="x", count=3.0)]}
+    )
     assert dated(s, START, grid=grid_of([0.1])).functional_units == s.functional_units
 
 
@@ -290,7 +384,9 @@ def test_an_end_inside_an_hour_asks_for_narrower_rows_as_a_beginning_does():
 
 
 def test_what_is_not_known_of_an_hour_says_nothing_of_the_next():
-    found = spread([(0.0, 3600.0), (3600.0, 7200.0)], [math.nan, 1.0], np.array([0.0, 3600.0, 7200.0])).tolist()
+    found = spread(
+        [(0.0, 3600.0), (3600.0, 7200.0)], [math.nan, 1.0], np.array([0.0, 3600.0, 7200.0])
+    ).tolist()
     assert math.isnan(found[0])
     assert found[1] == 1.0
     twice = spread([(0.0, 3600.0)] * 2, [1.0, 2.0], np.array([0.0, 3600.0, 7200.0])).tolist()
@@ -305,9 +401,12 @@ def test_names_of_contracts_hold_no_escape_sequences(file):
 def test_a_row_without_energy_has_no_emissions_and_hides_none():
     s = statements.statement(rows=2, begin=START)
     energies = [
-        None if c == "gpu_wait" and n == 1 else e for n, c, e in zip([0, 1] * 4, s.series.component, s.series.energy_kwh, strict=False)
+        None if c == "gpu_wait" and n == 1 else e
+        for n, c, e in zip([0, 1] * 4, s.series.component, s.series.energy_kwh, strict=False)
     ]
-    rows = s.series.model_copy(update={"energy_kwh": [*energies, *s.series.energy_kwh[len(energies) :]]})
+    rows = s.series.model_copy(
+        update={"energy_kwh": [*energies, *s.series.energy_kwh[len(energies) :]]}
+    )
     found = dated(s.model_copy(update={"series": rows}), grid=grid_of([0.1, 0.3]))
     assert of(found, "emissions_location_kgco2e") == [pytest.approx(0.1 * 1200.5 / 2), None]
     assert found.components[0].emissions_location.value == pytest.approx(0.1 * 1200.5 / 2)
@@ -322,7 +421,9 @@ def test_rows_are_counted_for_every_component(monkeypatch):
 
 
 def test_a_component_of_nothing_has_no_rows_and_carries_no_checkpoints():
-    s = statements.statement((0.0, 10.0, 0.0, 0.0, 0.0), gpu_hours=NOTHING, costs=NOTHING, dated=False)
+    s = statements.statement(
+        (0.0, 10.0, 0.0, 0.0, 0.0), gpu_hours=NOTHING, costs=NOTHING, dated=False
+    )
     found = dated(s.model_copy(update={"length_s": 7200.0}), START)
     assert set(found.series.component) == {"host_wait"}
     assert of(found, "checkpoints", "host_wait") == [4.0, 4.0]

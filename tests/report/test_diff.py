@@ -21,9 +21,15 @@ def difference(past, current) -> DiffDocument:
     delta = delta_of(past, current)
     one, two = document(past), document(current)
     return document_of(
-        side_of(one, past, "a.json"), side_of(two, current, "b.json"), delta, reasons_of(past, current, delta.factors),
-        notes_of(past, current, delta), [], "2026-09-21T14:13:20Z", TOOL,
-    )  # fmt: skip
+        side_of(one, past, "a.json"),
+        side_of(two, current, "b.json"),
+        delta,
+        reasons_of(past, current, delta.factors),
+        notes_of(past, current, delta),
+        [],
+        "2026-09-21T14:13:20Z",
+        TOOL,
+    )
 
 
 def changed(s, **fields):
@@ -32,7 +38,12 @@ def changed(s, **fields):
 
 def with_factors(s, **values):
     """The same with other values of some factors, by the last word of their id."""
-    factors = [f.model_copy(update={"value": values[name]}) if (name := f.id.split(".")[-1]) in values else f for f in s.factors]
+    factors = [
+        f.model_copy(update={"value": values[name]})
+        if (name := f.id.split(".")[-1]) in values
+        else f
+        for f in s.factors
+    ]
     return changed(s, factors=factors)
 
 
@@ -51,11 +62,20 @@ def codes(past, current, refuses=None):
 def check(found: DiffDocument) -> None:
     """Everything the document says of a change follows from its own before and after; raises where it does not."""
     delta = found.delta
-    sums: list[Changes] = [delta.totals, *delta.per, *delta.components, *([delta.allocated] if delta.allocated else [])]
+    sums: list[Changes] = [
+        delta.totals,
+        *delta.per,
+        *delta.components,
+        *([delta.allocated] if delta.allocated else []),
+    ]
     for each in sums:
         for what in QUANTITIES:
             c = getattr(each, what)
-            known = c.before is not None and c.after is not None and None not in (c.before.value, c.after.value)
+            known = (
+                c.before is not None
+                and c.after is not None
+                and None not in (c.before.value, c.after.value)
+            )
             like = known and {*c.before.excludes} == {*c.after.excludes}
             if not like:
                 assert c.change is None, (what, "never computed from a null as 0")
@@ -64,12 +84,17 @@ def check(found: DiffDocument) -> None:
                 assert c.reason
                 continue
             if not math.isclose(
-                c.change, c.after.value - c.before.value, rel_tol=1e-9, abs_tol=1e-9 * max(abs(c.before.value), abs(c.after.value))
+                c.change,
+                c.after.value - c.before.value,
+                rel_tol=1e-9,
+                abs_tol=1e-9 * max(abs(c.before.value), abs(c.after.value)),
             ):
                 raise AssertionError((what, "is not after less before"))
             if c.before.value and c.relative is not None:
                 assert c.relative == pytest.approx(c.change / c.before.value, rel=1e-9)
-            assert (c.direction == "more") == (c.change > 1e-9 * max(abs(c.before.value), abs(c.after.value)))
+            assert (c.direction == "more") == (
+                c.change > 1e-9 * max(abs(c.before.value), abs(c.after.value))
+            )
     totals = (found.past.statement.totals, found.current.statement.totals)
     for what in QUANTITIES:
         c = getattr(delta.totals, what)
@@ -77,13 +102,22 @@ def check(found: DiffDocument) -> None:
             expected = getattr(total, what).value
             assert side.value == (None if expected is None else pytest.approx(expected, rel=1e-9))
         lines = [getattr(line, what) for line in delta.components if line.ledger == "marginal"]
-        if c.change is not None and all(line.change is not None or line.reason == "not known in either" for line in lines):
+        if c.change is not None and all(
+            line.change is not None or line.reason == "not known in either" for line in lines
+        ):
             told = math.fsum(line.change for line in lines if line.change is not None)
-            biggest = max(abs(line.after.value or 0) + abs(line.before.value or 0) for line in lines)
-            assert told == pytest.approx(c.change, rel=1e-9, abs=1e-9 * biggest), (what, "lines add up to the total")
+            biggest = max(
+                abs(line.after.value or 0) + abs(line.before.value or 0) for line in lines
+            )
+            assert told == pytest.approx(c.change, rel=1e-9, abs=1e-9 * biggest), (
+                what,
+                "lines add up to the total",
+            )
     for split in delta.splits:
         whole = getattr(delta.totals, split.quantity)
-        assert math.fsum(part.change for part in split.parts) == pytest.approx(whole.change, rel=1e-9, abs=1e-9 * whole.after.value)
+        assert math.fsum(part.change for part in split.parts) == pytest.approx(
+            whole.change, rel=1e-9, abs=1e-9 * whole.after.value
+        )
         assert split.at_constant_factors == split.parts[0].change
 
 
@@ -110,14 +144,20 @@ def test_a_hand_made_one():
     lines = {c.id: c.energy for c in found.delta.components}
     assert lines["gpu_wait"].relative == pytest.approx(0.1)
     assert lines["storage_write"].reason == "not known in either"
-    assert (lines["redone_work"].change, lines["redone_work"].relative, lines["redone_work"].reason) == (5.0, None, "it was 0 before")
+    assert (
+        lines["redone_work"].change,
+        lines["redone_work"].relative,
+        lines["redone_work"].reason,
+    ) == (5.0, None, "it was 0 before")
     assert lines["retention"].direction == "same"
     assert found.comparable
 
 
 @pytest.mark.parametrize("planted", ["change", "null", "total"])
 def test_the_check_bites(planted):
-    found = difference(statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0)))
+    found = difference(
+        statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0))
+    )
     raw = found.model_dump()
     if planted == "change":
         raw["delta"]["totals"]["energy"]["change"] *= 1000
@@ -140,7 +180,10 @@ def test_the_same_twice():
 
 
 def test_unknown_on_one_side_is_no_change_of_the_sum():
-    past, current = statement((100.0, 200.0, None, 0.0, 50.0)), statement((100.0, 200.0, 30.0, 0.0, 50.0))
+    past, current = (
+        statement((100.0, 200.0, None, 0.0, 50.0)),
+        statement((100.0, 200.0, 30.0, 0.0, 50.0)),
+    )
     found = delta_of(past, current)
     assert found.totals.energy.change is None
     assert found.totals.energy.reason == "unknown in one of the two only: storage_write"
@@ -149,14 +192,24 @@ def test_unknown_on_one_side_is_no_change_of_the_sum():
 
 
 def test_lines_of_only_one():
-    more = (*LINES, ("second_storage_write", "storage writing, second tier", "save", "storage-system"))
+    more = (
+        *LINES,
+        ("second_storage_write", "storage writing, second tier", "save", "storage-system"),
+    )
     current = statement(
-        (100.0, 200.0, None, 0.0, 50.0, 7.0), lines=more, gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0), costs=(1.0, 1.0, None, 1.0, 1.0, 1.0)
+        (100.0, 200.0, None, 0.0, 50.0, 7.0),
+        lines=more,
+        gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        costs=(1.0, 1.0, None, 1.0, 1.0, 1.0),
     )
     past = statement((100.0, 200.0, None, 0.0, 50.0))
     found = difference(past, current)
     check(found)
-    line = found.delta.components[-1] if found.delta.components[-1].id != "standing" else found.delta.components[-2]
+    line = (
+        found.delta.components[-1]
+        if found.delta.components[-1].id != "standing"
+        else found.delta.components[-2]
+    )
     assert (line.id, line.only_in) == ("second_storage_write", "current")
     assert line.energy.change is None
     assert line.energy.before is None
@@ -169,23 +222,34 @@ def test_ranges():
     assert overlap(Amount(value=1.0), Amount(value=2.0)) is None
     assert overlap(Amount(value=1.0, low=0.5, high=1.5), Amount(value=1.2)) is True
     assert overlap(Amount(value=1.0, low=0.5, high=1.5), Amount(value=2.0)) is False
-    assert overlap(Amount(value=1.0, low=0.5), Amount(value=9.0, low=8.0, high=10.0)) is True  # without bound
-    assert overlap(Amount(value=1.0, low=0.5, high=1.5), Amount(value=2.0, low=1.5, high=2.5)) is True
+    assert (
+        overlap(Amount(value=1.0, low=0.5), Amount(value=9.0, low=8.0, high=10.0)) is True
+    )  # without bound
+    assert (
+        overlap(Amount(value=1.0, low=0.5, high=1.5), Amount(value=2.0, low=1.5, high=2.5)) is True
+    )
 
 
 def test_floats_at_their_ends():
     tiny = change_of("kWh", Amount(value=5e-324), Amount(value=1e308))
     assert tiny.change == 1e308
     assert tiny.relative is None  # too many times to be told
-    assert change_of("kWh", Amount(value=-1.7e308), Amount(value=1.7e308)).reason == "too large to be told"
+    assert (
+        change_of("kWh", Amount(value=-1.7e308), Amount(value=1.7e308)).reason
+        == "too large to be told"
+    )
 
 
 def test_the_allocated_ledger_is_apart():
     past = statement()
     standing = past.components[-1]
-    bigger = standing.model_copy(update={"energy": standing.energy.model_copy(update={"value": 4000.0})})
+    bigger = standing.model_copy(
+        update={"energy": standing.energy.model_copy(update={"value": 4000.0})}
+    )
     current = changed(
-        past, components=[*past.components[:-1], bigger], allocated=past.allocated.model_copy(update={"energy": bigger.energy})
+        past,
+        components=[*past.components[:-1], bigger],
+        allocated=past.allocated.model_copy(update={"energy": bigger.energy}),
     )
     found = delta_of(past, current)
     assert found.allocated.energy.change == 3996.0
@@ -205,7 +269,9 @@ def test_for_each_checkpoint_and_hour():
     hours = (3.5, 7.5)
     assert (each["hour of the run"].before_count, each["hour of the run"].after_count) == hours
     energies = [s.totals.energy.value / h for s, h in zip((past, current), hours, strict=True)]
-    assert each["hour of the run"].energy.change == pytest.approx(energies[1] - energies[0], rel=1e-9)
+    assert each["hour of the run"].energy.change == pytest.approx(
+        energies[1] - energies[0], rel=1e-9
+    )
     assert found.delta.totals.energy.direction == "same"
     assert "LENGTH" in {reason.code for reason in found.incomparable_reasons}
 
@@ -213,15 +279,21 @@ def test_for_each_checkpoint_and_hour():
 def test_equal_work_may_take_longer():
     """The wall time of the same training is an outcome; figures are for each hour of training."""
     work = factor("run.work", 720000.0, "s", "200 h")
-    past, current = (changed(s, factors=[*s.factors, work]) for s in (statement(rows=4), statement(rows=8)))
+    past, current = (
+        changed(s, factors=[*s.factors, work]) for s in (statement(rows=4), statement(rows=8))
+    )
     assert codes(past, current) == set()
     assert [unit.name for unit in delta_of(past, current).per] == ["checkpoint", "hour of training"]
-    shorter = changed(current, factors=[*statement().factors, work.model_copy(update={"value": 360000.0})])
+    shorter = changed(
+        current, factors=[*statement().factors, work.model_copy(update={"value": 360000.0})]
+    )
     assert codes(past, shorter) == {"LENGTH"}
 
 
 def test_no_checkpoints_is_nothing_to_divide_by():
-    assert [unit.name for unit in delta_of(statement(checkpoints=0.0), statement()).per] == ["hour of the run"]
+    assert [unit.name for unit in delta_of(statement(checkpoints=0.0), statement()).per] == [
+        "hour of the run"
+    ]
 
 
 # ---- factors, and changes without them
@@ -229,11 +301,15 @@ def test_no_checkpoints_is_nothing_to_divide_by():
 
 def test_the_grid_apart_from_the_energy():
     past = statement((100.0, 0.0, 0.0, 0.0, 0.0), grid=0.4, dated=False)
-    current = with_factors(statement((120.0, 0.0, 0.0, 0.0, 0.0), grid=0.3, dated=False), grid_location=0.3 / 3_600_000)
+    current = with_factors(
+        statement((120.0, 0.0, 0.0, 0.0, 0.0), grid=0.3, dated=False), grid_location=0.3 / 3_600_000
+    )
     found = difference(past, current)
     check(found)
     split = next(each for each in found.delta.splits if each.quantity == "emissions_location")
-    assert {part.cause: part.change for part in split.parts} == pytest.approx({"energy": 8.0, "site.grid_location": -12.0})
+    assert {part.cause: part.change for part in split.parts} == pytest.approx(
+        {"energy": 8.0, "site.grid_location": -12.0}
+    )
     assert split.at_constant_factors == pytest.approx(8.0)
     assert found.delta.totals.emissions_location.change == pytest.approx(-4.0)
     assert [each.code for each in found.incomparable_reasons] == ["FACTORS"]
@@ -244,12 +320,20 @@ def test_the_grid_apart_from_the_energy():
 
 def test_the_pue_apart_from_the_machines():
     past = of_boundary(statement((110.0, 0.0, 0.0, 0.0, 0.0), grid=0.5, dated=False), pue=1.1)
-    current = with_factors(of_boundary(statement((240.0, 0.0, 0.0, 0.0, 0.0), grid=0.25, dated=False), pue=1.2), pue=1.2)
+    current = with_factors(
+        of_boundary(statement((240.0, 0.0, 0.0, 0.0, 0.0), grid=0.25, dated=False), pue=1.2),
+        pue=1.2,
+    )
     found = difference(past, current)
     check(found)
-    splits = {each.quantity: {part.cause: part.change for part in each.parts} for each in found.delta.splits}
+    splits = {
+        each.quantity: {part.cause: part.change for part in each.parts}
+        for each in found.delta.splits
+    }
     assert splits["energy"] == pytest.approx({"machines": 110.0, "site.pue": 20.0})
-    assert splits["emissions_location"] == pytest.approx({"machines": 55.0, "site.pue": 10.0, "site.grid_location": -60.0})
+    assert splits["emissions_location"] == pytest.approx(
+        {"machines": 55.0, "site.pue": 10.0, "site.grid_location": -60.0}
+    )
 
 
 def test_other_hours_of_the_same_grid():
@@ -263,7 +347,9 @@ def test_the_price_of_a_gpu_hour():
     hours, was, now = (100.0, 0.0, 0.0, 0.0, 0.0), 5.435, 6.0
 
     def priced(s, price):
-        lines = [c.model_copy(update={"unit_price": price}) if c.price_qty else c for c in s.components]
+        lines = [
+            c.model_copy(update={"unit_price": price}) if c.price_qty else c for c in s.components
+        ]
         return with_factors(changed(s, components=lines), gpu_price=price / 3600)
 
     past = priced(statement(gpu_hours=hours, costs=(100 * was, 10.0, None, 0.0, 0.0)), was)
@@ -276,15 +362,23 @@ def test_the_price_of_a_gpu_hour():
         {"amounts": 20 * was + 3.0, "cluster.gpu_price": 120 * (now - was)}
     )
     dearer = with_factors(current, tariff=1e-7)
-    assert "cost" not in {each.quantity for each in delta_of(past, dearer).splits}  # two prices at once cannot be told apart
+    assert "cost" not in {
+        each.quantity for each in delta_of(past, dearer).splits
+    }  # two prices at once cannot be told apart
 
 
 def test_what_a_change_is_made_of_is_no_reason():
-    past = changed(statement(), factors=[*statement().factors, factor("tier.write", 2e8, "bytes_per_s", "200 MB/s")])
+    past = changed(
+        statement(),
+        factors=[*statement().factors, factor("tier.write", 2e8, "bytes_per_s", "200 MB/s")],
+    )
     current = with_factors(past, write=4e8)
     assert codes(past, current) == set()
     assert [f.converts for f in delta_of(past, current).factors] == [False]
-    assert [converts(name) for name in ("site.tariff", "tier.storage_price", "cluster.gpu_embodied", "policy.saves")] == [
+    assert [
+        converts(name)
+        for name in ("site.tariff", "tier.storage_price", "cluster.gpu_embodied", "policy.saves")
+    ] == [
         True,
         True,
         True,
@@ -296,7 +390,10 @@ def test_a_price_that_comes_with_the_change_is_no_other_price():
     """Of another tier or accelerator, or of a second tier that only one has."""
 
     def at(s, usd, **subject):
-        prices = [factor(name, usd, "usd_per_byte_s", f"{usd} USD") for name in ("tier.storage_price", "second_tier.storage_price")]
+        prices = [
+            factor(name, usd, "usd_per_byte_s", f"{usd} USD")
+            for name in ("tier.storage_price", "second_tier.storage_price")
+        ]
         return changed(
             with_factors(s, gpu_price=usd),
             factors=[*with_factors(s, gpu_price=usd).factors, *prices],
@@ -333,11 +430,25 @@ def test_a_factor_of_only_one():
         ("PUE_INCLUDED", lambda s: of_boundary(s, pue=None, pue_included_in_energy=False)),
         ("PUE_INCLUDED", lambda s: of_boundary(s, pue=None)),
         ("COUNTERFACTUAL", lambda s: of_boundary(s, counterfactual="nothing")),
-        ("FUNCTIONAL_UNIT", lambda s: changed(s, functional_units=[FunctionalUnit(name="training_token", count=1e9)])),
-        ("INCLUDED", lambda s: of_boundary(s, included=["GPUs waiting for saves", "storage writing"])),
+        (
+            "FUNCTIONAL_UNIT",
+            lambda s: changed(
+                s, functional_units=[FunctionalUnit(name="training_token", count=1e9)]
+            ),
+        ),
+        (
+            "INCLUDED",
+            lambda s: of_boundary(s, included=["GPUs waiting for saves", "storage writing"]),
+        ),
         (
             "BOUNDARY_LEVEL",
-            lambda s: changed(s, components=[s.components[0].model_copy(update={"boundary": "facility"}), *s.components[1:]]),
+            lambda s: changed(
+                s,
+                components=[
+                    s.components[0].model_copy(update={"boundary": "facility"}),
+                    *s.components[1:],
+                ],
+            ),
         ),
     ],
 )
@@ -354,11 +465,21 @@ def test_refused(code, other):
     ("code", "other"),
     [
         ("FACTORS", lambda s: with_factors(s, tariff=1e-8)),
-        ("CONTRACTS", lambda s: changed(s, contracts=[Contract(name="Sun", instrument="PPA", share=1.0, kgco2e_per_kwh=0.0)])),
+        (
+            "CONTRACTS",
+            lambda s: changed(
+                s, contracts=[Contract(name="Sun", instrument="PPA", share=1.0, kgco2e_per_kwh=0.0)]
+            ),
+        ),
         ("LENGTH", lambda s: changed(s, length_s=2 * s.length_s)),
         (
             "INTERVAL",
-            lambda s: changed(s, totals=s.totals.model_copy(update={"cost": s.totals.cost.model_copy(update={"interval": "bounds"})})),
+            lambda s: changed(
+                s,
+                totals=s.totals.model_copy(
+                    update={"cost": s.totals.cost.model_copy(update={"interval": "bounds"})}
+                ),
+            ),
         ),
     ],
 )
@@ -386,7 +507,10 @@ def test_an_absent_line_of_a_measurement_is_a_boundary():
     }
     for kind, expected in (("modelled", set()), ("measured", {"INCLUDED"})):
         past = statement(kind=kind)
-        current = of_boundary(statement(kind=kind, lines=lines, **more), included=["GPUs waiting for saves", "network to storage"])
+        current = of_boundary(
+            statement(kind=kind, lines=lines, **more),
+            included=["GPUs waiting for saves", "network to storage"],
+        )
         assert codes(past, current) == expected
 
 
@@ -395,7 +519,11 @@ def test_an_absent_line_of_a_measurement_is_a_boundary():
 
 def test_hashes_follow_the_content():
     past, current = statement(), statement((1.0, 2.0, None, 3.0, 4.0))
-    one, two, three = difference(past, current), difference(past, current), difference(current, past)
+    one, two, three = (
+        difference(past, current),
+        difference(past, current),
+        difference(current, past),
+    )
     assert one == two
     assert one.reproducibility != three.reproducibility
     assert one.past.statement.series is None
@@ -416,8 +544,13 @@ def test_strict():
 
 
 def test_a_price_that_holds_electricity_is_another_price():
-    one, two = (statement().model_copy(update={"choices": {"cluster.price_includes_electricity": held}}) for held in (True, False))
+    one, two = (
+        statement().model_copy(update={"choices": {"cluster.price_includes_electricity": held}})
+        for held in (True, False)
+    )
     found = reasons_of(one, two, delta_of(one, two).factors)
     assert [(each.code, each.refuses) for each in found] == [("CHOICES", False)]
     assert "held in the price of a GPU-hour before, paid besides it now" in found[0].message
-    assert reasons_of(one, statement(), delta_of(one, statement()).factors) == []  # an older document does not say
+    assert (
+        reasons_of(one, statement(), delta_of(one, statement()).factors) == []
+    )  # an older document does not say

@@ -10,7 +10,15 @@ from statements import document, factor, quantity, statement
 
 from ckptcost.report import diff_views
 from ckptcost.report.diff import change_of, delta_of, factors_changed, overlap
-from ckptcost.report.diff_document import Amount, Budget, DiffDocument, FactorChange, FactorValue, document_of, side_of
+from ckptcost.report.diff_document import (
+    Amount,
+    Budget,
+    DiffDocument,
+    FactorChange,
+    FactorValue,
+    document_of,
+    side_of,
+)
 from ckptcost.report.diff_reasons import notes_of, reasons_of
 from ckptcost.report.diff_views import plain
 from ckptcost.report.document import FunctionalUnit, Warned
@@ -20,7 +28,11 @@ TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "
 
 def difference(past, current, budgets=(), **more) -> DiffDocument:
     delta = delta_of(past, current)
-    told = {"reasons": reasons_of(past, current, delta.factors), "notes": notes_of(past, current, delta), **more}
+    told = {
+        "reasons": reasons_of(past, current, delta.factors),
+        "notes": notes_of(past, current, delta),
+        **more,
+    }
     return document_of(
         side_of(document(past), past, "a.json"),
         side_of(document(current), current, "b.json"),
@@ -38,7 +50,9 @@ def changed(s, **fields):
 
 
 def of_factor(s, name, **fields):
-    return changed(s, factors=[f.model_copy(update=fields) if f.id == name else f for f in s.factors])
+    return changed(
+        s, factors=[f.model_copy(update=fields) if f.id == name else f for f in s.factors]
+    )
 
 
 def codes(past, current):
@@ -50,7 +64,11 @@ def codes(past, current):
 
 def test_a_line_that_only_now_is_unknown_is_told_as_well():
     known, lacking = Amount(value=1.0), Amount(value=1.0, excludes=["a"])
-    assert change_of("kWh", known, lacking).reason == change_of("kWh", lacking, known).reason == "unknown in one of the two only: a"
+    assert (
+        change_of("kWh", known, lacking).reason
+        == change_of("kWh", lacking, known).reason
+        == "unknown in one of the two only: a"
+    )
     assert change_of("kWh", known, lacking).change is None
 
 
@@ -71,7 +89,12 @@ def test_ranges_that_touch_overlap_and_an_open_end_reaches_everywhere():
 def test_the_length_is_after_less_before():
     past, current = statement(dated=False), statement(dated=False)
     found = delta_of(changed(past, length_s=100.0), changed(current, length_s=150.0)).totals.length
-    assert (found.before.value, found.after.value, found.change, found.direction) == (100.0, 150.0, 50.0, "more")
+    assert (found.before.value, found.after.value, found.change, found.direction) == (
+        100.0,
+        150.0,
+        50.0,
+        "more",
+    )
 
 
 def test_an_hour_has_3600_seconds():
@@ -83,7 +106,9 @@ def test_an_hour_has_3600_seconds():
 
 def test_prices_come_before_other_factors():
     a, b = factor("checkpoint.params", 1.0, "", "1"), factor("site.pue", 1.1, "", "1.1")
-    found = factors_changed([a, b], [a.model_copy(update={"value": 2.0}), b.model_copy(update={"value": 1.2})])
+    found = factors_changed(
+        [a, b], [a.model_copy(update={"value": 2.0}), b.model_copy(update={"value": 1.2})]
+    )
     assert [(f.id, f.converts) for f in found] == [("site.pue", True), ("checkpoint.params", False)]
 
 
@@ -100,12 +125,19 @@ def test_each_carbon_is_split_by_its_own_factor():
     found = {s.quantity: s for s in delta_of(past, current).splits}
     assert [p.cause for p in found["emissions_market"].parts] == ["energy", "site.grid_market"]
     assert [p.cause for p in found["emissions_location"].parts] == ["energy", "site.grid_location"]
-    assert found["emissions_market"].parts[1].change == pytest.approx(past.totals.energy.value * 0.12)
+    assert found["emissions_market"].parts[1].change == pytest.approx(
+        past.totals.energy.value * 0.12
+    )
 
 
 def test_a_split_needs_the_same_lines_on_both_sides():
     s = statement()
-    other = changed(s, totals=s.totals.model_copy(update={"emissions_location": quantity("emissions_location", 1.0, excludes=["x"])}))
+    other = changed(
+        s,
+        totals=s.totals.model_copy(
+            update={"emissions_location": quantity("emissions_location", 1.0, excludes=["x"])}
+        ),
+    )
     assert "emissions_location" not in {each.quantity for each in delta_of(other, other).splits}
 
 
@@ -117,7 +149,16 @@ def test_the_hash_is_over_the_statements_not_the_documents():
     delta = delta_of(s, s)
 
     def told(doc):
-        return document_of(side_of(doc, s, "a"), side_of(doc, s, "b"), delta, [], [], [], "2026-09-21T14:13:20Z", TOOL)
+        return document_of(
+            side_of(doc, s, "a"),
+            side_of(doc, s, "b"),
+            delta,
+            [],
+            [],
+            [],
+            "2026-09-21T14:13:20Z",
+            TOOL,
+        )
 
     one, two = told(document(s)), told(document(s, other))
     assert one.past.result_sha256 != two.past.result_sha256
@@ -128,7 +169,16 @@ def test_the_hash_is_over_the_statements_not_the_documents():
 def test_every_part_of_the_document_is_in_its_hash():
     past, current = statement(), statement(grid=0.5)
     plain_one = difference(past, current)
-    budget = Budget(text="energy <= 1 %", quantity="energy", per=None, operator="<=", limit=0.01, relative=True, value=0.0, met=True)
+    budget = Budget(
+        text="energy <= 1 %",
+        quantity="energy",
+        per=None,
+        operator="<=",
+        limit=0.01,
+        relative=True,
+        value=0.0,
+        met=True,
+    )
     others = [
         difference(past, current, [budget]),
         difference(past, current, notes=[Warned(code="X", message="y")]),
@@ -166,8 +216,20 @@ def test_words_that_would_do_something(text, shown):
 
 
 def test_counts_that_are_the_same_are_not_told_again():
-    past = changed(statement(), functional_units=[FunctionalUnit(name="checkpoint", count=8.0), FunctionalUnit(name="token", count=2.0)])
-    current = changed(past, functional_units=[FunctionalUnit(name="checkpoint", count=8.0), FunctionalUnit(name="token", count=4.0)])
+    past = changed(
+        statement(),
+        functional_units=[
+            FunctionalUnit(name="checkpoint", count=8.0),
+            FunctionalUnit(name="token", count=2.0),
+        ],
+    )
+    current = changed(
+        past,
+        functional_units=[
+            FunctionalUnit(name="checkpoint", count=8.0),
+            FunctionalUnit(name="token", count=4.0),
+        ],
+    )
     for view in (diff_views.to_markdown, diff_views.text):
         told = view(difference(past, current))
         assert "For each token (2 before, 4 now)" in told
@@ -179,11 +241,16 @@ def test_what_stands_there_anyway_is_apart():
     past, current = statement(), statement()
     current = changed(
         current,
-        components=[c.model_copy(update={"energy": quantity("energy", 5.0)}) if c.id == "standing" else c for c in current.components],
+        components=[
+            c.model_copy(update={"energy": quantity("energy", 5.0)}) if c.id == "standing" else c
+            for c in current.components
+        ],
     )
     document_ = difference(past, current)
     assert "idle storage, its share, apart" in " ".join(diff_views.text(document_).split())
-    assert "idle storage, its share (stands there anyway, in no total)" in diff_views.to_markdown(document_)
+    assert "idle storage, its share (stands there anyway, in no total)" in diff_views.to_markdown(
+        document_
+    )
 
 
 def test_lines_of_one_side_say_which():
@@ -195,20 +262,38 @@ def test_lines_of_one_side_say_which():
 
 def test_a_headline_of_the_largest_change_and_its_direction():
     past = statement(market=None)
-    more = statement(tuple(None if e is None else e * 2 for e in (1200.5, 1350.25, None, 210.125, 0.0)), market=None)
+    more = statement(
+        tuple(None if e is None else e * 2 for e in (1200.5, 1350.25, None, 210.125, 0.0)),
+        market=None,
+    )
     assert diff_views.headline(difference(past, more)).startswith("100 % more ")
     assert "(worse" in diff_views.headline(difference(past, more))
     assert "(better" in diff_views.headline(difference(more, past))
     assert diff_views.headline(difference(past, past)) == "nothing changed in what is known"
     zero = statement((0.0, 0.0, None, 0.0, 0.0), gpu_hours=(3000.0, 0.0, 0.0, 160.5, 0.0))
-    assert diff_views.headline(difference(zero, statement())).startswith("from nothing to some energy")
+    assert diff_views.headline(difference(zero, statement())).startswith(
+        "from nothing to some energy"
+    )
 
 
 def test_budgets_met_and_exceeded():
-    said = {"text": "energy <= 1 %", "quantity": "energy", "per": None, "operator": "<=", "limit": 0.01, "relative": True}
-    assert diff_views.budget_text(Budget(**said, value=0.005, met=True)) == "met: energy <= 1 %, it is +0.5 %"
+    said = {
+        "text": "energy <= 1 %",
+        "quantity": "energy",
+        "per": None,
+        "operator": "<=",
+        "limit": 0.01,
+        "relative": True,
+    }
+    assert (
+        diff_views.budget_text(Budget(**said, value=0.005, met=True))
+        == "met: energy <= 1 %, it is +0.5 %"
+    )
     assert diff_views.budget_text(Budget(**said, value=0.02, met=False)).startswith("EXCEEDED: ")
-    assert diff_views.budget_text(Budget(**said, value=None, met=False)) == "EXCEEDED: energy <= 1 %, the change is not known"
+    assert (
+        diff_views.budget_text(Budget(**said, value=None, met=False))
+        == "EXCEEDED: energy <= 1 %, the change is not known"
+    )
 
 
 def test_factors_without_a_text_or_a_value():
@@ -222,7 +307,10 @@ def test_factors_without_a_text_or_a_value():
 def test_a_comment_is_short_enough_in_bytes():
     past = changed(statement(), warnings=[])
     many = [factor(f"tier.x{n}é", 1.0, "", "é" * 60) for n in range(900)]
-    document_ = difference(changed(past, factors=many), changed(past, factors=[f.model_copy(update={"value": 2.0}) for f in many]))
+    document_ = difference(
+        changed(past, factors=many),
+        changed(past, factors=[f.model_copy(update={"value": 2.0}) for f in many]),
+    )
     told = diff_views.to_markdown(document_)
     assert 50_000 < len(told.encode()) <= diff_views.MOST_BYTES < 65_536
     assert "Left out, some or all" in told
@@ -236,7 +324,9 @@ def test_memo_item_and_method_are_at_the_end():
 
 def test_simulated_on_either_side_is_said():
     for past, current in ((True, False), (False, True)):
-        document_ = difference(changed(statement(), simulated=past), changed(statement(), simulated=current))
+        document_ = difference(
+            changed(statement(), simulated=past), changed(statement(), simulated=current)
+        )
         assert "SIMULATED: no machine was measured" in diff_views.text(document_)
         assert "**SIMULATED: no machine was measured" in diff_views.to_markdown(document_)
 
@@ -245,7 +335,12 @@ def test_simulated_on_either_side_is_said():
 
 
 def test_csv_by_hand():
-    past, current = statement(), statement(tuple(None if e is None else e * 1.25 for e in (1200.5, 1350.25, None, 210.125, 0.0)))
+    past, current = (
+        statement(),
+        statement(
+            tuple(None if e is None else e * 1.25 for e in (1200.5, 1350.25, None, 210.125, 0.0))
+        ),
+    )
     rows = list(csv.DictReader(io.StringIO(diff_views.to_csv(difference(past, current)))))
     energy = next(row for row in rows if (row["of"], row["quantity"]) == ("total", "energy"))
     value = past.totals.energy.value
@@ -269,7 +364,10 @@ def test_csv_cells_are_no_formulas():
     s = statement()
     s = changed(
         s,
-        components=[c.model_copy(update={"id": "=id", "label": "@label"}) if c.id == "gpu_wait" else c for c in s.components],
+        components=[
+            c.model_copy(update={"id": "=id", "label": "@label"}) if c.id == "gpu_wait" else c
+            for c in s.components
+        ],
         functional_units=[FunctionalUnit(name="+unit", count=2.0)],
     )
     rows = list(csv.DictReader(io.StringIO(diff_views.to_csv(difference(s, s)))))
@@ -281,7 +379,10 @@ def test_csv_cells_are_no_formulas():
 
 
 def test_a_unit_of_which_there_is_none_now_is_not_divided_by():
-    past, current = (changed(statement(), functional_units=[FunctionalUnit(name="checkpoint", count=n)]) for n in (8.0, 0.0))
+    past, current = (
+        changed(statement(), functional_units=[FunctionalUnit(name="checkpoint", count=n)])
+        for n in (8.0, 0.0)
+    )
     for one, other in ((past, current), (current, past)):
         assert "checkpoint" not in {u.name for u in delta_of(one, other).per}
 
@@ -289,8 +390,13 @@ def test_a_unit_of_which_there_is_none_now_is_not_divided_by():
 def test_a_line_that_only_one_knows_does_not_refuse_by_itself():
     past = statement()
     label = past.components[0].label
-    lines = [c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "gpu_wait" else c for c in past.components]
-    boundary = past.boundary.model_copy(update={"included": [each for each in past.boundary.included if each != label]})
+    lines = [
+        c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "gpu_wait" else c
+        for c in past.components
+    ]
+    boundary = past.boundary.model_copy(
+        update={"included": [each for each in past.boundary.included if each != label]}
+    )
     found = codes(past, changed(past, components=lines, boundary=boundary))
     assert "UNKNOWN_LINE" in found
     assert "INCLUDED" not in found
@@ -322,12 +428,23 @@ def test_another_pue_is_no_other_hour():
     assert {s.quantity for s in delta_of(past, current).splits} >= {"emissions_location"}
     assert "HOURS" not in notes(past, current)
     total = past.totals.model_copy(
-        update={"emissions_location": quantity("emissions_location", past.totals.emissions_location.value * 2, excludes=["storage_write"])}
+        update={
+            "emissions_location": quantity(
+                "emissions_location",
+                past.totals.emissions_location.value * 2,
+                excludes=["storage_write"],
+            )
+        }
     )
     assert "HOURS" in notes(past, changed(past, totals=total))
 
 
 def test_a_change_from_zero_has_no_share():
-    assert diff_views.relative_text(change_of("kWh", Amount(value=0.0), Amount(value=1.0))) == "from 0"
+    assert (
+        diff_views.relative_text(change_of("kWh", Amount(value=0.0), Amount(value=1.0))) == "from 0"
+    )
     assert diff_views.relative_text(change_of("kWh", Amount(value=0.0), Amount(value=0.0))) == "0 %"
-    assert diff_views.relative_text(change_of("kWh", Amount(value=None), Amount(value=0.0))) == "not known"
+    assert (
+        diff_views.relative_text(change_of("kWh", Amount(value=None), Amount(value=0.0)))
+        == "not known"
+    )

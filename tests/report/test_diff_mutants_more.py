@@ -18,9 +18,15 @@ TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "
 def difference(past, current):
     delta = delta_of(past, current)
     return document_of(
-        side_of(document(past), past, "a.json"), side_of(document(current), current, "b.json"), delta,
-        reasons_of(past, current, delta.factors), notes_of(past, current, delta), [], "2026-09-21T14:13:20Z", TOOL,
-    )  # fmt: skip
+        side_of(document(past), past, "a.json"),
+        side_of(document(current), current, "b.json"),
+        delta,
+        reasons_of(past, current, delta.factors),
+        notes_of(past, current, delta),
+        [],
+        "2026-09-21T14:13:20Z",
+        TOOL,
+    )
 
 
 def changed(s, **fields):
@@ -48,7 +54,12 @@ def test_a_pue_that_is_not_in_the_energies_is_no_part_of_their_change():
 def dearer(s, price):
     lines = [c.model_copy(update={"unit_price": price}) if c.price_qty else c for c in s.components]
     return changed(
-        s, components=lines, factors=[f.model_copy(update={"value": price / 3600}) if f.id == "cluster.gpu_price" else f for f in s.factors]
+        s,
+        components=lines,
+        factors=[
+            f.model_copy(update={"value": price / 3600}) if f.id == "cluster.gpu_price" else f
+            for f in s.factors
+        ],
     )
 
 
@@ -61,15 +72,28 @@ def test_a_dearer_gpu_hour_is_split_from_the_rest():
 def test_gpu_time_without_a_price_of_its_own_cannot_be_split():
     past, current = statement(), dearer(statement(), 6.435)
     lines = [
-        c.model_copy(update={"gpu_time_lost": quantity("gpu_time_lost", 5.0)}) if c.id == "host_wait" else c for c in current.components
+        c.model_copy(update={"gpu_time_lost": quantity("gpu_time_lost", 5.0)})
+        if c.id == "host_wait"
+        else c
+        for c in current.components
     ]
-    assert "cost" not in {s.quantity for s in delta_of(past, changed(current, components=lines)).splits}
+    assert "cost" not in {
+        s.quantity for s in delta_of(past, changed(current, components=lines)).splits
+    }
 
 
 def test_a_line_that_is_in_no_sum_of_cost_pays_nothing_of_its_change():
     def without(s):
-        lines = [c.model_copy(update={"cost": quantity("cost", None)}) if c.id == "redone_work" else c for c in s.components]
-        cost = s.totals.cost.model_copy(update={"value": s.totals.cost.value - 905.75, "excludes": ["storage_write", "redone_work"]})
+        lines = [
+            c.model_copy(update={"cost": quantity("cost", None)}) if c.id == "redone_work" else c
+            for c in s.components
+        ]
+        cost = s.totals.cost.model_copy(
+            update={
+                "value": s.totals.cost.value - 905.75,
+                "excludes": ["storage_write", "redone_work"],
+            }
+        )
         return changed(s, components=lines, totals=s.totals.model_copy(update={"cost": cost}))
 
     past, current = without(statement()), without(dearer(statement(), 6.435))
@@ -80,15 +104,23 @@ def test_a_line_that_is_in_no_sum_of_cost_pays_nothing_of_its_change():
 def test_emissions_over_other_lines_than_the_energy_are_not_split():
     past, current = statement(), statement(grid=0.5)
     assert "emissions_location" in {s.quantity for s in delta_of(past, current).splits}
-    sums = [s.totals.emissions_location.model_copy(update={"excludes": ["a"]}) for s in (past, current)]
-    less = [changed(s, totals=s.totals.model_copy(update={"emissions_location": q})) for s, q in zip((past, current), sums, strict=True)]
+    sums = [
+        s.totals.emissions_location.model_copy(update={"excludes": ["a"]}) for s in (past, current)
+    ]
+    less = [
+        changed(s, totals=s.totals.model_copy(update={"emissions_location": q}))
+        for s, q in zip((past, current), sums, strict=True)
+    ]
     assert "emissions_location" not in {s.quantity for s in delta_of(*less).splits}
 
 
 def test_what_stands_there_is_compared_where_both_have_it():
     past = statement()
     assert delta_of(past, past).allocated is not None
-    for one, other in ((past, changed(past, allocated=None)), (changed(past, allocated=None), past)):
+    for one, other in (
+        (past, changed(past, allocated=None)),
+        (changed(past, allocated=None), past),
+    ):
         assert delta_of(one, other).allocated is None
     assert isinstance(past.allocated, Totals)
 
@@ -103,7 +135,13 @@ def test_another_boundary_of_a_line_without_energy_is_no_reason():
     past = statement((1.0, 0.0, 0.0, 0.0, 0.0))
 
     def moved(name):
-        return changed(past, components=[c.model_copy(update={"boundary": "cluster"}) if c.id == name else c for c in past.components])
+        return changed(
+            past,
+            components=[
+                c.model_copy(update={"boundary": "cluster"}) if c.id == name else c
+                for c in past.components
+            ],
+        )
 
     assert "BOUNDARY_LEVEL" in codes(past, moved("gpu_wait"))
     assert "BOUNDARY_LEVEL" not in codes(past, moved("host_wait"))
@@ -111,7 +149,11 @@ def test_another_boundary_of_a_line_without_energy_is_no_reason():
 
 def test_with_and_without_pue_are_different_things():
     past = statement()
-    for fields in ({"pue_included_in_energy": False}, {"pue_included_in_energy": False, "pue": None}, {"pue": None}):
+    for fields in (
+        {"pue_included_in_energy": False},
+        {"pue_included_in_energy": False, "pue": None},
+        {"pue": None},
+    ):
         found = reasons_of(past, of_boundary(past, **fields), [])
         assert [(r.code, r.refuses) for r in found] == [("PUE_INCLUDED", True)]
 
@@ -119,7 +161,10 @@ def test_with_and_without_pue_are_different_things():
 def test_the_hash_is_over_what_the_document_says_it_is():
     found = difference(statement(), statement(grid=0.5))
     plain = found.model_dump(mode="json")
-    hashed = {name: plain[name] for name in ("delta", "comparable", "incomparable_reasons", "notes", "budgets")}
+    hashed = {
+        name: plain[name]
+        for name in ("delta", "comparable", "incomparable_reasons", "notes", "budgets")
+    }
     hashed |= {"past": found.past.statement_sha256, "current": found.current.statement_sha256}
     assert found.reproducibility.result_sha256 == sha256(hashed)
 
@@ -145,10 +190,15 @@ def test_one_reason_that_refuses_is_enough():
     both = difference(past, of_boundary(changed(past, contracts=[]), counterfactual="x"))
     assert {r.refuses for r in both.incomparable_reasons} == {True, False}
     assert diff_views.verdict(both).startswith("NOT COMPARABLE.")
-    assert diff_views.verdict(difference(past, changed(past, contracts=[]))).startswith("Not like for like")
+    assert diff_views.verdict(difference(past, changed(past, contracts=[]))).startswith(
+        "Not like for like"
+    )
     assert diff_views.verdict(difference(past, past)) == ""
 
 
 def test_from_nothing_to_some_is_the_largest_change():
-    past, current = statement((0.0, 0.0, None, 0.0, 0.0), costs=(1.0, 0.0, None, 0.0, 0.0)), statement(costs=(100.0, 0.0, None, 0.0, 0.0))
+    past, current = (
+        statement((0.0, 0.0, None, 0.0, 0.0), costs=(1.0, 0.0, None, 0.0, 0.0)),
+        statement(costs=(100.0, 0.0, None, 0.0, 0.0)),
+    )
     assert diff_views.headline(difference(past, current)).startswith("from nothing to some ")

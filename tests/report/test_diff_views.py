@@ -26,9 +26,15 @@ TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "
 def difference(past, current, budgets=(), source="a.json") -> DiffDocument:
     delta = delta_of(past, current)
     return document_of(
-        side_of(document(past), past, source), side_of(document(current), current, "b.json"), delta,
-        reasons_of(past, current, delta.factors), notes_of(past, current, delta), budgets, "2026-09-21T14:13:20Z", TOOL,
-    )  # fmt: skip
+        side_of(document(past), past, source),
+        side_of(document(current), current, "b.json"),
+        delta,
+        reasons_of(past, current, delta.factors),
+        notes_of(past, current, delta),
+        budgets,
+        "2026-09-21T14:13:20Z",
+        TOOL,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,9 @@ def gfm():
 
 def rendered(markdown: str) -> str:
     words = ["cmark-gfm", "-e", "table", "-e", "strikethrough", "-e", "autolink", "--unsafe"]
-    return subprocess.run(words, input=markdown, capture_output=True, text=True, timeout=30, check=True).stdout
+    return subprocess.run(
+        words, input=markdown, capture_output=True, text=True, timeout=30, check=True
+    ).stdout
 
 
 class Page(HTMLParser):
@@ -82,7 +90,24 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data
 
 
-ALLOWED = {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "details", "summary", "sub", "blockquote", "strong", "em"}
+ALLOWED = {
+    "h3",
+    "p",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "ul",
+    "li",
+    "details",
+    "summary",
+    "sub",
+    "blockquote",
+    "strong",
+    "em",
+}
 
 
 def check_page(page: Page, found: DiffDocument) -> None:
@@ -92,25 +117,65 @@ def check_page(page: Page, found: DiffDocument) -> None:
     assert widths <= {8, 4}, widths
     assert page.comments == [" ckptcost-diff "]
     assert page.tags.count("table") == 1 + len(page.summaries)
-    moved = [c for c in found.delta.components if any(side for what in QUANTITIES for side in _values(getattr(c, what)))]
+    moved = [
+        c
+        for c in found.delta.components
+        if any(side for what in QUANTITIES for side in _values(getattr(c, what)))
+    ]
     assert len(page.summaries) >= len(moved)
     assert not re.search(r"(^|[^\w])@\w", page.words), "somebody would be notified"
 
 
 def _values(change):
-    return [side is not None and (side.value is None or side.value != 0) for side in (change.before, change.after)]
+    return [
+        side is not None and (side.value is None or side.value != 0)
+        for side in (change.before, change.after)
+    ]
 
 
 NASTY = [
-    "a|b", "<img src=x onerror=alert(1)>", "`code`", "@everyone", "two\nlines", "[x](http://evil.org)", "http://evil.org/x", "www.evil.org",
-    "~~gone~~", "*b* _i_", "a@b.org", "# title", "- list", "1. one", "---", "</details>", "<!-- x -->", "&lt;b&gt; &amp;", "\\|", "#12",
-    "![p](x)", "    code", "\u202eabc", "***", "===", "> quote", "$x$", "mailto:a@b.org", "a\u2028b", "```", "| a | b |", "[^1]", "+ x",
-]  # fmt: skip
+    "a|b",
+    "<img src=x onerror=alert(1)>",
+    "`code`",
+    "@everyone",
+    "two\nlines",
+    "[x](http://evil.org)",
+    "http://evil.org/x",
+    "www.evil.org",
+    "~~gone~~",
+    "*b* _i_",
+    "a@b.org",
+    "# title",
+    "- list",
+    "1. one",
+    "---",
+    "</details>",
+    "<!-- x -->",
+    "&lt;b&gt; &amp;",
+    "\\|",
+    "#12",
+    "![p](x)",
+    "    code",
+    "\u202eabc",
+    "***",
+    "===",
+    "> quote",
+    "$x$",
+    "mailto:a@b.org",
+    "a\u2028b",
+    "```",
+    "| a | b |",
+    "[^1]",
+    "+ x",
+]
 
 
 @pytest.mark.parametrize("name", NASTY)
 def test_a_name_is_a_name(gfm, name):
-    lines = tuple((f"line{n}" if n else name, name, cause, level) for n, (_, _, cause, level) in enumerate(LINES))
+    lines = tuple(
+        (f"line{n}" if n else name, name, cause, level)
+        for n, (_, _, cause, level) in enumerate(LINES)
+    )
     past = statement(name=name, lines=lines)
     current = statement((1.0, 2.0, None, 3.0, 4.0), name=name + "2", lines=lines).model_copy(
         update={"factors": [*past.factors, factor(name, 1.0, "", name)]}
@@ -122,20 +187,33 @@ def test_a_name_is_a_name(gfm, name):
     shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     assert shown in visible  # and it is all there
     of_factor = next(row for row in page.rows if len(row) == 4 and row[0] != "factor")
-    assert ["".join(each for each in cell if each.isprintable()) for cell in of_factor] == [shown, "none", shown, ""]
+    assert ["".join(each for each in cell if each.isprintable()) for cell in of_factor] == [
+        shown,
+        "none",
+        shown,
+        "",
+    ]
 
 
-_odd = st.text(st.one_of(st.sampled_from("|<>`@*_[]()~#&\\-!\n\r\t:/.w+=$^'\"0 "), st.characters(codec="utf-8")), min_size=1, max_size=60)
+_odd = st.text(
+    st.one_of(
+        st.sampled_from("|<>`@*_[]()~#&\\-!\n\r\t:/.w+=$^'\"0 "), st.characters(codec="utf-8")
+    ),
+    min_size=1,
+    max_size=60,
+)
 
 
 @settings(max_examples=60)
 @given(statements(), statements(), _odd, _odd)
 def test_any_names(gfm, past, current, name, label):
     past = past.model_copy(update={"subject": past.subject.model_copy(update={"name": name})})
-    current = current.model_copy(update={
-        "components": [c.model_copy(update={"label": label}) for c in current.components],
-        "factors": [*current.factors, factor(label, 1.0, "", name)],
-    })  # fmt: skip
+    current = current.model_copy(
+        update={
+            "components": [c.model_copy(update={"label": label}) for c in current.components],
+            "factors": [*current.factors, factor(label, 1.0, "", name)],
+        }
+    )
     found = difference(past, current)
     check_page(Page(gfm(to_markdown(found))), found)
     assert all(len(line) <= 80 for line in text(found).split("\n"))
@@ -145,7 +223,11 @@ def test_any_names(gfm, past, current, name, label):
 def test_the_check_of_the_page_bites(gfm, planted):
     found = difference(statement(), statement())
     markdown = to_markdown(found)
-    change = {"cell": ("| :--- |", "| :--- | ---: |"), "mention": ("More is worse", "More is worse, @you"), "element": ("More", "<script>")}
+    change = {
+        "cell": ("| :--- |", "| :--- | ---: |"),
+        "mention": ("More is worse", "More is worse, @you"),
+        "element": ("More", "<script>"),
+    }
     broken = markdown.replace(*change[planted], 1)
     assert broken != markdown
     with pytest.raises(AssertionError):
@@ -153,14 +235,40 @@ def test_the_check_of_the_page_bites(gfm, planted):
 
 
 def test_the_table_by_cells(gfm):
-    found = difference(statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0)))
+    found = difference(
+        statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0))
+    )
     table = Page(gfm(to_markdown(found))).rows[:9]
-    assert table[0] == ["quantity", "before", "after", "change", "%", "range before", "range after", "ranges"]
-    assert table[1] == ["energy", "350 kWh", "315 kWh", "-35 kWh", "-10 %", "315-385", "284-346", "overlap"]
+    assert table[0] == [
+        "quantity",
+        "before",
+        "after",
+        "change",
+        "%",
+        "range before",
+        "range after",
+        "ranges",
+    ]
+    assert table[1] == [
+        "energy",
+        "350 kWh",
+        "315 kWh",
+        "-35 kWh",
+        "-10 %",
+        "315-385",
+        "284-346",
+        "overlap",
+    ]
     assert [row[0] for row in table[1:]] == [
-        "energy", "emissions, location-based", "emissions, market-based", "embodied carbon of the GPU time lost", "GPU time lost", "cost",
-        "checkpoints", "length of the run",
-    ]  # fmt: skip
+        "energy",
+        "emissions, location-based",
+        "emissions, market-based",
+        "embodied carbon of the GPU time lost",
+        "GPU time lost",
+        "cost",
+        "checkpoints",
+        "length of the run",
+    ]
 
 
 def test_null_is_not_known_in_words(gfm):
@@ -178,20 +286,29 @@ def test_null_is_not_known_in_words(gfm):
     [
         ((200.0, 200.0), "100 % more energy (worse): 200 kWh before, 400 kWh now"),
         ((50.0, 50.0), "50 % less energy (better): 200 kWh before, 100 kWh now"),
-        ((105.0, 105.0), "5 % more energy (worse, within the uncertainty): 200 kWh before, 210 kWh now"),
+        (
+            (105.0, 105.0),
+            "5 % more energy (worse, within the uncertainty): 200 kWh before, 210 kWh now",
+        ),
         ((100.0, 100.0), "nothing changed in what is known"),
     ],
 )
 def test_the_headline(energies, words):
     rest = (0.0, 0.0, 0.0)
-    past, current = (statement((*e, *rest), grid=None, gpu_hours=(0.0,) * 5, costs=(1.0,) * 5) for e in ((100.0, 100.0), energies))
+    past, current = (
+        statement((*e, *rest), grid=None, gpu_hours=(0.0,) * 5, costs=(1.0,) * 5)
+        for e in ((100.0, 100.0), energies)
+    )
     markdown = to_markdown(difference(past, current))
     assert markdown.splitlines()[:2] == [MARKER, f"### Checkpoint cost: {words}"]
     assert " ".join(text(difference(past, current)).split()).startswith(f"Checkpoint cost: {words}")
 
 
 def test_what_cannot_be_compared_is_said_first(gfm):
-    past, current = statement(), statement().model_copy(update={"method_version": "2027.1", "simulated": True})
+    past, current = (
+        statement(),
+        statement().model_copy(update={"method_version": "2027.1", "simulated": True}),
+    )
     found = difference(past, current)
     for view in (text(found), to_markdown(found)):
         assert view.index("NOT COMPARABLE") < view.index("energy ")
@@ -204,8 +321,19 @@ def test_what_cannot_be_compared_is_said_first(gfm):
 
 
 def test_budgets_are_told():
-    budget = Budget(text="usd<=5 %", quantity="cost", per=None, operator="<=", limit=0.05, relative=True, value=0.12, met=False)
-    found = difference(statement(), statement(), [budget, budget.model_copy(update={"value": None})])
+    budget = Budget(
+        text="usd<=5 %",
+        quantity="cost",
+        per=None,
+        operator="<=",
+        limit=0.05,
+        relative=True,
+        value=0.12,
+        met=False,
+    )
+    found = difference(
+        statement(), statement(), [budget, budget.model_copy(update={"value": None})]
+    )
     for view in (text(found), to_markdown(found).replace("&#60;", "<")):
         assert "EXCEEDED: usd<=5 %, it is +12 %" in view
         assert "the change is not known" in view
@@ -216,8 +344,20 @@ def test_short_enough_for_github(gfm, n):
     lines = tuple((f"line{i}", "@|" * 100 + str(i), "save", "node") for i in range(n))
     energies = [float(i + 1) for i in range(n)]
     zero = [0.0] * n
-    sides = [statement([e * f for e in energies], gpu_hours=zero, costs=energies, lines=lines, rows=1, name="n" * 5000) for f in (1.0, 1.1)]
-    sides[1] = sides[1].model_copy(update={"factors": [factor(f"tier.x{i}", 1.0, "", "y" * 1000) for i in range(200)]})
+    sides = [
+        statement(
+            [e * f for e in energies],
+            gpu_hours=zero,
+            costs=energies,
+            lines=lines,
+            rows=1,
+            name="n" * 5000,
+        )
+        for f in (1.0, 1.1)
+    ]
+    sides[1] = sides[1].model_copy(
+        update={"factors": [factor(f"tier.x{i}", 1.0, "", "y" * 1000) for i in range(200)]}
+    )
     markdown = to_markdown(difference(*sides))
     assert len(markdown.encode()) <= MOST_BYTES
     assert markdown.startswith(MARKER)
@@ -229,7 +369,10 @@ def test_short_enough_for_github(gfm, n):
 
 
 def test_text_is_80_columns_of_printable_words():
-    found = difference(statement(name="a\x1b[31mb\nc"), statement((1.0, 2.0, None, 3.0, 4.0), name="x" * 300, checkpoints=9.0))
+    found = difference(
+        statement(name="a\x1b[31mb\nc"),
+        statement((1.0, 2.0, None, 3.0, 4.0), name="x" * 300, checkpoints=9.0),
+    )
     told = text(found)
     assert all(len(line) <= 80 for line in told.split("\n"))
     assert all(line == line.rstrip() for line in told.split("\n"))
@@ -241,16 +384,29 @@ def test_text_is_80_columns_of_printable_words():
 
 def check_csv(written: str, found: DiffDocument) -> None:
     """Every figure as the document has it, empty where unknown; raises."""
-    rows = {(row["of"], row["id"], row["quantity"]): row for row in csv.DictReader(io.StringIO(written))}
-    pairs = [("total", "", found.delta.totals), *(("component", c.id, c) for c in found.delta.components)]
+    rows = {
+        (row["of"], row["id"], row["quantity"]): row for row in csv.DictReader(io.StringIO(written))
+    }
+    pairs = [
+        ("total", "", found.delta.totals),
+        *(("component", c.id, c) for c in found.delta.components),
+    ]
     for of, name, changes in pairs:
         for what in QUANTITIES:
             row, change = rows[of, name, what], getattr(changes, what)
             for column, value in (
-                ("before", change.before and change.before.value), ("after", change.after and change.after.value),
-                ("before_low", change.before and change.before.low), ("change", change.change), ("change_share", change.relative),
-            ):  # fmt: skip
-                assert (float(row[column]) if row[column] else None) == value, (of, name, what, column)
+                ("before", change.before and change.before.value),
+                ("after", change.after and change.after.value),
+                ("before_low", change.before and change.before.low),
+                ("change", change.change),
+                ("change_share", change.relative),
+            ):
+                assert (float(row[column]) if row[column] else None) == value, (
+                    of,
+                    name,
+                    what,
+                    column,
+                )
             assert row["unit"] == change.unit
 
 
@@ -265,7 +421,11 @@ def test_csv_of_any(past, current):
 def test_the_check_of_the_csv_bites(planted):
     found = difference(statement(), statement((1.0, 2.0, None, 3.0, 4.0)))
     written = to_csv(found)
-    row = next(line for line in written.splitlines() if line.startswith("component,storage_write,") and ",energy," in line)
+    row = next(
+        line
+        for line in written.splitlines()
+        if line.startswith("component,storage_write,") and ",energy," in line
+    )
     first = next(line for line in written.splitlines() if line.startswith("total,,"))
     broken = {
         "x1000": written.replace(first, re.sub(r"kWh,(\d+)", r"kWh,\g<1>000", first)),
@@ -279,10 +439,17 @@ def test_the_check_of_the_csv_bites(planted):
 
 def test_csv_cells_are_no_formulas():
     lines = (("=cmd", "@SUM(1)", "save", "node"), *LINES[1:])
-    rows = list(csv.DictReader(io.StringIO(to_csv(difference(statement(lines=lines), statement(lines=lines))))))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(to_csv(difference(statement(lines=lines), statement(lines=lines))))
+        )
+    )
     row = next(row for row in rows if row["of"] == "component")
     assert (row["id"], row["label"]) == ("'=cmd", "'@SUM(1)")
 
 
 def test_plain_words_stay_readable():
-    assert plain("GPUs waiting for saves, 1,200 kWh (+4 %)") == "GPUs waiting for saves, 1,200 kWh (+4 %)"
+    assert (
+        plain("GPUs waiting for saves, 1,200 kWh (+4 %)")
+        == "GPUs waiting for saves, 1,200 kWh (+4 %)"
+    )

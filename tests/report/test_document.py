@@ -22,7 +22,14 @@ from ckptcost.report.document import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "ckptcost" / "report" / "report-1.0.schema.json"
-SCENARIOS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+SCENARIOS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 FIELDS = ("energy", "emissions_location", "emissions_market", "embodied", "gpu_time_lost", "cost")
 UNITS = {
     "energy": "kWh",
@@ -38,11 +45,16 @@ UNITS = {
 ASKED = {
     "against": lambda: ckptcost.model(tier="nas-hdd", saves=100, against="ddn-exascaler-40"),
     "no grid": lambda: ckptcost.model(tier="nas-hdd", changes=["site.id=industry-average"]),
-    "never": lambda: ckptcost.model("micron-100k", tier="mlperf-everpure-exa-30", saves=200, changes={"policy.mode": "sync"}),
-    "priced": lambda: ckptcost.model(
-        tier=["object-store", "aws-fsx-p2-125", "node-ram"], changes=["tier.capacity=100 TB", "cluster.price_includes_electricity=false"]
+    "never": lambda: ckptcost.model(
+        "micron-100k", tier="mlperf-everpure-exa-30", saves=200, changes={"policy.mode": "sync"}
     ),
-    "all kept": lambda: ckptcost.model("small-8b", changes=["policy.keep_last=all", "policy.mode=async"]),
+    "priced": lambda: ckptcost.model(
+        tier=["object-store", "aws-fsx-p2-125", "node-ram"],
+        changes=["tier.capacity=100 TB", "cluster.price_includes_electricity=false"],
+    ),
+    "all kept": lambda: ckptcost.model(
+        "small-8b", changes=["policy.keep_last=all", "policy.mode=async"]
+    ),
 }
 
 
@@ -67,11 +79,18 @@ ALL = [*SCENARIOS, *ASKED]
 
 def quantities(report: Report):
     """(path, quantity) of everything that has a unit."""
-    for where, totals in (("totals", report.totals), ("allocated", report.allocated), ("one_save.totals", report.one_save.totals)):
+    for where, totals in (
+        ("totals", report.totals),
+        ("allocated", report.allocated),
+        ("one_save.totals", report.one_save.totals),
+    ):
         for field in FIELDS:
             yield f"{where}.{field}", getattr(totals, field)
     yield "totals.checkpoints", report.totals.checkpoints
-    for where, components in (("components", report.components), ("one_save", report.one_save.components)):
+    for where, components in (
+        ("components", report.components),
+        ("one_save", report.one_save.components),
+    ):
         for c in components:
             for field in FIELDS:
                 yield f"{where}.{c.id}.{field}", getattr(c, field)
@@ -88,7 +107,13 @@ def test_the_shipped_schema_is_the_models():
 
 
 def _check_jsonschema(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_the_schema_is_a_schema():
@@ -99,7 +124,9 @@ def test_the_schema_is_a_schema():
 def test_real_reports_satisfy_the_schema(reports, tmp_path):
     for name in ALL:
         (tmp_path / f"{name}.json").write_text(reports[name].to_json())
-    done = _check_jsonschema("--schemafile", str(SCHEMA), *(str(file) for file in sorted(tmp_path.iterdir())))
+    done = _check_jsonschema(
+        "--schemafile", str(SCHEMA), *(str(file) for file in sorted(tmp_path.iterdir()))
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -165,7 +192,10 @@ def test_the_date_and_the_command_are_outside_the_hash(cli, monkeypatch, tmp_pat
 
 
 def test_other_inputs_other_hashes():
-    one, two = ckptcost.model(tier="nas-hdd"), ckptcost.model(tier="nas-hdd", changes={"site.pue": 1.2})
+    one, two = (
+        ckptcost.model(tier="nas-hdd"),
+        ckptcost.model(tier="nas-hdd", changes={"site.pue": 1.2}),
+    )
     three = ckptcost.model(tier="nas-hdd", changes={"policy.mode": "async"})
     assert len({r.reproducibility.inputs_sha256 for r in (one, two, three)}) == 3
     assert len({r.reproducibility.result_sha256 for r in (one, two, three)}) == 3
@@ -180,7 +210,10 @@ def test_the_hash_is_over_rfc_8785(reports):
 
     document = json.loads(reports["gpt4-scale-2tb"].to_json())
     kept = {key: value for key, value in document.items() if key not in NOT_HASHED}
-    assert hashlib.sha256(rfc8785.dumps(kept)).hexdigest() == document["reproducibility"]["result_sha256"]
+    assert (
+        hashlib.sha256(rfc8785.dumps(kept)).hexdigest()
+        == document["reproducibility"]["result_sha256"]
+    )
 
 
 def test_no_folder_of_the_author_is_told(cli, tmp_path):
@@ -202,8 +235,17 @@ def test_the_users_files_are_inputs_with_their_hash(cli, tmp_path):
     (tmp_path / "base.toml").write_text('extends = "small-8b"\n[cluster]\ngpus = 8\n')
     file = tmp_path / "job.toml"
     file.write_text('extends = "./base.toml"\n')
-    listed = {i["path"]: i for i in json.loads(cli("model", "-s", str(file), "-f", "json").out)["reproducibility"]["inputs"]}
-    assert listed["job.toml"] == {"path": "job.toml", "bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    listed = {
+        i["path"]: i
+        for i in json.loads(cli("model", "-s", str(file), "-f", "json").out)["reproducibility"][
+            "inputs"
+        ]
+    }
+    assert listed["job.toml"] == {
+        "path": "job.toml",
+        "bytes": file.stat().st_size,
+        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+    }
     assert "base.toml" in listed, "a file that the scenario extends is an input too"
 
 
@@ -262,7 +304,10 @@ json_values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=4
+        )
     ),
     max_leaves=12,
 )
@@ -340,7 +385,9 @@ def test_totals_are_sums_of_components(reports, name):
                 assert total.value == pytest.approx(math.fsum(known), rel=1e-9, abs=1e-12), field
             else:
                 assert total.value is None, f"{field}: nothing is known and yet there is a total"
-            assert total.excludes == [c.id for c in components if c.ledger == ledger and getattr(c, field).value is None], field
+            assert total.excludes == [
+                c.id for c in components if c.ledger == ledger and getattr(c, field).value is None
+            ], field
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -419,7 +466,9 @@ def test_prices(reports, name):
     for c in reports[name].components:
         if c.price_qty is not None:
             assert c.price_unit == "GPU-h"
-            assert c.price_qty * c.unit_price == pytest.approx(c.cost.value, rel=1e-9) or not _electricity_in_the_price(reports[name])
+            assert c.price_qty * c.unit_price == pytest.approx(
+                c.cost.value, rel=1e-9
+            ) or not _electricity_in_the_price(reports[name])
 
 
 def _electricity_in_the_price(report: Report) -> bool:
@@ -433,7 +482,9 @@ def test_factors_assumptions_and_sources(reports, name):
     assert len(set(ids)) == len(ids)
     assert ids == sorted(ids)
     assumed = [f for f in report.factors if f.origin == "default"]
-    assert [(a.value, a.unit, a.low, a.high) for a in report.assumptions] == [(f.value, f.unit, f.low, f.high) for f in assumed]
+    assert [(a.value, a.unit, a.low, a.high) for a in report.assumptions] == [
+        (f.value, f.unit, f.low, f.high) for f in assumed
+    ]
     for f in report.factors:
         if f.low is not None:
             assert f.low <= f.value <= f.high, f.id
@@ -482,7 +533,9 @@ def test_csv_is_the_json(reports, name):
             assert (float(cells[column]) if cells[column] else None) == value
             for end, ends in (("_low", row.low), ("_high", row.high)):
                 if column + end in cells:
-                    assert (float(cells[column + end]) if cells[column + end] else None) == ends.get(column)
+                    assert (
+                        float(cells[column + end]) if cells[column + end] else None
+                    ) == ends.get(column)
 
 
 def _read(cell: str) -> float | None:
@@ -504,15 +557,24 @@ def test_the_texts_numbers_are_the_jsons(reports, name):
         if c.ledger != "marginal" or not found:
             continue
         cells = found[0][len(c.label) :].split()
-        for cell, q in zip((cells[0], *cells[2:]), (c.energy, c.gpu_time_lost, c.cost, c.emissions_location), strict=True):
-            assert _read(cell) == (None if q.value is None else pytest.approx(q.value, rel=6e-3)), (c.id, cell)
+        for cell, q in zip(
+            (cells[0], *cells[2:]),
+            (c.energy, c.gpu_time_lost, c.cost, c.emissions_location),
+            strict=True,
+        ):
+            assert _read(cell) == (None if q.value is None else pytest.approx(q.value, rel=6e-3)), (
+                c.id,
+                cell,
+            )
     start = next(n for n, line in enumerate(lines) if line.startswith("one save"))
     tiers = {row.tier: row for row in report.cases}
     assert {line.split()[0] for line in lines[start + 1 : start + 1 + len(tiers)]} == set(tiers)
     for line in lines[start + 1 : start + 1 + len(tiers)]:
         tier, _, _, stall, unit, gpu_hours, kwh, *_ = line.split()
         v = tiers[tier].values
-        assert _read(stall) == pytest.approx(v["stall_s"] / {"s": 1, "h": 3600, "d": 86400}[unit], rel=6e-3)
+        assert _read(stall) == pytest.approx(
+            v["stall_s"] / {"s": 1, "h": 3600, "d": 86400}[unit], rel=6e-3
+        )
         assert (_read(gpu_hours), _read(kwh)) == (
             pytest.approx(v["save_gpu_hours"], rel=6e-3),
             pytest.approx(v["save_energy_kwh"], rel=6e-3),

@@ -27,13 +27,29 @@ LOAD_W = {"gpu:0": 300.0, "cpu:0": 100.0}
 
 def node_of(**more) -> Told:
     disk = {
-        name: Channel("disk:sda", name, "diskstats") for name in ("written_bytes", "read_bytes", "writes", "flushes", "busy_s", "queue_s")
+        name: Channel("disk:sda", name, "diskstats")
+        for name in ("written_bytes", "read_bytes", "writes", "flushes", "busy_s", "queue_s")
     }
-    grows = {"written_bytes": 8e6, "read_bytes": 2e6, "writes": 100.0, "flushes": 5.0, "busy_s": 0.5, "queue_s": 4.0}
-    says = {energy(domain, f"{domain}'s", device="d", note="n", scope="s", **TICK): at(load_w) for domain, load_w in LOAD_W.items()}
+    grows = {
+        "written_bytes": 8e6,
+        "read_bytes": 2e6,
+        "writes": 100.0,
+        "flushes": 5.0,
+        "busy_s": 0.5,
+        "queue_s": 4.0,
+    }
+    says = {
+        energy(domain, f"{domain}'s", device="d", note="n", scope="s", **TICK): at(load_w)
+        for domain, load_w in LOAD_W.items()
+    }
     says[energy("core:0", role="detail", **TICK)] = at(50.0)
     says[watts("node", "DCMI", role="whole")] = lambda t: 500.0
-    return Told("told", says | {channel: at(grows[name]) for name, channel in disk.items()}, facts={"driver": "590"}, **more)
+    return Told(
+        "told",
+        says | {channel: at(grows[name]) for name, channel in disk.items()},
+        facts={"driver": "590"},
+        **more,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +80,10 @@ def codes(study):
 
 def with_idle(seen, **load_w):
     host = seen.energies.node.host
-    domains = {d.replace("_", ":"): Baseline(w, w, w, seen.run.wall_s(0.0), host, "590") for d, w in load_w.items()}
+    domains = {
+        d.replace("_", ":"): Baseline(w, w, w, seen.run.wall_s(0.0), host, "590")
+        for d, w in load_w.items()
+    }
     return again(seen, idle=Idle(host, "", 30.0, {}, False, domains))
 
 
@@ -72,21 +91,41 @@ def with_idle(seen, **load_w):
 
 
 def test_a_range_has_both_ends_and_how_far_the_further_one_lies():
-    assert three(Energy(10.0, 7.0, 12.0), "x") == {"x": 10.0, "x_low": 7.0, "x_high": 12.0, "x_error": 3.0}
+    assert three(Energy(10.0, 7.0, 12.0), "x") == {
+        "x": 10.0,
+        "x_low": 7.0,
+        "x_high": 12.0,
+        "x_error": 3.0,
+    }
     assert three(Energy(10.0, 9.0, 12.0), "x")["x_error"] == 2.0
-    assert three(unknown("NO_PARTS"), "x") == {"x": None, "x_low": None, "x_high": None, "x_error": None}
-    assert three(Energy(10.0, -math.inf, 12.0), "x") == {"x": 10.0, "x_low": None, "x_high": 12.0, "x_error": None}
+    assert three(unknown("NO_PARTS"), "x") == {
+        "x": None,
+        "x_low": None,
+        "x_high": None,
+        "x_error": None,
+    }
+    assert three(Energy(10.0, -math.inf, 12.0), "x") == {
+        "x": 10.0,
+        "x_low": None,
+        "x_high": 12.0,
+        "x_error": None,
+    }
 
 
 def test_domains_with_their_roles_and_watts(tables):
     rows = {row["domain"]: row for row in tables["domains"]}
-    assert {name: row["role"] for name, row in rows.items()} == {"gpu:0": "part", "cpu:0": "part", "node": "whole"}
+    assert {name: row["role"] for name, row in rows.items()} == {
+        "gpu:0": "part",
+        "cpu:0": "part",
+        "node": "whole",
+    }
     for domain, load_w in {**LOAD_W, "node": 500.0}.items():
         assert rows[domain]["watts"] == pytest.approx(load_w, **NEAR)
         assert rows[domain]["joules"] == pytest.approx(20 * load_w, **NEAR)
     row = rows["gpu:0"]
-    assert [row[key] for key in ("source", "scope", "basis", "device", "driver", "note", "coverage")] == [
-        "gpu:0's", "s", "measured", "d", "590", "n", 1.0]  # fmt: skip
+    assert [
+        row[key] for key in ("source", "scope", "basis", "device", "driver", "note", "coverage")
+    ] == ["gpu:0's", "s", "measured", "d", "590", "n", 1.0]
     assert [(row["domain"], row["role"]) for row in tables["details"]] == [("core:0", "detail")]
 
 
@@ -107,16 +146,39 @@ def test_own_cost_stands_among_what_was_used(plain):
 def test_own_cost_without_a_meter_of_the_processor_has_no_joules():
     seen = evaluated(Told("told", {energy("gpu:0", **TICK): at(300.0)}))
     seen.run.events = (RunEvent(1.0, "cost", "self", "", seen.energies.node.host, {"cpu_s": 4.0}),)
-    (line,) = [line for line in study_of(again(seen)).findings if line.startswith("Measuring itself")]
+    (line,) = [
+        line for line in study_of(again(seen)).findings if line.startswith("Measuring itself")
+    ]
     assert " J" not in line
 
 
 def test_a_checkpoint_is_one_row(plain):
     seen = with_idle(plain, gpu_0=100.0, cpu_0=50.0)
     (row,) = rows_of(study_of(seen))["windows"]
-    assert {key: row[key] for key in ("window", "begin", "stall", "drain", "length", "returned", "durable", "durable_why", "ranks")} == {
-        "window": "w", "begin": 5.0, "stall": 2.0, "drain": 3.0, "length": 5.0, "returned": 7.0, "durable": 10.0, "durable_why": "",
-        "ranks": 1.0}  # fmt: skip
+    assert {
+        key: row[key]
+        for key in (
+            "window",
+            "begin",
+            "stall",
+            "drain",
+            "length",
+            "returned",
+            "durable",
+            "durable_why",
+            "ranks",
+        )
+    } == {
+        "window": "w",
+        "begin": 5.0,
+        "stall": 2.0,
+        "drain": 3.0,
+        "length": 5.0,
+        "returned": 7.0,
+        "durable": 10.0,
+        "durable_why": "",
+        "ranks": 1.0,
+    }
     assert row["joules"] == pytest.approx(5 * 400.0, **NEAR)
     assert row["excess"] == pytest.approx(5 * 250.0, rel=0.01)
     assert row["stall_joules"] == pytest.approx(2 * 400.0, **NEAR)
@@ -128,17 +190,30 @@ def test_a_checkpoint_is_one_row(plain):
 def test_what_is_odd_about_the_marks_stands_in_their_row():
     marks = said("begin 5, begin 5.5, returned 7") + said("begin 12, returned 13, durable 14", "v")
     odd, fine = rows_of(study_of(evaluated(node_of(), marks=marks)))["windows"]
-    assert (odd["flags"], odd["durable_why"], odd["drain"], odd["joules"]) == ("DOUBLED", "NOT_MARKED", None, None)
+    assert (odd["flags"], odd["durable_why"], odd["drain"], odd["joules"]) == (
+        "DOUBLED",
+        "NOT_MARKED",
+        None,
+        None,
+    )
     assert (fine["flags"], fine["joules"]) == ("", pytest.approx(2 * 400.0, **NEAR))
 
 
 def test_joules_of_a_checkpoint_by_domain():
     def load(t_s):  # 300 W, of which 100 W less in the stall and 60 W more in the drain
-        return 300.0 * t_s - 100.0 * min(max(t_s - 25.0, 0.0), 2.0) + 60.0 * min(max(t_s - 27.0, 0.0), 5.0)
+        return (
+            300.0 * t_s
+            - 100.0 * min(max(t_s - 25.0, 0.0), 2.0)
+            + 60.0 * min(max(t_s - 27.0, 0.0), 5.0)
+        )
 
     marks = said("begin 25, returned 27, durable 32")
     seen = evaluated(
-        Told("told", {energy("gpu:0", "field 186", **TICK): load, energy("cpu:0", **TICK): at(100.0)}), for_s=40.0, marks=marks
+        Told(
+            "told", {energy("gpu:0", "field 186", **TICK): load, energy("cpu:0", **TICK): at(100.0)}
+        ),
+        for_s=40.0,
+        marks=marks,
     )
     seen = with_idle(seen, gpu_0=100.0)
     gpu, cpu = rows_of(study_of(seen))["energies"]
@@ -150,7 +225,13 @@ def test_joules_of_a_checkpoint_by_domain():
     assert gpu["excess"] == pytest.approx(2200.0 - 7 * 100.0, **about)
     assert gpu["training"] == pytest.approx(300.0, rel=0.01)
     assert gpu["overlap"] == pytest.approx(5.0)
-    assert (gpu["window"], gpu["domain"], gpu["source"], gpu["coverage"], gpu["short"]) == ("w", "gpu:0", "field 186", 1.0, False)
+    assert (gpu["window"], gpu["domain"], gpu["source"], gpu["coverage"], gpu["short"]) == (
+        "w",
+        "gpu:0",
+        "field 186",
+        1.0,
+        False,
+    )
     assert (cpu["domain"], cpu["excess"]) == ("cpu:0", None)
     assert "NOT_DISTINGUISHABLE" in cpu["flags"], "a steady load is nothing that draining added"
 
@@ -158,9 +239,13 @@ def test_joules_of_a_checkpoint_by_domain():
 def test_a_save_of_no_length_and_one_that_is_not_known():
     marks = said("begin 5, returned 5, durable 5") + said("begin 8, returned 9", "v")
     tables = rows_of(study_of(evaluated(node_of(), marks=marks)))
-    assert [(row["window"], row["coverage"]) for row in tables["energies"] if row["domain"] == "gpu:0"] == [("w", None), ("v", None)]
+    assert [
+        (row["window"], row["coverage"]) for row in tables["energies"] if row["domain"] == "gpu:0"
+    ] == [("w", None), ("v", None)]
     assert {row["source"] for row in tables["energies"] if row["domain"] == "gpu:0"} == {"gpu:0's"}
-    assert [(row["window"], row["phase"]) for row in tables["phases"]] == [("v", "stall")], "nothing happens in no time"
+    assert [(row["window"], row["phase"]) for row in tables["phases"]] == [("v", "stall")], (
+        "nothing happens in no time"
+    )
 
 
 def test_a_save_between_few_ticks_says_so_in_its_row():
@@ -174,15 +259,24 @@ def test_a_save_between_few_ticks_says_so_in_its_row():
 
 def test_phases_of_training_and_of_storage(tables):
     seen = {(row["of"], row["phase"]): (row["begin"], row["length"]) for row in tables["phases"]}
-    assert seen == {("training", "stall"): (5.0, 2.0), ("training", "drain"): (7.0, 3.0), ("storage", "snapshot"): (5.0, 1.0),
-                    ("storage", "settle"): (6.0, 4.0)}  # fmt: skip
+    assert seen == {
+        ("training", "stall"): (5.0, 2.0),
+        ("training", "drain"): (7.0, 3.0),
+        ("storage", "snapshot"): (5.0, 1.0),
+        ("storage", "settle"): (6.0, 4.0),
+    }
     for row in tables["phases"]:
         assert row["watts"] == pytest.approx(400.0, rel=0.01)
         assert row["joules"] == pytest.approx(400.0 * row["length"], rel=0.01)
 
 
 def test_disks_over_all_and_over_the_save(plain, tables):
-    by_window = {row.get("window") or "": row for name in tables if name.startswith("storage") for row in tables[name]}
+    by_window = {
+        row.get("window") or "": row
+        for name in tables
+        if name.startswith("storage")
+        for row in tables[name]
+    }
     assert set(by_window) - {"all", ""} == {"w"}
     assert sum(len(rows) for name, rows in tables.items() if name.startswith("storage")) == 2
     for length_s, row in ((20.0, by_window.get("") or by_window["all"]), (5.0, by_window["w"])):
@@ -193,9 +287,15 @@ def test_disks_over_all_and_over_the_save(plain, tables):
         assert row["writes"] == pytest.approx(100.0 * length_s, **NEAR)
         assert row["flushes"] == pytest.approx(5.0 * length_s, **NEAR)
         assert row["write_size"] == pytest.approx(8e4, **NEAR)
-        assert (row["busy"], row["depth"]) == (pytest.approx(0.5, **NEAR), pytest.approx(4.0, **NEAR))
+        assert (row["busy"], row["depth"]) == (
+            pytest.approx(0.5, **NEAR),
+            pytest.approx(4.0, **NEAR),
+        )
         assert row["coverage"] == pytest.approx(1.0)
-    assert not any(name.startswith("storage") for name in rows_of(study_of(evaluated(Told("t", {energy("gpu:0"): at(1.0)})))))
+    assert not any(
+        name.startswith("storage")
+        for name in rows_of(study_of(evaluated(Told("t", {energy("gpu:0"): at(1.0)}))))
+    )
 
 
 def test_a_rate_is_the_mean_and_a_peak_is_not():
@@ -214,9 +314,18 @@ def test_what_is_long_is_not_shown_to_people():
         return Told("told", {energy(f"gpu:{n}"): at(1.0) for n in range(count)} | inside)
 
     def saves(count):
-        return [mark for n in range(count) for mark in said(f"begin {2 * n + 1}, returned {2 * n + 1.5}, durable {2 * n + 2}", f"w{n}")]
+        return [
+            mark
+            for n in range(count)
+            for mark in said(
+                f"begin {2 * n + 1}, returned {2 * n + 1.5}, durable {2 * n + 2}", f"w{n}"
+            )
+        ]
 
-    few, many = (shown_of(study_of(evaluated(cards(count), for_s=1.0))) for count in (MOST_SHOWN, MOST_SHOWN + 1))
+    few, many = (
+        shown_of(study_of(evaluated(cards(count), for_s=1.0)))
+        for count in (MOST_SHOWN, MOST_SHOWN + 1)
+    )
     assert (few["details"], many["details"]) == (True, False)
     few, many = (shown_of(study_of(evaluated(cards(4), marks=saves(count)))) for count in (3, 4))
     assert (few["energies"], few["phases"]) == (True, True)
@@ -255,7 +364,10 @@ def test_the_answer_in_sentences(plain):
 
 def test_many_parts_are_named_in_part():
     seen = evaluated(Told("told", {energy(f"gpu:{n}", **TICK): at(100.0) for n in range(9)}))
-    assert "in 9 metered parts: gpu:0, gpu:1, gpu:2, gpu:3, gpu:4, gpu:5 and 3 more." in study_of(seen).findings[0]
+    assert (
+        "in 9 metered parts: gpu:0, gpu:1, gpu:2, gpu:3, gpu:4, gpu:5 and 3 more."
+        in study_of(seen).findings[0]
+    )
 
 
 def test_where_nothing_stands_still_nothing_is_said_of_it():
@@ -298,12 +410,24 @@ def test_a_baseline_of_another_day(plain):
 
 def test_what_is_published_of_the_sensors():
     def sensors(**more):
-        return study_of(evaluated(Told("told", {watts("gpu:0", **more): lambda t: 300.0, watts("cpu:0", accuracy=0.01): lambda t: 9.0})))
+        return study_of(
+            evaluated(
+                Told(
+                    "told",
+                    {
+                        watts("gpu:0", **more): lambda t: 300.0,
+                        watts("cpu:0", accuracy=0.01): lambda t: 9.0,
+                    },
+                )
+            )
+        )
 
     assert [code for code in codes(sensors(looks=1.0)) if code.endswith("LOOKS")] == []
     assert "SENSOR_LOOKS" in codes(sensors(looks=0.25))
     assert "5 %" in dict(sensors(accuracy=0.05).warnings)["SENSOR_ERROR"]
-    assert "SENSOR_ERROR" not in codes(study_of(evaluated(Told("told", {watts("gpu:0"): lambda t: 9.0}))))
+    assert "SENSOR_ERROR" not in codes(
+        study_of(evaluated(Told("told", {watts("gpu:0"): lambda t: 9.0})))
+    )
 
 
 def test_what_was_wrong_with_the_files_and_what_was_lost(plain):
@@ -311,20 +435,40 @@ def test_what_was_wrong_with_the_files_and_what_was_lost(plain):
     run = plain.run
     run.problems = tuple(Problem("a.000", n, f"trouble {n}") for n in range(1, 6))
     run.events = (
-        RunEvent(3.0, "lost", "gpu:1", "fell off", host, {}), RunEvent(4.0, "lost", "gpu:1", "again", host, {}),
-        RunEvent(5.0, "found", "gpu:2", "is back", host, {}), RunEvent(6.0, "cost", "self", "", host, {}),
-    )  # fmt: skip
+        RunEvent(3.0, "lost", "gpu:1", "fell off", host, {}),
+        RunEvent(4.0, "lost", "gpu:1", "again", host, {}),
+        RunEvent(5.0, "found", "gpu:2", "is back", host, {}),
+        RunEvent(6.0, "cost", "self", "", host, {}),
+    )
     study = study_of(again(plain))
     run.problems = run.events = ()
     told = dict(study.warnings)
-    assert told["RUN_FILE"] == "a.000, line 1: trouble 1; a.000, line 2: trouble 2; a.000, line 3: trouble 3"
+    assert (
+        told["RUN_FILE"]
+        == "a.000, line 1: trouble 1; a.000, line 2: trouble 2; a.000, line 3: trouble 3"
+    )
     assert told["METER_LOST"] == warning_text("METER_LOST", "gpu:1")
-    assert [(row["at"], row["name"], row["domain"], row["text"]) for row in rows_of(study)["events"]] == [
-        (3.0, "lost", "gpu:1", "fell off"), (4.0, "lost", "gpu:1", "again"), (5.0, "found", "gpu:2", "is back")]  # fmt: skip
+    assert [
+        (row["at"], row["name"], row["domain"], row["text"]) for row in rows_of(study)["events"]
+    ] == [
+        (3.0, "lost", "gpu:1", "fell off"),
+        (4.0, "lost", "gpu:1", "again"),
+        (5.0, "found", "gpu:2", "is back"),
+    ]
 
 
 def test_a_part_that_did_not_answer_leaves_no_sum():
-    study = study_of(evaluated(Told("told", {energy("gpu:0"): lambda t: math.nan if t > 0.4 else 5.0, energy("cpu:0", **TICK): at(9.0)})))
+    study = study_of(
+        evaluated(
+            Told(
+                "told",
+                {
+                    energy("gpu:0"): lambda t: math.nan if t > 0.4 else 5.0,
+                    energy("cpu:0", **TICK): at(9.0),
+                },
+            )
+        )
+    )
     assert dict(study.warnings)["PART_MISSING"] == warning_text("PART_MISSING", "gpu:0")
     assert study.findings[0].startswith("No sum of joules: ")
 
@@ -341,7 +485,9 @@ def test_codes_and_their_words():
     with pytest.raises(ValueError, match="NO_SUCH_CODE"):
         warning_text("NO_SUCH_CODE", "")
     assert absence_text("nvml", "no driver", "") == "nvml: no driver."
-    assert absence_text("nvml", "no driver", "install it") == absence_text("nvml", "no driver", "install it.")
+    assert absence_text("nvml", "no driver", "install it") == absence_text(
+        "nvml", "no driver", "install it."
+    )
     assert absence_text("nvml", "no driver", "install it") == "nvml: no driver. Remedy: install it."
 
 
@@ -349,16 +495,35 @@ def test_codes_and_their_words():
 
 
 def test_idle_power_as_a_table(plain, tmp_path):
-    names = {"gpu:0": (70.0, 69.0, 75.0), "core:0": (5.0, 4.0, 6.0), "cpu:0": (40.0, 39.0, 41.0), "node": (200.0, 190.0, 210.0)}
-    idle = Idle("h", "2026-11-21T00:00:00.000Z", 30.0, {}, False, {name: Baseline(*w) for name, w in names.items()})
+    names = {
+        "gpu:0": (70.0, 69.0, 75.0),
+        "core:0": (5.0, 4.0, 6.0),
+        "cpu:0": (40.0, 39.0, 41.0),
+        "node": (200.0, 190.0, 210.0),
+    }
+    idle = Idle(
+        "h",
+        "2026-11-21T00:00:00.000Z",
+        30.0,
+        {},
+        False,
+        {name: Baseline(*w) for name, w in names.items()},
+    )
     study = baseline_report.study_of(Learned(plain, idle, tmp_path / "h.json", []))
-    assert [(row["domain"], row["watts"], row["low"], row["high"]) for row in study.tables[0].rows] == [(n, *w) for n, w in names.items()]
-    assert (study.tables[0].rows[0]["source"], study.tables[0].rows[0]["driver"]) == ("gpu:0's", "590")
+    assert [
+        (row["domain"], row["watts"], row["low"], row["high"]) for row in study.tables[0].rows
+    ] == [(n, *w) for n, w in names.items()]
+    assert (study.tables[0].rows[0]["source"], study.tables[0].rows[0]["driver"]) == (
+        "gpu:0's",
+        "590",
+    )
     assert study.findings == ["110 W in 2 metered parts that add up."]
     assert study.about[0].startswith("Kept for h, taken 2026-11-21T00:00:00.000Z.")
     assert str(tmp_path) not in " ".join(study.about)
     assert study.warnings == []
-    busy = baseline_report.study_of(Learned(plain, idle._replace(domains={}), None, ["gpu:0 at 50 %"]))
+    busy = baseline_report.study_of(
+        Learned(plain, idle._replace(domains={}), None, ["gpu:0 at 50 %"])
+    )
     assert list(busy.warnings) == [("NOT_IDLE", warning_text("NOT_IDLE", "gpu:0 at 50 %"))]
     assert busy.findings == []
     assert busy.about[0].startswith("Not kept")

@@ -18,7 +18,9 @@ def window(begin_s=1.0, durable_s=3.0, name="w", why=""):
 
 
 def told(*pairs):
-    return saves_told(SimpleNamespace(windows=[w for w, _ in pairs], contents=[c for _, c in pairs]))
+    return saves_told(
+        SimpleNamespace(windows=[w for w, _ in pairs], contents=[c for _, c in pairs])
+    )
 
 
 SAVE = Contents(4e9, 1.0)
@@ -32,7 +34,11 @@ def test_none_of_none():
 def test_one_and_several():
     assert told((window(), SAVE)) == ["1 checkpoint, 4 GB; safe after 2 s, 2 GB/s."]
     # 6e9 bytes in 2 + 4 s: a mean of rates would be 1.25 GB/s
-    several = told((window(), SAVE), (window(0.0, 4.0), SAVE._replace(bytes=2e9)), (window(), SAVE._replace(of="load")))
+    several = told(
+        (window(), SAVE),
+        (window(0.0, 4.0), SAVE._replace(bytes=2e9)),
+        (window(), SAVE._replace(of="load")),
+    )
     assert several == ["2 checkpoints, 6 GB; safe after 3 s in the mean, 1 GB/s."]
 
 
@@ -44,8 +50,12 @@ def test_failed_and_unknown_are_counted_with_their_reasons():
         (window(durable_s=None, why="UNSYNCED"), SAVE._replace(why="IN_MEMORY")),
         (window(durable_s=None, why="UNSYNCED"), SAVE._replace(bytes=nan)),
     )
-    assert line.startswith("5 checkpoints, 16 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when they were safe: ")
-    assert line.endswith(f"{', '.join(sorted([reason_text('IN_MEMORY'), reason_text('UNSYNCED')]))}.")
+    assert line.startswith(
+        "5 checkpoints, 16 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when they were safe: "
+    )
+    assert line.endswith(
+        f"{', '.join(sorted([reason_text('IN_MEMORY'), reason_text('UNSYNCED')]))}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,8 +81,14 @@ class TestTraining:
             stalls_s=list(stalls),
             more=more or absent("NO_STEPS"),
         )
-        verdicts = [None if verdict is None else SimpleNamespace(verdict=verdict) for verdict in dips]
-        return training_told(SimpleNamespace(steps=steps, windows=[window(name=name) for name in names], dips=verdicts))
+        verdicts = [
+            None if verdict is None else SimpleNamespace(verdict=verdict) for verdict in dips
+        ]
+        return training_told(
+            SimpleNamespace(
+                steps=steps, windows=[window(name=name) for name in names], dips=verdicts
+            )
+        )
 
     def test_steps(self):
         assert self.said() == ["5 training steps marked, 1.5 s each outside saves."]
@@ -84,10 +100,17 @@ class TestTraining:
         line = "5 training steps marked, 1.5 s each outside saves; by them a save holds training up for 3 s"
         assert self.said([Estimate(2.0), absent("STEPS_MISSING"), Estimate(4.0)]) == [f"{line}."]
         more = Estimate(0.25, 0.2, 0.3)
-        assert self.said([Estimate(3.0)], more) == [f"{line}; while one drains a step takes 25 % longer (20 % to 30 %)."]
-        assert self.said([Estimate(3.0)], Estimate(0.25)) == [f"{line}; while one drains a step takes 25 % longer."]
+        assert self.said([Estimate(3.0)], more) == [
+            f"{line}; while one drains a step takes 25 % longer (20 % to 30 %)."
+        ]
+        assert self.said([Estimate(3.0)], Estimate(0.25)) == [
+            f"{line}; while one drains a step takes 25 % longer."
+        ]
 
     def test_power_that_does_not_fall_is_said_of_the_right_one(self):
         (_, line) = self.said(dips=["CONFIRMED", "CONTRADICTED", None], names=["a", "b", "c"])
-        assert line == "GPU power does not fall where training is said to stand still, in b: it may not have stalled."
+        assert (
+            line
+            == "GPU power does not fall where training is said to stand still, in b: it may not have stalled."
+        )
         assert len(self.said(dips=["CONFIRMED", "NOT_RESOLVED"], names=["a", "b"])) == 1

@@ -55,7 +55,9 @@ def everything(folder):
 
 def same(told, truth):
     """NaN there is null here."""
-    return [float("nan") if value is None else value for value in told] == pytest.approx(truth.tolist(), nan_ok=True, rel=0, abs=0)
+    return [float("nan") if value is None else value for value in told] == pytest.approx(
+        truth.tolist(), nan_ok=True, rel=0, abs=0
+    )
 
 
 def test_every_reading_comes_back(run, packed):
@@ -63,8 +65,12 @@ def test_every_reading_comes_back(run, packed):
     truth = load(run)
     told = {}
     for row in table.to_pylist():
-        told.setdefault((row["host"], row["domain"], row["quantity"], row["source"], row["scope"]), []).append(row)
-    assert list(told) == [("node1", c.domain, c.quantity, c.source, c.scope) for c in truth.channels]
+        told.setdefault(
+            (row["host"], row["domain"], row["quantity"], row["source"], row["scope"]), []
+        ).append(row)
+    assert list(told) == [
+        ("node1", c.domain, c.quantity, c.source, c.scope) for c in truth.channels
+    ]
     for channel, of_channel in zip(truth.channels, told.values(), strict=True):
         series = truth.series(channel)
         assert same([row["t_s"] for row in of_channel], series.t_s)
@@ -75,7 +81,9 @@ def test_every_reading_comes_back(run, packed):
 def test_every_mark_comes_back(run, packed):
     truth = load(run)
     told = rows(packed / "marks.parquet")
-    assert [(row["t_s"], row["name"], row["window"], row["rank"], row["by"]) for row in told] == [mark[:5] for mark in truth.marks]
+    assert [(row["t_s"], row["name"], row["window"], row["rank"], row["by"]) for row in told] == [
+        mark[:5] for mark in truth.marks
+    ]
     assert [json.loads(row["detail"]) for row in told] == [mark.detail for mark in truth.marks]
     assert {row["host"] for row in told} == {"node1"}
 
@@ -86,11 +94,22 @@ def test_checkpoints_are_those_of_a_report(run, packed):
     told = rows(packed / "windows.parquet")
     seen = reviewed(run)
     assert [row["window"] for row in told] == ["step 5", "step 40", "step 80", "lost"]
-    assert [window.name for window in seen.windows] == ["step 5", "step 40", "step 80"], "the last began after what was asked for"
+    assert [window.name for window in seen.windows] == ["step 5", "step 40", "step 80"], (
+        "the last began after what was asked for"
+    )
     for row, window, what in zip(told[:3], seen.windows, seen.contents, strict=True):
-        assert (row["begin_s"], row["returned_s"], row["durable_s"]) == (window.begin_s, window.returned_s, window.durable_s)
+        assert (row["begin_s"], row["returned_s"], row["durable_s"]) == (
+            window.begin_s,
+            window.returned_s,
+            window.durable_s,
+        )
         assert row["bytes"] == (None if what.bytes != what.bytes else what.bytes)
-    assert (told[0]["path"], told[0]["how"], told[0]["of"], told[0]["bytes"]) == ("step-5.pt", "output", "save", 1000.0)
+    assert (told[0]["path"], told[0]["how"], told[0]["of"], told[0]["bytes"]) == (
+        "step-5.pt",
+        "output",
+        "save",
+        1000.0,
+    )
     assert told[0]["stall_s"] == pytest.approx(2.0, abs=0.1)
     assert (told[3]["durable_s"], told[3]["durable_why"]) == (None, "UNFINISHED")
 
@@ -116,14 +135,33 @@ def umask():
 
 def test_no_answer_is_null_and_a_broken_line_is_told(tmp_path):
     meter = Steady(count=1)
-    header = Header(run="r", host="n", boot="b", pid=1, monotonic_ns=100 * S, wall_ns=1000 * S, meters=heads_of([meter]))
-    lines = [raw_line(Raw((100 + k) * S, (5,), ((float("nan") if k == 1 else 10.0 * k, 7.0),))) for k in range(3)]
-    (tmp_path / "r.jsonl").write_bytes(encode(header.fields()) + b"".join([lines[0], lines[1], b"nonsense\n", lines[2]]))
+    header = Header(
+        run="r",
+        host="n",
+        boot="b",
+        pid=1,
+        monotonic_ns=100 * S,
+        wall_ns=1000 * S,
+        meters=heads_of([meter]),
+    )
+    lines = [
+        raw_line(Raw((100 + k) * S, (5,), ((float("nan") if k == 1 else 10.0 * k, 7.0),)))
+        for k in range(3)
+    ]
+    (tmp_path / "r.jsonl").write_bytes(
+        encode(header.fields()) + b"".join([lines[0], lines[1], b"nonsense\n", lines[2]])
+    )
     done = pack(tmp_path, tmp_path / "out")
-    told = [row["value"] for row in rows(tmp_path / "out" / "readings.parquet") if row["quantity"] == "energy_j"]
+    told = [
+        row["value"]
+        for row in rows(tmp_path / "out" / "readings.parquet")
+        if row["quantity"] == "energy_j"
+    ]
     assert told == [0.0, None, 20.0]
     assert "line 4" in done.problems[0]
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["problems"] == list(done.problems)
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["problems"] == list(
+        done.problems
+    )
 
 
 def test_a_name_that_is_no_text(tmp_path):
@@ -137,14 +175,28 @@ def test_a_name_that_is_no_text(tmp_path):
 
 def test_several_hosts(tmp_path):
     recorded(tmp_path / "run", seconds=10, host="node1", saves=(3,))
-    recorded(tmp_path / "run", seconds=10, host="node2", saves=(5,), start_ns=1000 * S, wall_ns=WALL_NS + 2 * S)
+    recorded(
+        tmp_path / "run",
+        seconds=10,
+        host="node2",
+        saves=(5,),
+        start_ns=1000 * S,
+        wall_ns=WALL_NS + 2 * S,
+    )
     pack(tmp_path / "run", tmp_path / "out")
     truth = load(tmp_path / "run")
     told = rows(tmp_path / "out" / "readings.parquet")
     for host in ("node1", "node2"):
         (channel, *_) = truth.node(host).channels
         series = truth.series(channel, host)
-        assert same([r["t_s"] for r in told if (r["host"], r["domain"], r["quantity"]) == (host, "gpu:0", "energy_j")], series.t_s)
+        assert same(
+            [
+                r["t_s"]
+                for r in told
+                if (r["host"], r["domain"], r["quantity"]) == (host, "gpu:0", "energy_j")
+            ],
+            series.t_s,
+        )
     assert [(row["host"], row["window"]) for row in rows(tmp_path / "out" / "windows.parquet")] == [
         ("node1", "step 3"),
         ("node2", "step 5"),
@@ -156,7 +208,11 @@ def test_a_run_without_marks_or_readings(tmp_path):
     header = Header(run="r", host="n", boot="b", pid=1, monotonic_ns=100 * S, wall_ns=1000 * S)
     (tmp_path / "r.jsonl").write_bytes(encode(header.fields()))
     pack(tmp_path, tmp_path / "out")
-    assert all(pq.read_table(tmp_path / "out" / name).num_rows == 0 for name in FILES if name.endswith(".parquet"))
+    assert all(
+        pq.read_table(tmp_path / "out" / name).num_rows == 0
+        for name in FILES
+        if name.endswith(".parquet")
+    )
 
 
 def test_row_groups_are_bounded(run, tmp_path, monkeypatch):
@@ -225,7 +281,10 @@ def test_a_really_full_disk(run, packed, tmp_path, older):
     disk.mkdir()
     size = (sum(len(raw) for raw in everything(packed).values()) // 4096 + 8) * 4096
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=False, capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.strip()}")
@@ -264,7 +323,9 @@ def test_killed_in_the_middle(run, packed, tmp_path, older):
     target = tmp_path / "pack"
     if older:
         shutil.copytree(packed, target)
-    running = subprocess.Popen([sys.executable, "-c", SLOW, str(run), str(target)], stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(run), str(target)], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert running.stdout.readline() == "half\n"
         left = [entry for entry in tmp_path.iterdir() if entry != target]
@@ -283,7 +344,9 @@ def test_killed_in_the_middle(run, packed, tmp_path, older):
     deadline = time.monotonic() + 10  # the kernel gives the dead one's lock back
     while left[0].exists() and time.monotonic() < deadline:
         pack(run, target, force=True)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["pack"], "what the dead one left is taken away"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pack"], (
+        "what the dead one left is taken away"
+    )
 
 
 def test_somebody_else_is_quicker(run, tmp_path, monkeypatch):
@@ -312,7 +375,17 @@ def test_frames_read_it(packed):
 
 def test_only_what_writes_parquet_imports_pyarrow():
     root = Path(parquet.__file__).parents[1]
-    found = sorted(str(p.relative_to(root)) for p in root.rglob("*.py") if "import pyarrow" in p.read_text("utf-8"))
+    found = sorted(
+        str(p.relative_to(root))
+        for p in root.rglob("*.py")
+        if "import pyarrow" in p.read_text("utf-8")
+    )
     of_fleet = [name for name in found if name.startswith("fleet/")]
-    assert [name for name in found if name not in of_fleet] == ["exports/parquet.py", "report/parquet.py"]
-    assert [name.rpartition("/")[2] for name in of_fleet] == ["node_file.py", "planted.py"]  # planted: a stranger's file, on purpose
+    assert [name for name in found if name not in of_fleet] == [
+        "exports/parquet.py",
+        "report/parquet.py",
+    ]
+    assert [name.rpartition("/")[2] for name in of_fleet] == [
+        "node_file.py",
+        "planted.py",
+    ]  # planted: a stranger's file, on purpose

@@ -8,7 +8,14 @@ from ckptcost.report.build import build, parts_of, plain
 from ckptcost.report.text import text, to_markdown
 from ckptcost.report.to_csv import of_report
 
-SCENARIOS = ["gpt4-scale-2tb", "llama31-405b-16k", "opt-175b", "bloom-176b", "micron-100k", "small-8b"]
+SCENARIOS = [
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "opt-175b",
+    "bloom-176b",
+    "micron-100k",
+    "small-8b",
+]
 
 
 @pytest.fixture(params=SCENARIOS)

@@ -17,12 +17,24 @@ def by_label(s):
 
 
 def total(s, what, **fields):
-    return s.model_copy(update={"totals": s.totals.model_copy(update={what: getattr(s.totals, what).model_copy(update=fields)})})
+    return s.model_copy(
+        update={
+            "totals": s.totals.model_copy(
+                update={what: getattr(s.totals, what).model_copy(update=fields)}
+            )
+        }
+    )
 
 
 def test_a_score_by_hand():
     """10 kWh at 400 g/kWh and 1.2 kg embodied over 8 checkpoints: (4,000 + 1,200) / 8 = 650 g each."""
-    s = statement((6.0, 4.0, 0.0, 0.0, 0.0), gpu_hours=(40.0, 0.0, 0.0, 0.0, 0.0), costs=ZERO, grid=0.4, dated=False)
+    s = statement(
+        (6.0, 4.0, 0.0, 0.0, 0.0),
+        gpu_hours=(40.0, 0.0, 0.0, 0.0, 0.0),
+        costs=ZERO,
+        grid=0.4,
+        dated=False,
+    )
     s = total(s, "embodied", value=1.2, excludes=[])
     rows = by_label(s)
     assert rows["E, energy"][1:3] == (10.0, "kWh")
@@ -32,7 +44,10 @@ def test_a_score_by_hand():
     assert rows["R, checkpoints"].value == 8.0
     assert rows["O per checkpoint"].value == pytest.approx(500.0)
     assert rows["SCI per checkpoint"].value == pytest.approx(650.0)
-    assert (rows["SCI per checkpoint"].unit, rows["SCI per checkpoint"].note) == ("gCO2e per checkpoint", "")
+    assert (rows["SCI per checkpoint"].unit, rows["SCI per checkpoint"].note) == (
+        "gCO2e per checkpoint",
+        "",
+    )
 
 
 def check(s, found) -> None:
@@ -44,8 +59,12 @@ def check(s, found) -> None:
             assert not score.counted or None in (t.emissions_location.value, t.embodied.value)
             continue
         whole = score.value * score.counted
-        assert whole == pytest.approx(1000 * (t.emissions_location.value + t.embodied.value), rel=1e-9)
-        assert score.operational * score.counted == pytest.approx(1000 * t.emissions_location.value, rel=1e-9)
+        assert whole == pytest.approx(
+            1000 * (t.emissions_location.value + t.embodied.value), rel=1e-9
+        )
+        assert score.operational * score.counted == pytest.approx(
+            1000 * t.emissions_location.value, rel=1e-9
+        )
         if t.energy.value and {*t.energy.excludes} == {*t.emissions_location.excludes}:
             operational = t.energy.value * sci.intensity_g_per_kwh(s)
             assert operational == pytest.approx(1000 * t.emissions_location.value, rel=1e-9)
@@ -57,7 +76,9 @@ def test_of_any(s):
     check(s, sci.scores(s))
     assert all(row.label for row in sci.rows(s))
     market = s.totals.emissions_market.value
-    assert by_label(total(s, "emissions_market", value=None if market is None else market * 7 + 1)) == by_label(s)  # left out
+    assert by_label(
+        total(s, "emissions_market", value=None if market is None else market * 7 + 1)
+    ) == by_label(s)  # left out
 
 
 @pytest.mark.parametrize("planted", ["x1000", "market", "embodied twice"])
@@ -66,9 +87,10 @@ def test_the_check_bites(planted):
     (score,) = sci.scores(s)
     t = s.totals
     wrong = {
-        "x1000": score.value / 1000, "market": 1000 * (t.emissions_market.value + t.embodied.value) / 8,
+        "x1000": score.value / 1000,
+        "market": 1000 * (t.emissions_market.value + t.embodied.value) / 8,
         "embodied twice": score.value + 1000 * t.embodied.value / 8,
-    }  # fmt: skip
+    }
     with pytest.raises(AssertionError):
         check(s, [score._replace(value=wrong[planted])])
 
@@ -89,7 +111,10 @@ def test_no_r_is_no_score():
     rows = by_label(statement().model_copy(update={"functional_units": []}))
     assert rows["SCI"].value is None
     assert rows["SCI"].note == "no functional unit is counted"
-    assert by_label(statement(checkpoints=0.0))["SCI per checkpoint"].note == "no checkpoint was counted: there is nothing to divide by"
+    assert (
+        by_label(statement(checkpoints=0.0))["SCI per checkpoint"].note
+        == "no checkpoint was counted: there is nothing to divide by"
+    )
 
 
 def test_no_grid_is_no_score():
@@ -109,13 +134,22 @@ def test_no_energy_has_the_grids_own_intensity():
 
 def test_units_of_a_training():
     s = statement()
-    s = s.model_copy(update={"subject": s.subject.model_copy(update={"tokens": 2e12, "parameters": 4e11})})
+    s = s.model_copy(
+        update={"subject": s.subject.model_copy(update={"tokens": 2e12, "parameters": 4e11})}
+    )
     rows = by_label(s)
     assert rows["SCI per token"].value * 2e12 == pytest.approx(rows["SCI per checkpoint"].value * 8)
     assert rows["R, tokens"].note == "gross, as given"
-    assert rows["SCI per parameter"].value * 4e11 == pytest.approx(rows["SCI per checkpoint"].value * 8)
+    assert rows["SCI per parameter"].value * 4e11 == pytest.approx(
+        rows["SCI per checkpoint"].value * 8
+    )
     counted = s.model_copy(
-        update={"functional_units": [FunctionalUnit(name="training_token", count=1e12), FunctionalUnit(name="FLOP", count=1e24)]}
+        update={
+            "functional_units": [
+                FunctionalUnit(name="training_token", count=1e12),
+                FunctionalUnit(name="FLOP", count=1e24),
+            ]
+        }
     )
     labels = [row.label for row in sci.rows(counted) if row.label.startswith("SCI per")]
     assert labels == ["SCI per training token", "SCI per FLOP", "SCI per parameter"]  # tokens once
@@ -132,10 +166,19 @@ def test_boundary_and_method_are_disclosed():
 
 def test_coefficients_in_the_templates_words():
     s = statement()
-    more = [factor("cluster.gpu_embodied", 0.033 / 3600, "kgco2e_per_gpu_s", "33 g/GPU-h", "derived")]
-    found = {each.name: each for each in sci.coefficients(s.model_copy(update={"factors": [*s.factors, *more]}))}
+    more = [
+        factor("cluster.gpu_embodied", 0.033 / 3600, "kgco2e_per_gpu_s", "33 g/GPU-h", "derived")
+    ]
+    found = {
+        each.name: each
+        for each in sci.coefficients(s.model_copy(update={"factors": [*s.factors, *more]}))
+    }
     assert {each.method for each in found.values()} <= {"sourced", "measured", "modeled", "assumed"}
-    assert (found["E"].method, found["site.pue"].method, found["I"].method) == ("modeled", "assumed", "sourced")
+    assert (found["E"].method, found["site.pue"].method, found["I"].method) == (
+        "modeled",
+        "assumed",
+        "sourced",
+    )
     assert found["site.grid_location"].value == pytest.approx(383.5)
     assert found["site.grid_location"].unit == "gCO2e/kWh"
     assert found["cluster.gpu_embodied"].value == pytest.approx(33.0)

@@ -18,9 +18,13 @@ from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.statement_views import SIMULATED, text, to_csv, to_markdown
 
 COLUMN = {
-    "energy": "energy_kwh", "emissions_location": "emissions_location_kgco2e", "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e", "gpu_time_lost": "gpu_time_lost_gpu_hours", "cost": "cost_usd",
-}  # fmt: skip
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_time_lost_gpu_hours",
+    "cost": "cost_usd",
+}
 PER_UNIT = {"energy_kwh": 3.6e6, "gpu_time_lost_gpu_hours": 3600.0}
 
 
@@ -35,18 +39,32 @@ def check_csv(written: str, doc) -> None:
     for s in doc.statements:
         mine = [next(at) for _ in s.components]
         for row, c in zip(mine, s.components, strict=True):
-            assert (row["run_id"].removeprefix("'"), row["component"], row["ledger"]) == (s.subject.run_id, c.id, c.ledger)
+            assert (row["run_id"].removeprefix("'"), row["component"], row["ledger"]) == (
+                s.subject.run_id,
+                c.id,
+                c.ledger,
+            )
             assert row["inventory_treatment"] == "memo_item"
             assert row["method_version"] == s.method_version
             for what, column in COLUMN.items():
                 q = getattr(c, what)
                 for end in ("value", "low", "high"):
-                    cell, value = row[column + ("" if end == "value" else f"_{end}")], getattr(q, end)
-                    assert (cell == "") == (value is None), (column, "null is an empty cell, 0 is a 0")
+                    cell, value = (
+                        row[column + ("" if end == "value" else f"_{end}")],
+                        getattr(q, end),
+                    )
+                    assert (cell == "") == (value is None), (
+                        column,
+                        "null is an empty cell, 0 is a 0",
+                    )
                     scale = PER_UNIT.get(column, 1.0)
-                    assert value is None or float(cell) * scale == pytest.approx(value * scale, rel=1e-9)
+                    assert value is None or float(cell) * scale == pytest.approx(
+                        value * scale, rel=1e-9
+                    )
         for what, column in COLUMN.items():
-            cells = [float(row[column]) for row in mine if row["ledger"] == "marginal" and row[column]]
+            cells = [
+                float(row[column]) for row in mine if row["ledger"] == "marginal" and row[column]
+            ]
             total = getattr(s.totals, what).value
             assert total is None or math.fsum(cells) == pytest.approx(total, rel=1e-9)
 
@@ -67,7 +85,9 @@ def test_the_check_of_the_csv_bites(planted):
         if planted == "swapped":
             row[one], row[two] = row[two], row[one]
         if planted == "x1000":
-            row[header.index("energy_kwh")] = str(float(row[header.index("energy_kwh")] or 0) * 1000)
+            row[header.index("energy_kwh")] = str(
+                float(row[header.index("energy_kwh")] or 0) * 1000
+            )
         if planted == "zero":
             row[header.index("energy_kwh")] = row[header.index("energy_kwh")] or "0"
     if planted == "dropped":
@@ -80,7 +100,9 @@ def test_the_check_of_the_csv_bites(planted):
 
 def test_csv_cells_are_no_formulas():
     lines = (("gpu_wait", "=HYPERLINK(1)", "save", "node"), *LINES[1:])
-    row = next(csv.DictReader(io.StringIO(to_csv(document(statement(name='@a, "b"\nc', lines=lines))))))
+    row = next(
+        csv.DictReader(io.StringIO(to_csv(document(statement(name='@a, "b"\nc', lines=lines)))))
+    )
     assert row["label"] == "'=HYPERLINK(1)"
     assert row["name"] == '\'@a, "b"\nc'
 
@@ -101,7 +123,9 @@ def test_text_of_any(doc):
 
 
 def test_text_says_what_it_should():
-    told = text(document(statement(kind="measured", tags={"a": "b"}).model_copy(update={"simulated": True})))
+    told = text(
+        document(statement(kind="measured", tags={"a": "b"}).model_copy(update={"simulated": True}))
+    )
     flat = " ".join(told.split())
     assert SIMULATED in told
     for words in (
@@ -126,7 +150,14 @@ def test_text_says_what_it_should():
 
 
 def test_a_terminal_is_told_nothing_by_a_name():
-    told = text(document(statement(name="a\x1b[31m\x07b\nc\u2028d", lines=(("gpu_wait", "x\x1b]0;t\x07", "save", "node"), *LINES[1:]))))
+    told = text(
+        document(
+            statement(
+                name="a\x1b[31m\x07b\nc\u2028d",
+                lines=(("gpu_wait", "x\x1b]0;t\x07", "save", "node"), *LINES[1:]),
+            )
+        )
+    )
     assert "\x1b" not in told
     assert "\x07" not in told
     assert told.startswith("a [31m b c d\n")
@@ -136,9 +167,18 @@ def test_a_terminal_is_told_nothing_by_a_name():
 
 
 SECTIONS = [
-    "Totals", "The bill", "Emissions of the electricity", "ESRS E1 lines", "Software carbon intensity (SCI)", "Coefficients", "Boundary",
-    "Factors", "Assumptions", "Meters", "Take care",
-]  # fmt: skip
+    "Totals",
+    "The bill",
+    "Emissions of the electricity",
+    "ESRS E1 lines",
+    "Software carbon intensity (SCI)",
+    "Coefficients",
+    "Boundary",
+    "Factors",
+    "Assumptions",
+    "Meters",
+    "Take care",
+]
 
 
 def test_markdown_has_every_section():
@@ -167,12 +207,29 @@ def gfm():
 
     def rendered(markdown: str) -> str:
         words = ["cmark-gfm", "-e", "table", "-e", "strikethrough", "-e", "autolink", "--unsafe"]
-        return subprocess.run(words, input=markdown, capture_output=True, text=True, timeout=30, check=True).stdout
+        return subprocess.run(
+            words, input=markdown, capture_output=True, text=True, timeout=30, check=True
+        ).stdout
 
     return rendered
 
 
-ALLOWED = {"h1", "h2", "p", "em", "strong", "br", "ul", "li", "table", "thead", "tbody", "tr", "th", "td"}
+ALLOWED = {
+    "h1",
+    "h2",
+    "p",
+    "em",
+    "strong",
+    "br",
+    "ul",
+    "li",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+}
 
 
 @settings(max_examples=40)
@@ -185,7 +242,21 @@ def test_markdown_of_any(gfm, doc):
 
 
 @pytest.mark.parametrize(
-    "name", ["a|b", "<script>x</script>", "`c`", "@me", "- x", "1. x", "# x", "*x*", "[x](http://y)", "http://y.org", "~~x~~", "\\"]
+    "name",
+    [
+        "a|b",
+        "<script>x</script>",
+        "`c`",
+        "@me",
+        "- x",
+        "1. x",
+        "# x",
+        "*x*",
+        "[x](http://y)",
+        "http://y.org",
+        "~~x~~",
+        "\\",
+    ],
 )
 def test_a_name_is_a_name(gfm, name):
     lines = ((name, name, "save", "node"), *LINES[1:])

@@ -22,7 +22,9 @@ from ckptcost.report.statements import measured, modelled, simulated
 from ckptcost.report.statements.reading import Placing, is_document
 
 TRACE = Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl"
-SCHEMA = json.loads((Path(ckptcost.__file__).parent / "report" / "statement-1.0.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(
+    (Path(ckptcost.__file__).parent / "report" / "statement-1.0.schema.json").read_text("utf-8")
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,11 @@ def sums(s):
 
 def test_the_first_case_is_the_reports_own_bill(report):
     s = modelled.statement_of(report)
-    assert (s.totals, s.components, s.allocated) == (report.totals, report.components, report.allocated)
+    assert (s.totals, s.components, s.allocated) == (
+        report.totals,
+        report.components,
+        report.allocated,
+    )
     assert (s.period_start, s.series, s.length_s) == (None, None, report.schedule.wall_s)
     assert (s.subject.country_iso3, s.subject.grid_zone, s.subject.site_id) == ("USA", "USA", "usa")
     assert s.method_version == report.tool.method_version
@@ -66,8 +72,20 @@ def test_every_case_is_rebuilt_to_the_last_digit(report):
     for row in report.cases:
         s = modelled.statement_of(report, row.id)
         v = row.values
-        said = (s.totals.energy.value, s.totals.cost.value, s.totals.gpu_time_lost.value, s.totals.emissions_location.value, s.length_s)
-        assert said == (v["run_energy_kwh"], v["run_cost_usd"], v["run_gpu_hours"], v["run_location_kgco2e"], v["wall_s"])
+        said = (
+            s.totals.energy.value,
+            s.totals.cost.value,
+            s.totals.gpu_time_lost.value,
+            s.totals.emissions_location.value,
+            s.length_s,
+        )
+        assert said == (
+            v["run_energy_kwh"],
+            v["run_cost_usd"],
+            v["run_gpu_hours"],
+            v["run_location_kgco2e"],
+            v["wall_s"],
+        )
         assert s.totals.checkpoints.value == v["saves"]
         assert row.tier_name == s.subject.tier
         ids.add(s.subject.run_id)
@@ -81,10 +99,14 @@ def test_every_case_is_rebuilt_to_the_last_digit(report):
     ("zone", "said"),
     [
         ("DEU", {"country": "there", "country_iso3": "DEU"}),
-        ("aws:us-east-1", {"cloud_provider": "aws", "cloud_region": "us-east-1", "region": "us-east-1"}),
-        ("my grid", {}), (None, {}),
+        (
+            "aws:us-east-1",
+            {"cloud_provider": "aws", "cloud_region": "us-east-1", "region": "us-east-1"},
+        ),
+        ("my grid", {}),
+        (None, {}),
     ],
-)  # fmt: skip
+)
 def test_places_by_their_ids(zone, said):
     found = modelled.place_of("site", zone, "a site", "there")
     assert found == {"site": "a site", "site_id": "site", "grid": "there", "grid_zone": zone} | said
@@ -126,9 +148,13 @@ def test_three_tiers_have_the_lines_of_all_three(catalog):
         "policy.third_every=5",
         "tier.id=local-nvme",
     ]
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=40))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=40)
+    )
     s = simulated.statement_of(found, catalog)
-    assert {"storage_write", "second_storage_write", "third_storage_write"} <= {c.id for c in s.components}
+    assert {"storage_write", "second_storage_write", "third_storage_write"} <= {
+        c.id for c in s.components
+    }
     assert s.totals.gpu_time_lost.value * 3600 == pytest.approx(found.summary("gpu_hours").mean)
     sums(s)
 
@@ -137,7 +163,9 @@ def test_too_many_runs_have_no_lines(catalog, monkeypatch):
     from ckptcost.jobs import simulated_bill
 
     monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=11))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=11)
+    )
     assert simulated.statement_of(found, catalog) is None
 
 
@@ -159,11 +187,20 @@ def test_a_run_bare_is_what_its_meters_say(seen, catalog):
     assert lines["gpu_wait"].energy.value * 3.6e6 == pytest.approx(joules, rel=1e-9)
     node = math.fsum(c.stall.value for c in seen.costs if c.domain.startswith("node"))
     assert lines["host_wait"].energy.value * 3.6e6 == pytest.approx(node - joules, rel=1e-9)
-    assert lines["gpu_wait"].gpu_time_lost.value == pytest.approx(math.fsum(o.stalled_gpu_s for o in seen.opportunities) / 3600)
+    assert lines["gpu_wait"].gpu_time_lost.value == pytest.approx(
+        math.fsum(o.stalled_gpu_s for o in seen.opportunities) / 3600
+    )
     assert lines["storage_write"].energy.value is None
     assert (s.boundary.pue, s.boundary.pue_included_in_energy) == (None, False)
-    assert {getattr(s.totals, what).value for what in ("cost", "emissions_location", "emissions_market", "embodied")} == {None}
-    assert (s.kind, s.simulated, s.totals.checkpoints.value) == ("measured", seen.simulated, float(len(seen.windows)))
+    assert {
+        getattr(s.totals, what).value
+        for what in ("cost", "emissions_location", "emissions_market", "embodied")
+    } == {None}
+    assert (s.kind, s.simulated, s.totals.checkpoints.value) == (
+        "measured",
+        seen.simulated,
+        float(len(seen.windows)),
+    )
     assert "NO_SITE" in {w.code for w in s.warnings}
     assert {m.id for m in s.measurements} == {*seen.energies.parts, *seen.energies.wholes}
     sums(s)
@@ -171,14 +208,22 @@ def test_a_run_bare_is_what_its_meters_say(seen, catalog):
 
 def test_a_site_multiplies_once(seen, catalog):
     bare = measured.statement_of(seen, catalog)
-    resolved = one_of(catalog, layers_for(catalog, None, None, ["site.id=usa", "cluster.gpu_price=3.6 USD/GPU-h"]))
+    resolved = one_of(
+        catalog, layers_for(catalog, None, None, ["site.id=usa", "cluster.gpu_price=3.6 USD/GPU-h"])
+    )
     s = measured.statement_of(seen, catalog, resolved)
     pue, factor = resolved.scenario.site.pue, resolved.scenario.site.kgco2e_per_j * 3.6e6
     gpu, plain = s.components[0], bare.components[0]
     assert gpu.energy.value == pytest.approx(plain.energy.value * pue, rel=1e-9)
     assert gpu.emissions_location.value == pytest.approx(gpu.energy.value * factor, rel=1e-9)
-    assert gpu.cost.value == pytest.approx(gpu.gpu_time_lost.value * 3.6)  # rent contains the electricity
-    assert (gpu.price_qty, gpu.price_unit, gpu.unit_price) == (gpu.gpu_time_lost.value, "GPU-h", pytest.approx(3.6))
+    assert gpu.cost.value == pytest.approx(
+        gpu.gpu_time_lost.value * 3.6
+    )  # rent contains the electricity
+    assert (gpu.price_qty, gpu.price_unit, gpu.unit_price) == (
+        gpu.gpu_time_lost.value,
+        "GPU-h",
+        pytest.approx(3.6),
+    )
     assert {f.id for f in s.factors} >= {"site.pue", "site.grid_location", "cluster.gpu_price"}
     assert (s.boundary.pue, s.boundary.pue_included_in_energy) == (pue, True)
     sums(s)
@@ -189,7 +234,9 @@ def test_a_site_alone_says_nothing_of_the_price_of_a_gpu(seen, catalog):
     s = measured.statement_of(seen, catalog, resolved, priced=False)
     lines = {c.id: c for c in s.components}
     assert lines["gpu_wait"].cost.value is None
-    assert lines["host_wait"].cost.value == pytest.approx(lines["host_wait"].energy.value * 3.6e6 * resolved.scenario.site.usd_per_j)
+    assert lines["host_wait"].cost.value == pytest.approx(
+        lines["host_wait"].energy.value * 3.6e6 * resolved.scenario.site.usd_per_j
+    )
     assert s.totals.cost.value is None  # no sum without what GPUs cost
     assert not {f.id for f in s.factors} & {"cluster.gpu_price", "cluster.gpu_embodied"}
 
@@ -198,10 +245,14 @@ def test_rows_of_a_run_lie_where_its_saves_were(seen, catalog):
     s = measured.statement_of(seen, catalog, width_s=60.0)
     energy = {c.id: c.energy.value for c in s.components}
     for line in set(s.series.component):
-        rows = [e for e, c in zip(s.series.energy_kwh, s.series.component, strict=True) if c == line]
+        rows = [
+            e for e, c in zip(s.series.energy_kwh, s.series.component, strict=True) if c == line
+        ]
         assert math.fsum(rows) == pytest.approx(energy[line], rel=1e-9)
     assert math.fsum(s.series.checkpoints) == len(seen.windows)
-    busy = [n for n, e in enumerate(s.series.energy_kwh) if s.series.component[n] == "gpu_wait" and e]
+    busy = [
+        n for n, e in enumerate(s.series.energy_kwh) if s.series.component[n] == "gpu_wait" and e
+    ]
     begins = {int(seen.run.wall_s(w.begin_s) // 60) for w in seen.windows} | {
         int(seen.run.wall_s(w.returned_s) // 60) for w in seen.windows
     }
@@ -213,10 +264,15 @@ def test_rows_of_a_run_lie_where_its_saves_were(seen, catalog):
 def test_without_a_meter_of_the_node_the_host_has_no_high_end(seen, catalog, monkeypatch):
     s = measured.statement_of(_without_node(seen), catalog)
     host = next(c for c in s.components if c.id == "host_wait")
-    parts = math.fsum(c.stall.value for c in seen.costs if c.domain.split(":")[0] in ("cpu", "dram"))
+    parts = math.fsum(
+        c.stall.value for c in seen.costs if c.domain.split(":")[0] in ("cpu", "dram")
+    )
     assert host.energy.value * 3.6e6 == pytest.approx(parts, rel=1e-9)
     assert (host.energy.high, host.energy.interval) == (None, "bounds")
-    assert (s.totals.energy.high, s.totals.energy.low) == (None, pytest.approx(s.components[0].energy.low + host.energy.low))
+    assert (s.totals.energy.high, s.totals.energy.low) == (
+        None,
+        pytest.approx(s.components[0].energy.low + host.energy.low),
+    )
     assert "PART_OF_HOST" in {w.code for w in s.warnings}
 
 
@@ -230,7 +286,10 @@ def _without_node(seen):
         def __getattr__(self, name):
             return getattr(self._energies, name)
 
-    return seen._replace(energies=Blind(seen.energies), costs=[c for c in seen.costs if not c.domain.startswith("node")])
+    return seen._replace(
+        energies=Blind(seen.energies),
+        costs=[c for c in seen.costs if not c.domain.startswith("node")],
+    )
 
 
 def test_documents_of_all_kinds_are_read_and_agree(tmp_path, report, seen, catalog):
@@ -238,7 +297,8 @@ def test_documents_of_all_kinds_are_read_and_agree(tmp_path, report, seen, catal
     (tmp_path / "report.json").write_text(report.to_json(), "utf-8")
     (tmp_path / "study.json").write_text(study.to_json(), "utf-8")
     document = answers.statement_document(
-        [str(tmp_path / name) for name in ("report.json", "study.json")] + [str(TRACE)], Placing(labels=["team=infra"])
+        [str(tmp_path / name) for name in ("report.json", "study.json")] + [str(TRACE)],
+        Placing(labels=["team=infra"]),
     )
     assert len(document.statements) == 4
     jsonschema.validate(json.loads(document.to_json()), SCHEMA)
@@ -287,18 +347,31 @@ def test_labels_that_are_none(tmp_path, report, labels, said):
 def test_labels_fill_the_subject_and_others_are_tags(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
     (s,) = answers.statement_document(
-        [str(tmp_path / "r.json")], Placing(labels=["organisation=ACME", "tokens=1.5e12", "cost centre=17"])
+        [str(tmp_path / "r.json")],
+        Placing(labels=["organisation=ACME", "tokens=1.5e12", "cost centre=17"]),
     ).statements
-    assert (s.subject.organisation, s.subject.tokens, s.subject.tags) == ("ACME", 1.5e12, {"cost centre": "17"})
+    assert (s.subject.organisation, s.subject.tokens, s.subject.tags) == (
+        "ACME",
+        1.5e12,
+        {"cost centre": "17"},
+    )
     assert {u.name: u.count for u in s.functional_units}["training_token"] == 1.5e12
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "is not valid JSON"), ("{}", "is no document of ckptcost's"), ('{"schema_name": "ckptcost.sweep"}', "is no document"),
-     ('{"schema_name": "ckptcost.statement", "schema_version": "2.0"}', "has schema version '2.0'"), ('{"a": NaN}', "holds NaN"),
-     ('{"schema_name": "ckptcost.statement", "schema_version": "1.0"}', "required")],
-)  # fmt: skip
+    [
+        ("{", "is not valid JSON"),
+        ("{}", "is no document of ckptcost's"),
+        ('{"schema_name": "ckptcost.sweep"}', "is no document"),
+        (
+            '{"schema_name": "ckptcost.statement", "schema_version": "2.0"}',
+            "has schema version '2.0'",
+        ),
+        ('{"a": NaN}', "holds NaN"),
+        ('{"schema_name": "ckptcost.statement", "schema_version": "1.0"}', "required"),
+    ],
+)
 def test_files_that_are_no_document(tmp_path, text, said):
     (tmp_path / "x.json").write_text(text, "utf-8")
     with pytest.raises(InputError, match=said):
@@ -314,7 +387,9 @@ def test_studies_without_a_bill_say_what_has_one(tmp_path):
 def test_a_newer_minor_version_is_read(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
     raw = json.loads(answers.statement_document([str(tmp_path / "r.json")]).to_json())
-    (tmp_path / "n.json").write_text(json.dumps(raw | {"schema_version": "1.7", "more": 1}), "utf-8")
+    (tmp_path / "n.json").write_text(
+        json.dumps(raw | {"schema_version": "1.7", "more": 1}), "utf-8"
+    )
     assert answers.statement_document([str(tmp_path / "n.json")]).statements
     (tmp_path / "o.json").write_text(json.dumps(raw | {"more": 1}), "utf-8")
     with pytest.raises(InputError, match="more"):
@@ -330,6 +405,11 @@ def test_site_and_prices_are_said_of_runs_only(tmp_path, report):
 
 
 def test_a_run_without_checkpoints_has_no_statement(tmp_path, cli):
-    assert cli("measure", "--meters", "simulated", "--for", "5 s", "--record", str(tmp_path / "run")).code == 0
+    assert (
+        cli(
+            "measure", "--meters", "simulated", "--for", "5 s", "--record", str(tmp_path / "run")
+        ).code
+        == 0
+    )
     with pytest.raises(InputError, match="holds no checkpoint"):
         answers.statement_document([str(tmp_path / "run")])

@@ -33,7 +33,10 @@ from ckptcost.report.statements.reading import Placing
 TICK = {"tick_s": 0.001}
 NEAR = {"rel": 5e-3}
 SAVE = said("begin 5, snapshotted 6, returned 7, durable 10")
-FAILED = [*said("begin 12, returned 13", "bad"), *said("durable 13.5", "bad", detail={"error": "disk full"})]
+FAILED = [
+    *said("begin 12, returned 13", "bad"),
+    *said("durable 13.5", "bad", detail={"error": "disk full"}),
+]
 
 
 def machine(**more) -> Told:
@@ -44,7 +47,9 @@ def machine(**more) -> Told:
         watts("node", "DCMI", role="whole"): lambda _: 500.0,
     }
     disk = ("written_bytes", "read_bytes", "writes", "flushes", "busy_s", "queue_s")
-    return Told("told", says | {Channel("disk:sda", name, "diskstats"): at(8e6) for name in disk}, **more)
+    return Told(
+        "told", says | {Channel("disk:sda", name, "diskstats"): at(8e6) for name in disk}, **more
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +64,9 @@ def seen():
 
 @pytest.fixture(scope="module")
 def placed(catalog):
-    return one_of(catalog, layers_for(catalog, None, None, ["site.id=usa", "cluster.gpu_price=3.6 USD/GPU-h"]))
+    return one_of(
+        catalog, layers_for(catalog, None, None, ["site.id=usa", "cluster.gpu_price=3.6 USD/GPU-h"])
+    )
 
 
 # ---- measured
@@ -71,7 +78,9 @@ def test_a_save_that_failed_is_no_checkpoint_though_it_cost(seen, catalog):
     assert s.totals.checkpoints.value == 1.0
     assert s.functional_units[0].count == 1.0
     assert math.fsum(s.series.checkpoints) == 1.0
-    assert next(c.gpu_time_lost.value for c in s.components if c.id == "gpu_wait") * 3600 == pytest.approx(3.0)
+    assert next(
+        c.gpu_time_lost.value for c in s.components if c.id == "gpu_wait"
+    ) * 3600 == pytest.approx(3.0)
 
 
 def test_energies_of_a_save_by_hand(seen, catalog):
@@ -79,16 +88,26 @@ def test_energies_of_a_save_by_hand(seen, catalog):
     lines = {c.id: c for c in measured.statement_of(seen, catalog).components}
     assert lines["gpu_wait"].energy.value * 3.6e6 == pytest.approx(900.0, **NEAR)
     assert lines["host_wait"].energy.value * 3.6e6 == pytest.approx(600.0, rel=0.05)
-    assert (lines["gpu_wait"].cause, lines["gpu_wait"].ledger, lines["gpu_wait"].boundary) == ("save", "marginal", "node")
+    assert (lines["gpu_wait"].cause, lines["gpu_wait"].ledger, lines["gpu_wait"].boundary) == (
+        "save",
+        "marginal",
+        "node",
+    )
 
 
 def test_every_line_lies_where_its_phase_was(seen):
-    found = {t.line: t.stretch for t in run_lines.taken_of(seen, measured.NOWHERE, 1.0, True) if t.window == "w"}
+    found = {
+        t.line: t.stretch
+        for t in run_lines.taken_of(seen, measured.NOWHERE, 1.0, True)
+        if t.window == "w"
+    }
     assert found["gpu_wait"] == found["host_wait"] == pytest.approx((5.0, 7.0))
     assert found["slowdown"] == pytest.approx((7.0, 10.0))
     for line in ("storage_write", "network", "requests"):
         assert found[line] == pytest.approx((5.0, 10.0))
-    assert {"network", "requests"}.isdisjoint(t.line for t in run_lines.taken_of(seen, measured.NOWHERE, 1.0, False))
+    assert {"network", "requests"}.isdisjoint(
+        t.line for t in run_lines.taken_of(seen, measured.NOWHERE, 1.0, False)
+    )
 
 
 def test_a_stretch_is_of_the_phase_that_is_named(seen):
@@ -103,7 +122,9 @@ def test_measurements_say_kilowatt_hours_of_the_whole_time(seen, catalog):
     length_s = seen.end_s - seen.begin_s
     for domain, power_w in (("gpu:0", 300.0), ("cpu:0", 100.0), ("node", 500.0)):
         assert found[domain].energy_kwh * 3.6e6 == pytest.approx(power_w * length_s, rel=0.02)
-        assert found[domain].coverage == pytest.approx(seen.energies.provenance(domain, seen.begin_s, seen.end_s).coverage)
+        assert found[domain].coverage == pytest.approx(
+            seen.energies.provenance(domain, seen.begin_s, seen.end_s).coverage
+        )
 
 
 def test_a_meter_that_was_read_half_of_the_time_says_so(seen, catalog):
@@ -120,7 +141,10 @@ def test_a_meter_that_was_read_half_of_the_time_says_so(seen, catalog):
 
 def test_a_meter_that_tells_nothing_has_no_kilowatt_hours(seen, catalog):
     spans = {**seen.spans, "cpu:0": seen.spans["cpu:0"]._replace(value=math.nan, why="NO_READINGS")}
-    told = {m.id: m.energy_kwh for m in measured.statement_of(seen._replace(spans=spans), catalog).measurements}
+    told = {
+        m.id: m.energy_kwh
+        for m in measured.statement_of(seen._replace(spans=spans), catalog).measurements
+    }
     assert spans["cpu:0"].known is False
     assert told["cpu:0"] is None
     assert told["gpu:0"] is not None
@@ -138,13 +162,17 @@ def test_one_host_of_several_is_said(seen, catalog):
         if hasattr(seen.run, "_replace")
         else dataclasses.replace(seen.run, nodes=(*seen.run.nodes, other))
     )
-    warned = {w.code: w.message for w in measured.statement_of(seen._replace(run=run), catalog).warnings}
+    warned = {
+        w.code: w.message for w in measured.statement_of(seen._replace(run=run), catalog).warnings
+    }
     assert warned["ONE_HOST"].startswith("Of 2 hosts this is ")
 
 
 def test_location_and_market_are_not_each_other(seen, catalog, placed):
     site = dataclasses.replace(placed.scenario.site, market_kgco2e_per_j=1e-8, kgco2e_per_j=1e-7)
-    s = measured.statement_of(seen, catalog, placed._replace(scenario=dataclasses.replace(placed.scenario, site=site)))
+    s = measured.statement_of(
+        seen, catalog, placed._replace(scenario=dataclasses.replace(placed.scenario, site=site))
+    )
     gpu, e = s.components[0], s.components[0].energy.value * 3.6e6
     assert gpu.emissions_location.value == pytest.approx(e * 1e-7)
     assert gpu.emissions_market.value == pytest.approx(e * 1e-8)
@@ -155,7 +183,12 @@ def test_location_and_market_are_not_each_other(seen, catalog, placed):
 
 def test_ranges_of_the_measured_lie_around_their_figures(seen, catalog, placed):
     s = measured.statement_of(seen, catalog, placed)
-    ranged = [q for c in (*s.components, s.totals) for what in QUANTITIES if (q := getattr(c, what)).low is not None]
+    ranged = [
+        q
+        for c in (*s.components, s.totals)
+        for what in QUANTITIES
+        if (q := getattr(c, what)).low is not None
+    ]
     assert ranged
     for q in ranged:
         assert q.low <= q.value
@@ -184,14 +217,22 @@ def test_as_many_runs_as_the_document_says_have_lines():
 
 def test_the_most_runs_still_have_lines(catalog, monkeypatch):
     monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=10))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=10)
+    )
     assert simulated.statement_of(found, catalog) is not None
 
 
 def test_means_and_percentiles_by_hand(catalog):
     before = statement().totals.energy
     told = simulated._told(np.arange(101) * 3.6e6, before, "energy", ("a",))
-    assert (told.value, told.low, told.high, told.interval, told.excludes) == (50.0, 5.0, 95.0, "p5-p95", ["a"])
+    assert (told.value, told.low, told.high, told.interval, told.excludes) == (
+        50.0,
+        5.0,
+        95.0,
+        "p5-p95",
+        ["a"],
+    )
     one = simulated._told(np.array([3.6e6]), before, "energy", ())
     assert (one.value, one.low, one.high, one.interval) == (1.0, None, None, None)
     skewed = simulated._told(np.array([0.0] * 99 + [3.6e8]), before, "energy", ())
@@ -225,7 +266,10 @@ def plan_file(tmp_path_factory):
 
 def test_files_are_told_by_their_base_names_only(tmp_path, plan_file):
     grid = tmp_path / "hours.csv"
-    grid.write_text("time,gCO2eq/kWh\n" + "".join(f"2026-10-{d:02d}T00:00Z,300\n" for d in range(1, 32)), "utf-8")
+    grid.write_text(
+        "time,gCO2eq/kWh\n" + "".join(f"2026-10-{d:02d}T00:00Z,300\n" for d in range(1, 32)),
+        "utf-8",
+    )
     bought = tmp_path / "contracts.toml"
     bought.write_text('[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n', "utf-8")
     wanted = Placing(start="2026-10-01", grid=str(grid), contracts=str(bought))
@@ -240,7 +284,17 @@ def test_files_are_told_by_their_base_names_only(tmp_path, plan_file):
 
 @pytest.mark.parametrize(
     "label",
-    ["latitude=-90.5", "latitude=90.5", "longitude=-181", "longitude=180.5", "tokens=-1", "ram_gb=nan", "tags=x", "site_id=x", "run_id=x"],
+    [
+        "latitude=-90.5",
+        "latitude=90.5",
+        "longitude=-181",
+        "longitude=180.5",
+        "tokens=-1",
+        "ram_gb=nan",
+        "tags=x",
+        "site_id=x",
+        "run_id=x",
+    ],
 )
 def test_labels_out_of_their_limits(plan_file, label):
     with pytest.raises(InputError):
@@ -249,7 +303,8 @@ def test_labels_out_of_their_limits(plan_file, label):
 
 def test_labels_within_their_limits(plan_file):
     (s,) = answers.statement_document(
-        [str(plan_file)], Placing(labels=["latitude=-90", "longitude=180", "tokens=1_000", "note=a"])
+        [str(plan_file)],
+        Placing(labels=["latitude=-90", "longitude=180", "tokens=1_000", "note=a"]),
     ).statements
     assert (s.subject.latitude, s.subject.longitude, s.subject.tokens) == (-90.0, 180.0, 1000.0)
     with pytest.raises(InputError, match="control character"):
@@ -276,9 +331,17 @@ def test_a_score_names_lines_that_only_its_embodied_carbon_lacks():
 
 def test_tokens_are_tokens_and_parameters_parameters():
     s = statement()
-    s = s.model_copy(update={"subject": s.subject.model_copy(update={"tokens": 2.0, "parameters": 3.0})})
-    assert sci.units(s) == [("checkpoint", 8.0, ""), ("token", 2.0, sci.GROSS["token"]), ("parameter", 3.0, sci.GROSS["parameter"])]
-    told = s.model_copy(update={"functional_units": [FunctionalUnit(name="training_token", count=5.0)]})
+    s = s.model_copy(
+        update={"subject": s.subject.model_copy(update={"tokens": 2.0, "parameters": 3.0})}
+    )
+    assert sci.units(s) == [
+        ("checkpoint", 8.0, ""),
+        ("token", 2.0, sci.GROSS["token"]),
+        ("parameter", 3.0, sci.GROSS["parameter"]),
+    ]
+    told = s.model_copy(
+        update={"functional_units": [FunctionalUnit(name="training_token", count=5.0)]}
+    )
     assert [name for name, _, _ in sci.units(told)] == ["training_token", "parameter"]
 
 
@@ -303,7 +366,10 @@ def test_methods_of_factors(origin, sourced, method):
 def test_coefficients_in_the_units_of_people():
     one = statements.factor("cluster.gpu_embodied", 1e-6, "kgco2e_per_gpu_s", "3.6 g")
     assert sci._people(one) == (pytest.approx(3.6), "gCO2e/GPU-h")
-    assert sci._people(statements.factor("site.grid_location", 1e-7, "kgco2e_per_j", "x")) == (pytest.approx(360.0), "gCO2e/kWh")
+    assert sci._people(statements.factor("site.grid_location", 1e-7, "kgco2e_per_j", "x")) == (
+        pytest.approx(360.0),
+        "gCO2e/kWh",
+    )
 
 
 # ---- as text, Markdown, CSV
@@ -311,14 +377,22 @@ def test_coefficients_in_the_units_of_people():
 
 def test_markdown_says_memo_item_and_escapes_warnings():
     s = statement()
-    s = s.model_copy(update={"warnings": [s.warnings[0].model_copy(update={"message": "see <b> | *x* @me"})]})
+    s = s.model_copy(
+        update={"warnings": [s.warnings[0].model_copy(update={"message": "see <b> | *x* @me"})]}
+    )
     told = statement_views.to_markdown(document(s))
     assert f"_{statement_views.MEMO}_" in told.split("## Totals", maxsplit=1)[0]
     assert "- see &#60;b&#62; &#124; &#42;x&#42; @&#8203;me (UNKNOWN&#95;INPUT)" in told
 
 
 def test_csv_has_both_ledgers_and_the_treatment_on_every_row():
-    rows = list(csv.DictReader(io.StringIO(statement_views.to_csv(document(statement(), statement(run_id="b", name="=x"))))))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                statement_views.to_csv(document(statement(), statement(run_id="b", name="=x")))
+            )
+        )
+    )
     assert [row["ledger"] for row in rows] == (["marginal"] * 5 + ["allocated"]) * 2
     assert {row["inventory_treatment"] for row in rows} == {"memo_item"}
     assert {row["method_version"] for row in rows} == {"2026.1"}
@@ -328,7 +402,11 @@ def test_csv_has_both_ledgers_and_the_treatment_on_every_row():
         pytest.approx(energy * 0.9),
         pytest.approx(energy * 1.1),
     )
-    assert (rows[0]["cause"], rows[0]["component"], rows[0]["period_start"]) == ("save", "gpu_wait", statement().period_start)
+    assert (rows[0]["cause"], rows[0]["component"], rows[0]["period_start"]) == (
+        "save",
+        "gpu_wait",
+        statement().period_start,
+    )
 
 
 def test_tables_hold_each_figure_in_its_place():
@@ -361,21 +439,31 @@ def test_what_is_simulated_says_so_in_text_and_markdown():
 
 def test_watts_are_means_of_their_stretch_and_unknown_is_unknown(seen):
     edges = np.array([10.0, 20.0, 30.0])
-    assert power_trace.watts_of(seen, ["gpu:0", "cpu:0"], edges).tolist() == pytest.approx([400.0, 400.0], rel=0.01)
+    assert power_trace.watts_of(seen, ["gpu:0", "cpu:0"], edges).tolist() == pytest.approx(
+        [400.0, 400.0], rel=0.01
+    )
     assert power_trace.watts_of(seen, ["node"], edges).tolist() == pytest.approx([500.0, 500.0])
     beyond = power_trace.watts_of(seen, ["gpu:0"], np.array([30.0, 38.0, 1000.0, 2000.0]))
     assert math.isnan(beyond[2])
 
 
 def test_gauges_without_a_reading_are_left_out():
-    gauge = Told("told", {watts("node", role="whole"): lambda t: math.nan if 10 <= t < 20 else 500.0, energy("gpu:0", **TICK): at(300.0)})
+    gauge = Told(
+        "told",
+        {
+            watts("node", role="whole"): lambda t: math.nan if 10 <= t < 20 else 500.0,
+            energy("gpu:0", **TICK): at(300.0),
+        },
+    )
     found = evaluated(gauge, for_s=40.0, marks=SAVE)
     told = power_trace.watts_of(found, ["node"], np.array([5.0, 15.0, 25.0]))
     assert told.tolist() == pytest.approx([500.0, 500.0])
 
 
 def test_stretches_are_no_shorter_than_readings_allow(seen):
-    assert np.diff(power_trace.edges_of(seen, 0.0, 10**6))[0] == pytest.approx(power_trace.LEAST_S, rel=0.01)
+    assert np.diff(power_trace.edges_of(seen, 0.0, 10**6))[0] == pytest.approx(
+        power_trace.LEAST_S, rel=0.01
+    )
     assert np.diff(power_trace.edges_of(seen, 2.0, 10**6))[0] >= 4.0
     assert len(power_trace.edges_of(seen, 0.0, 10)) == 11
 
@@ -386,27 +474,43 @@ def test_stretches_are_no_shorter_than_readings_allow(seen):
 def test_rows_of_saves_are_those_in_which_they_begin(seen, catalog):
     s = measured.statement_of(seen, catalog, width_s=1.0)
     first = s.series.component[0]
-    (start,) = [start for start, n, c in zip(s.series.start, s.series.checkpoints, s.series.component, strict=True) if n and c == first]
+    (start,) = [
+        start
+        for start, n, c in zip(
+            s.series.start, s.series.checkpoints, s.series.component, strict=True
+        )
+        if n and c == first
+    ]
     begun = seen.run.wall_s(seen.windows[0].begin_s)
     assert utc(start).timestamp() <= begun < utc(start).timestamp() + 1.0
 
 
 def test_the_count_of_accelerators_is_told_and_what_is_not_known_is_warned_of(seen, catalog):
     s = measured.statement_of(seen, catalog)
-    assert (s.subject.accelerator, s.subject.accelerator_count, s.subject.nodes) == ("H100", 1.0, 1.0)
+    assert (s.subject.accelerator, s.subject.accelerator_count, s.subject.nodes) == (
+        "H100",
+        1.0,
+        1.0,
+    )
     lacking = [c.label for c in s.components if c.energy.value is None]
     assert lacking
     for label in lacking:
-        assert any(w.message.startswith(f"{label}: energy not known of 2 of 2: ") for w in s.warnings)
+        assert any(
+            w.message.startswith(f"{label}: energy not known of 2 of 2: ") for w in s.warnings
+        )
 
 
 def test_electricity_that_the_rent_contains_is_not_paid_twice(seen, catalog, placed):
     assert placed.scenario.cluster.price_includes_electricity
-    host = next(c for c in measured.statement_of(seen, catalog, placed).components if c.id == "host_wait")
+    host = next(
+        c for c in measured.statement_of(seen, catalog, placed).components if c.id == "host_wait"
+    )
     assert (host.cost.value, host.cost.low, host.cost.high) == (0.0, None, None)
     cluster = dataclasses.replace(placed.scenario.cluster, price_includes_electricity=False)
     own = placed._replace(scenario=dataclasses.replace(placed.scenario, cluster=cluster))
-    host = next(c for c in measured.statement_of(seen, catalog, own).components if c.id == "host_wait")
+    host = next(
+        c for c in measured.statement_of(seen, catalog, own).components if c.id == "host_wait"
+    )
     tariff = placed.scenario.site.usd_per_j * 3.6e6
     for end in ("value", "low", "high"):
         assert getattr(host.cost, end) == pytest.approx(getattr(host.energy, end) * tariff)
@@ -416,7 +520,13 @@ def test_a_save_of_which_a_line_is_not_known_is_named():
     known = measured.Taken("gpu_wait", "a", None, Energy(3.6e6, 1.8e6, 7.2e6), 3600.0, 1.0)
     dark = measured.Taken("gpu_wait", "b", None, unknown("NO_READING"), 3600.0, math.nan)
     found = measured._quantity("energy", [known, dark], measured.NOWHERE, ())
-    assert (found.value, found.low, found.high, found.interval, found.excludes) == (1.0, 0.5, 2.0, "bounds", ["b"])
+    assert (found.value, found.low, found.high, found.interval, found.excludes) == (
+        1.0,
+        0.5,
+        2.0,
+        "bounds",
+        ["b"],
+    )
     assert measured._quantity("gpu_time_lost", [known, dark], measured.NOWHERE, ()).value == 2.0
     assert measured._quantity("energy", [dark], measured.NOWHERE, ()).value is None
 
@@ -434,7 +544,9 @@ def test_the_first_case_by_its_name_is_the_first_case(report):
 
 
 def test_a_statement_is_of_the_method_of_its_report(report):
-    old = report.model_copy(update={"tool": report.tool.model_copy(update={"method_version": "2020.1"})})
+    old = report.model_copy(
+        update={"tool": report.tool.model_copy(update={"method_version": "2020.1"})}
+    )
     assert modelled.statement_of(old).method_version == "2020.1"
 
 
@@ -445,9 +557,15 @@ def test_accelerators_are_no_nodes(report):
 
 
 def test_without_what_gpus_do_there_is_no_sum(catalog):
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5)
+    )
     lines = simulated_bill.lines_of(found)
-    of_job = next(each for each in lines if each.line.id in simulated.OF_THE_JOB and each.line.ledger == "marginal")
+    of_job = next(
+        each
+        for each in lines
+        if each.line.id in simulated.OF_THE_JOB and each.line.ledger == "marginal"
+    )
     attribute = simulated._ATTRIBUTES["energy"][0]
     assert not np.any(np.isnan(simulated._sum(lines, "energy")))
     of_job.values[attribute][2] = math.nan
@@ -459,7 +577,9 @@ def test_intensity_is_no_quotient_of_sums_over_different_lines():
     s = statement((100.0, 0.0, 0.0, 0.0, 0.0), grid=0.4, dated=False)
     other = s.totals.energy.model_copy(update={"excludes": ["x"], "value": 50.0})
     assert sci.intensity_g_per_kwh(s) == pytest.approx(400.0)
-    assert sci.intensity_g_per_kwh(s.model_copy(update={"totals": s.totals.model_copy(update={"energy": other})})) == pytest.approx(400.0)
+    assert sci.intensity_g_per_kwh(
+        s.model_copy(update={"totals": s.totals.model_copy(update={"energy": other})})
+    ) == pytest.approx(400.0)
     assert sci.intensity_g_per_kwh(statement((100.0, 0.0, 0.0, 0.0, 0.0), grid=None)) is None
 
 
@@ -475,13 +595,20 @@ def test_a_licence_that_nobody_states_is_said_to_be_none():
 
 
 def test_a_reading_on_an_edge_is_of_the_stretch_that_begins_there():
-    rising = Told("told", {watts("node", role="whole"): lambda t: t, energy("gpu:0", **TICK): at(300.0)})
+    rising = Told(
+        "told", {watts("node", role="whole"): lambda t: t, energy("gpu:0", **TICK): at(300.0)}
+    )
     found = evaluated(rising, for_s=40.0, marks=SAVE)
     series = found.energies.series(found.energies.sources["node"].place)
     edges = np.array([10.0, 20.0, 30.0])
-    wanted = [series.value[(series.t_s >= a) & (series.t_s < b)].mean() for a, b in ((10, 20), (20, 30))]
+    wanted = [
+        series.value[(series.t_s >= a) & (series.t_s < b)].mean() for a, b in ((10, 20), (20, 30))
+    ]
     edges[1] = series.t_s[np.searchsorted(series.t_s, 20.0)]
-    wanted = [series.value[(series.t_s >= a) & (series.t_s < b)].mean() for a, b in itertools.pairwise(edges)]
+    wanted = [
+        series.value[(series.t_s >= a) & (series.t_s < b)].mean()
+        for a, b in itertools.pairwise(edges)
+    ]
     assert power_trace.watts_of(found, ["node"], edges).tolist() == pytest.approx(wanted, rel=1e-12)
 
 

@@ -40,13 +40,25 @@ def test_a_case_lacks_the_factors_that_it_does_not_have_and_others_warnings():
     report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
     dropped = [row for row in report.cases if row.dropped]
     first, other = (row.id for row in report.cases)
-    said = [Warned(code="X", message=f"of [{case}] alone") for case in (first, other)] + [Warned(code="Y", message="of all")]
+    said = [Warned(code="X", message=f"of [{case}] alone") for case in (first, other)] + [
+        Warned(code="Y", message="of all")
+    ]
     marked = report.model_copy(update={"warnings": said})
-    assert [w.message for w in modelled.statement_of(marked, other).warnings] == [f"of [{other}] alone", "of all"]
+    assert [w.message for w in modelled.statement_of(marked, other).warnings] == [
+        f"of [{other}] alone",
+        "of all",
+    ]
     for row in dropped:
-        assert set(row.dropped).isdisjoint(f.id for f in modelled.statement_of(report, row.id).factors)
+        assert set(row.dropped).isdisjoint(
+            f.id for f in modelled.statement_of(report, row.id).factors
+        )
     planted = report.model_copy(
-        update={"cases": [report.cases[0], report.cases[1].model_copy(update={"dropped": ["tier.write"], "factors": []})]}
+        update={
+            "cases": [
+                report.cases[0],
+                report.cases[1].model_copy(update={"dropped": ["tier.write"], "factors": []}),
+            ]
+        }
     )
     assert "tier.write" in {f.id for f in report.factors}
     assert "tier.write" not in {f.id for f in modelled.statement_of(planted, other).factors}
@@ -60,13 +72,20 @@ def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
         "policy.third_every=5",
         "tier.id=local-nvme",
     ]
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=5))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=5)
+    )
     s = simulated.statement_of(found, catalog)
     assert {f.id.partition(".")[0] for f in s.factors} >= {"tier", "second_tier", "third_tier"}
 
 
 def test_lines_of_a_simulation_that_are_not_known_are_named_in_its_sums(catalog):
-    s = simulated.statement_of(simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5)), catalog)
+    s = simulated.statement_of(
+        simulate(
+            one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5)
+        ),
+        catalog,
+    )
     for what in ("energy", "cost", "emissions_location", "gpu_time_lost"):
         lacking = [c.id for c in s.marginal() if getattr(c, what).value is None]
         assert sorted(getattr(s.totals, what).excludes) == sorted(lacking), what
@@ -79,10 +98,16 @@ def test_rows_of_a_run_are_as_wide_as_the_files_of_the_grid_ask(tmp_path):
     from small_runs import WALL_NS, recorded
 
     recorded(tmp_path / "run", seconds=20)
-    zero = datetime.fromtimestamp(WALL_NS / 1e9, UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
-    text = "time,gCO2eq/kWh\n" + "".join(f"{(zero + timedelta(minutes=5 * n)).isoformat()},{300 + n}\n" for n in range(60))
+    zero = datetime.fromtimestamp(WALL_NS / 1e9, UTC).replace(
+        minute=0, second=0, microsecond=0
+    ) - timedelta(hours=1)
+    text = "time,gCO2eq/kWh\n" + "".join(
+        f"{(zero + timedelta(minutes=5 * n)).isoformat()},{300 + n}\n" for n in range(60)
+    )
     (tmp_path / "hours.csv").write_text(text, "utf-8")
-    (s,) = answers.statement_document([str(tmp_path / "run")], Placing(grid=str(tmp_path / "hours.csv"))).statements
+    (s,) = answers.statement_document(
+        [str(tmp_path / "run")], Placing(grid=str(tmp_path / "hours.csv"))
+    ).statements
     assert s.series.width_s == 300.0
     assert "ROWS_DIVIDED" not in {w.code for w in s.warnings}
 
@@ -100,7 +125,9 @@ def test_two_hosts_of_a_run_are_two_statements_of_names_of_their_own(tmp_path):
 def test_the_intensity_is_a_mean_over_hours_only_where_hours_differ():
     alike = statement(rows=2)
     grid = [0.4] * len(alike.series.start)
-    alike = alike.model_copy(update={"series": alike.series.model_copy(update={"grid_kgco2e_per_kwh": grid})})
+    alike = alike.model_copy(
+        update={"series": alike.series.model_copy(update={"grid_kgco2e_per_kwh": grid})}
+    )
     for s, said in ((statement(rows=2), True), (alike, False), (statement(dated=False), False)):
         (row,) = [row for row in sci.rows(s) if row.label == "I, carbon intensity"]
         assert ("mean over the" in row.note) is said
@@ -108,24 +135,42 @@ def test_the_intensity_is_a_mean_over_hours_only_where_hours_differ():
 
 def test_lines_that_say_nothing_are_not_in_the_bill_and_notes_name_only_what_is_lacking():
     s = statement()
-    mute = [c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "standing" else c for c in s.components]
+    mute = [
+        c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "standing" else c
+        for c in s.components
+    ]
     told = statement_views.bill(s.model_copy(update={"components": mute}))
     assert told[2][-1][0] == "total"
     assert told[4] == "kgCO2e: location-based."
     assert statement_views.bill(s)[4].endswith("Apart: stands there anyway, in no total.")
     note = statement_views.totals(s)[4]
-    assert note.endswith("Not in the totals because unknown: energy: storage writing; emissions, location-based: storage writing; "
-                         "emissions, market-based: storage writing; cost: storage writing.")  # fmt: skip
-    assert "Not in the totals" not in statement_views.totals(statement((1.0,) * 5, costs=(1.0,) * 5))[4]
+    assert note.endswith(
+        "Not in the totals because unknown: energy: storage writing; emissions, location-based: storage writing; "
+        "emissions, market-based: storage writing; cost: storage writing."
+    )
+    assert (
+        "Not in the totals"
+        not in statement_views.totals(statement((1.0,) * 5, costs=(1.0,) * 5))[4]
+    )
 
 
-@pytest.mark.parametrize(("pue", "included", "said"), [
-    (1.15, True, "PUE 1.15, included in the energies"), (1.15, False, "PUE 1.15, not included in the energies"),
-    (None, False, "no PUE: energies as metered, not included in the energies"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pue", "included", "said"),
+    [
+        (1.15, True, "PUE 1.15, included in the energies"),
+        (1.15, False, "PUE 1.15, not included in the energies"),
+        (None, False, "no PUE: energies as metered, not included in the energies"),
+    ],
+)
 def test_the_boundary_in_words(pue, included, said):
     s = statement()
-    s = s.model_copy(update={"boundary": s.boundary.model_copy(update={"pue": pue, "pue_included_in_energy": included})})
+    s = s.model_copy(
+        update={
+            "boundary": s.boundary.model_copy(
+                update={"pue": pue, "pue_included_in_energy": included}
+            )
+        }
+    )
     assert statement_views.boundary_lines(s)[-1].endswith(said)
     assert said in " ".join(statement_views.text(document(s)).split())
 
@@ -137,15 +182,30 @@ def taken(line, window="a", energy=None):
     return measured.Taken(line, window, None, energy or Energy(3.6e6, 3.6e6, 3.6e6), 3600.0, 0.0)
 
 
-@pytest.mark.parametrize(("line", "cause", "boundary"), [
-    ("gpu_wait", "save", "node"), ("loading", "failure", "node"), ("network", "save", "cluster"), ("storage_write", "save", "drive"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "cause", "boundary"),
+    [
+        ("gpu_wait", "save", "node"),
+        ("loading", "failure", "node"),
+        ("network", "save", "cluster"),
+        ("storage_write", "save", "drive"),
+    ],
+)
 def test_causes_and_boundaries_of_lines(line, cause, boundary):
     found = measured._component(line, [taken(line)], measured.NOWHERE, ())
     assert (found.cause, found.boundary, found.ledger) == (cause, boundary, "marginal")
 
 
 def test_a_sum_names_the_saves_that_a_line_of_it_lacks():
-    lines = [measured._component("gpu_wait", [taken("gpu_wait"), taken("gpu_wait", "b", unknown("X"))], measured.NOWHERE, ()),
-             measured._component("storage_write", [taken("storage_write", "a", unknown("X"))], measured.NOWHERE, ())]  # fmt: skip
+    lines = [
+        measured._component(
+            "gpu_wait",
+            [taken("gpu_wait"), taken("gpu_wait", "b", unknown("X"))],
+            measured.NOWHERE,
+            (),
+        ),
+        measured._component(
+            "storage_write", [taken("storage_write", "a", unknown("X"))], measured.NOWHERE, ()
+        ),
+    ]
     assert measured._totals(lines, 1).energy.excludes == ["storage_write", "b"]

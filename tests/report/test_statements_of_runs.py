@@ -26,7 +26,12 @@ CATALOG = Catalog()
 def save(name, begin, returned, durable=None, of="save"):
     detail = {"bytes": 1e9, "path": f"/c/{name}"} | ({"of": "load"} if of == "load" else {})
     safe = durable or returned
-    return [(begin, "begin", name, detail), (returned, "returned", name, {}), (safe, "durable", name, {}), (safe + 0.001, "end", name, {})]
+    return [
+        (begin, "begin", name, detail),
+        (returned, "returned", name, {}),
+        (safe, "durable", name, {}),
+        (safe + 0.001, "end", name, {}),
+    ]
 
 
 @pytest.fixture
@@ -35,9 +40,13 @@ def run(tmp_path):
         folder = tmp_path / "run"
         folder.mkdir()
         seen = simulated.find(Plan(gpus=2, packages=1, saves=0), origin_ns=0)
-        recorder = Recorder(seen.meters, FileSink(folder), VirtualClock(0), run_id="ab" * 16, host="h")
+        recorder = Recorder(
+            seen.meters, FileSink(folder), VirtualClock(0), run_id="ab" * 16, host="h"
+        )
         recorder.begin()
-        for at, name, which, detail in sorted((mark for each in marks for mark in each), key=lambda mark: mark[0]):
+        for at, name, which, detail in sorted(
+            (mark for each in marks for mark in each), key=lambda mark: mark[0]
+        ):
             recorder.run_until(int(at * S))
             recorder.mark(name, which, t_ns=int(at * S), **detail)
             recorder.step()
@@ -61,14 +70,18 @@ def test_two_saves_that_stall_together_cost_their_time_once(run):
     seen = run(save("a", 60, 70), save("b", 65, 75))
     s = statement_of(seen, CATALOG)
     assert s.totals.gpu_time_lost.value * 3600 == pytest.approx(2 * 15.0)
-    assert lines(s)["gpu_wait"].energy.value * 3.6e6 == pytest.approx(joules(seen, 60, 75, "gpu"), rel=1e-6)
+    assert lines(s)["gpu_wait"].energy.value * 3.6e6 == pytest.approx(
+        joules(seen, 60, 75, "gpu"), rel=1e-6
+    )
     node = joules(seen, 60, 75, "node")
     assert s.totals.energy.value * 3.6e6 == pytest.approx(node, rel=1e-6)
     assert s.totals.checkpoints.value == 2.0
 
 
 def test_one_save_inside_another_and_a_load_over_a_save(run):
-    seen = run(save("a", 60, 70), save("b", 62, 68), save("c", 100, 110, of="load"), save("d", 105, 112))
+    seen = run(
+        save("a", 60, 70), save("b", 62, 68), save("c", 100, 110, of="load"), save("d", 105, 112)
+    )
     s = statement_of(seen, CATALOG)
     assert s.totals.gpu_time_lost.value * 3600 == pytest.approx(2 * (10.0 + 12.0))
     whole = joules(seen, 60, 70, "node") + joules(seen, 100, 112, "node")
@@ -94,7 +107,9 @@ def test_a_save_that_the_job_died_in_is_no_completed_one(run):
 
 def test_what_draining_gives_back_is_told_as_nothing_and_every_format_takes_it(run):
     seen = run(save("a", 60, 61, 80), save("b", 70, 71, 90))
-    resolved = one_of(CATALOG, layers_for(CATALOG, None, None, ["site.id=usa", "cluster.gpu_price=2 USD/GPU-h"]))
+    resolved = one_of(
+        CATALOG, layers_for(CATALOG, None, None, ["site.id=usa", "cluster.gpu_price=2 USD/GPU-h"])
+    )
     s = statement_of(seen, CATALOG, resolved)
     slowdown = lines(s)["slowdown"].energy
     assert slowdown.value is not None
@@ -114,7 +129,9 @@ def test_a_sum_below_zero_is_nothing(run, monkeypatch):
     from ckptcost.report.statements import run_lines
 
     seen = run(save("a", 60, 61, 80))
-    below = [c._replace(extra=c.extra._replace(value=-50.0, low=-80.0, high=10.0)) for c in seen.costs]
+    below = [
+        c._replace(extra=c.extra._replace(value=-50.0, low=-80.0, high=10.0)) for c in seen.costs
+    ]
     resolved = one_of(CATALOG, layers_for(CATALOG, None, None, ["site.id=usa"]))
     s = statement_of(seen._replace(costs=below), CATALOG, resolved, priced=False)
     q = lines(s)["slowdown"].energy

@@ -22,7 +22,18 @@ SCHEMA = json.loads((ROOT / "ckptcost" / "report" / "study-1.4.schema.json").rea
 NOT_HASHED = {"schema_name", "schema_version", "generated_at", "tool", "reproducibility"}
 LLAMA = ["-s", "llama31-405b-16k"]
 COMMANDS = {
-    "simulation": ["simulate", *LLAMA, "--runs", "50", "--inputs", "pert", "--require", "goodput>=0.99", "--timeline", "3"],
+    "simulation": [
+        "simulate",
+        *LLAMA,
+        "--runs",
+        "50",
+        "--inputs",
+        "pert",
+        "--require",
+        "goodput>=0.99",
+        "--timeline",
+        "3",
+    ],
     "optimum": ["optimize", *LLAMA, "--mode", "both", "--budget", "usd<=1"],
     "solution": ["solve", "write", *LLAMA, "--for", "goodput>=0.9"],
     "comparison": ["compare", *LLAMA, "--with", "policy.mode=async", "--require", "kwh<=1"],
@@ -101,19 +112,33 @@ def test_text_is_80_columns_wide(cli, kind):
 
 def test_targets_stand_in_the_document(documents):
     [gate] = documents["optimum"]["requirements"]
-    assert (gate["text"], gate["measure"], gate["met"], gate["unit"]) == ("usd<=1", "usd", False, "usd")
+    assert (gate["text"], gate["measure"], gate["met"], gate["unit"]) == (
+        "usd<=1",
+        "usd",
+        False,
+        "usd",
+    )
     assert gate["value"] > 1e6
 
 
 def test_python_gives_what_the_command_gives(documents):
-    study = ckptcost.simulate("llama31-405b-16k", runs=50, inputs="pert", require="goodput>=0.99", timeline=3)
+    study = ckptcost.simulate(
+        "llama31-405b-16k", runs=50, inputs="pert", require="goodput>=0.99", timeline=3
+    )
     mine, theirs = json.loads(study.to_json()), documents["simulation"]
     assert mine["reproducibility"]["result_sha256"] == theirs["reproducibility"]["result_sha256"]
     for name in ("optimize", "solve", "compare", "sensitivity", "audit"):
         assert callable(getattr(ckptcost, name))
-    assert ckptcost.optimize("llama31-405b-16k", mode="both", require="usd<=1").to_frame("regret").shape[0] >= 4
+    assert (
+        ckptcost.optimize("llama31-405b-16k", mode="both", require="usd<=1")
+        .to_frame("regret")
+        .shape[0]
+        >= 4
+    )
     assert ckptcost.solve("write", "goodput>=0.9", "llama31-405b-16k").kind == "solution"
-    assert ckptcost.solve("price", tier="generic-pfs", against="ddn-exascaler-40").kind == "solution"
+    assert (
+        ckptcost.solve("price", tier="generic-pfs", against="ddn-exascaler-40").kind == "solution"
+    )
     assert ckptcost.compare("llama31-405b-16k", variants="policy.mode=async").kind == "comparison"
     assert ckptcost.compare(["llama31-405b-16k", "opt-175b"]).kind == "comparison"
     assert ckptcost.sensitivity("llama31-405b-16k", of="usd").kind == "sensitivity"
@@ -128,9 +153,19 @@ def _study(rows, columns=TWO, **more):
 
 
 def test_unknown_is_a_dash_a_null_and_an_empty_cell():
-    study = _study([{"name": "a", "value": None}, {"name": "b", "value": float("nan")}, {"name": "c", "value": 0.0}])
+    study = _study(
+        [
+            {"name": "a", "value": None},
+            {"name": "b", "value": float("nan")},
+            {"name": "c", "value": 0.0},
+        ]
+    )
     assert [row[1] for row in shown_cells(study.tables[0])[1]] == ["-", "-", "0"]
-    assert [row["value"] for row in build(study, Catalog()).tables["only"].rows] == [None, None, 0.0]
+    assert [row["value"] for row in build(study, Catalog()).tables["only"].rows] == [
+        None,
+        None,
+        0.0,
+    ]
     assert study_views.to_csv(study).splitlines()[1:] == ["a,", "b,", "c,0.0"]
 
 
@@ -159,12 +194,26 @@ def test_hidden_tables_and_columns_are_in_json_only():
 
 
 def test_each_unit_has_its_way_to_be_shown():
-    shown = {unit: cell(7200.0, unit) for unit in ("1", "count", "share", "s", "bytes", "bytes_per_s", "W", "kWh", "USD")}
+    shown = {
+        unit: cell(7200.0, unit)
+        for unit in ("1", "count", "share", "s", "bytes", "bytes_per_s", "W", "kWh", "USD")
+    }
     assert shown == {
-        "1": "7,200", "count": "7,200", "share": "720,000 %", "s": "7,200 s", "bytes": "7.2 kB", "bytes_per_s": "7.2 kB/s", "W": "7,200",
-        "kWh": "7,200", "USD": "7,200",
-    }  # fmt: skip
-    assert (cell(False, "bool"), cell(-7200.0, "s"), cell(-200_000.0, "s")) == ("no", "-7,200 s", "-2.31 d")
+        "1": "7,200",
+        "count": "7,200",
+        "share": "720,000 %",
+        "s": "7,200 s",
+        "bytes": "7.2 kB",
+        "bytes_per_s": "7.2 kB/s",
+        "W": "7,200",
+        "kWh": "7,200",
+        "USD": "7,200",
+    }
+    assert (cell(False, "bool"), cell(-7200.0, "s"), cell(-200_000.0, "s")) == (
+        "no",
+        "-7,200 s",
+        "-2.31 d",
+    )
 
 
 def test_a_table_that_is_not_there(cli):

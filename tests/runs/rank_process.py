@@ -24,7 +24,15 @@ def rank(directory: str, locks: str, number: str) -> None:
     """Marks each 20 ms until its input ends; says when it records."""
     import select
 
-    station = Station(directory, "j" * 32, lambda: [Steady()], host="n", rank=int(number), local=int(number), locks=Path(locks)).start()
+    station = Station(
+        directory,
+        "j" * 32,
+        lambda: [Steady()],
+        host="n",
+        rank=int(number),
+        local=int(number),
+        locks=Path(locks),
+    ).start()
     said, count = False, 0
     while not select.select([sys.stdin], [], [], 0.02)[0]:
         station.mark("note", f"{number}-{count}")
@@ -38,7 +46,12 @@ def rank(directory: str, locks: str, number: str) -> None:
 
 def flood(directory: Path, out: int) -> None:
     """Records as quickly as it can until it is killed, and says after each mark how far the clock is."""
-    recorder = Recorder([Steady(count=40)], FileSink(directory, part_bytes=60_000), pace=Pace(rest_s=0.005, quick_s=0.005), host="n")
+    recorder = Recorder(
+        [Steady(count=40)],
+        FileSink(directory, part_bytes=60_000),
+        pace=Pace(rest_s=0.005, quick_s=0.005),
+        host="n",
+    )
     recorder.start()
     recorder.mark("begin", "w")
     for count in range(1_000_000):

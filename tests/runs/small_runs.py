@@ -23,10 +23,21 @@ class Real(Steady):
 
 
 def recorded(
-    folder: Path, seconds: int = 20, *, run_id: str = "a" * 32, host: str = "node1", start_ns: int = 0, wall_ns: int = WALL_NS,
-    saves: Sequence[int] = (5,), command: str = "", exit_code: int | None = None, after: int = 0, count: int = 1, stop: bool = True,
+    folder: Path,
+    seconds: int = 20,
+    *,
+    run_id: str = "a" * 32,
+    host: str = "node1",
+    start_ns: int = 0,
+    wall_ns: int = WALL_NS,
+    saves: Sequence[int] = (5,),
+    command: str = "",
+    exit_code: int | None = None,
+    after: int = 0,
+    count: int = 1,
+    stop: bool = True,
     **sink: int,
-) -> Recorder:  # fmt: skip
+) -> Recorder:
     """A save of two seconds at each of the seconds named; a wrapped command ends `after` seconds before the recording does."""
     clock = VirtualClock(start_ns, wall_ns)
     recorder = Recorder([Real(count)], FileSink(folder, **sink), clock, run_id=run_id, host=host)

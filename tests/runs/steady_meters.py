@@ -11,12 +11,23 @@ from ckptcost.meters.base import Basic
 class Steady(Basic):
     """`count` domains; domain i draws 100 + i watts: a counter of exact joules and a gauge of watts each."""
 
-    def __init__(self, name: str = "steady", count: int = 2, kind: str = "gpu", tick_ns: int = 0, least_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str = "steady",
+        count: int = 2,
+        kind: str = "gpu",
+        tick_ns: int = 0,
+        least_s: float = 0.0,
+    ) -> None:
         channels = []
         for i in range(count):
             channels.append(Channel(f"{kind}:{i}", "energy_j", f"{name} counter", scope=kind))
-            channels.append(Channel(f"{kind}:{i}", "power_w", f"{name} gauge", scope=kind, role="detail"))
-        super().__init__(name, tuple(channels), least_s=least_s, simulated=True, facts={"driver": "1.0"})
+            channels.append(
+                Channel(f"{kind}:{i}", "power_w", f"{name} gauge", scope=kind, role="detail")
+            )
+        super().__init__(
+            name, tuple(channels), least_s=least_s, simulated=True, facts={"driver": "1.0"}
+        )
         self.tick_ns = tick_ns
         self.count = count
         self.asked: list[int] = []

@@ -22,7 +22,9 @@ CHANNELS = (JOULES, WATTS, BYTES, DIRTY)
 class Told:
     """The same lines for a table and for a plain list."""
 
-    def __init__(self, chance: np.random.Generator, channels: tuple[Channel, ...], from_s: int) -> None:
+    def __init__(
+        self, chance: np.random.Generator, channels: tuple[Channel, ...], from_s: int
+    ) -> None:
         self.table, self.channels, self.chance = Table(channels), channels, chance
         self.ticks: list[tuple[int, int, list[float]]] = []
         self.seconds: list[tuple[int, int, int, int, list[object]]] = []
@@ -43,9 +45,21 @@ class Told:
             entries: list[object] = []
             for channel in self.channels:
                 value = self.one()
-                late = [value, int(self.chance.integers(1, S // 8))] if channel.is_counter else [value, 0.0, 999.0, 3]
+                late = (
+                    [value, int(self.chance.integers(1, S // 8))]
+                    if channel.is_counter
+                    else [value, 0.0, 999.0, 3]
+                )
                 entries.append(late if self.chance.random() < 0.2 else value)
-            self.seconds.append((began, began + (count - 1) * S // 6, count, int(self.chance.integers(1, 99)), entries))
+            self.seconds.append(
+                (
+                    began,
+                    began + (count - 1) * S // 6,
+                    count,
+                    int(self.chance.integers(1, 99)),
+                    entries,
+                )
+            )
             self.table.second(*self.seconds[-1])
         if self.chance.random() < 0.5:
             self.ticks.reverse()
@@ -58,18 +72,29 @@ class Told:
 
     def plain(self, index: int) -> list[tuple[int, float, int]]:
         """By hand, reading for reading."""
-        ticks = sorted(((t_ns, row[index], took_ns) for t_ns, took_ns, row in self.ticks), key=lambda one: one[0])
+        ticks = sorted(
+            ((t_ns, row[index], took_ns) for t_ns, took_ns, row in self.ticks),
+            key=lambda one: one[0],
+        )
         alone, covered = [], []
         for from_ns, to_ns, count, took_ns, entries in self.seconds:
             if 2 * sum(from_ns <= t_ns <= to_ns for t_ns, *_ in ticks) >= count:
                 continue
             entry = entries[index]
             value = entry[0] if isinstance(entry, list) else entry
-            at_ns = to_ns - (entry[1] if isinstance(entry, list) else 0) if self.channels[index].is_counter else (from_ns + to_ns) // 2
+            at_ns = (
+                to_ns - (entry[1] if isinstance(entry, list) else 0)
+                if self.channels[index].is_counter
+                else (from_ns + to_ns) // 2
+            )
             alone.append((at_ns, value, took_ns))
             covered.append((from_ns, to_ns))
         if not self.channels[index].is_counter:
-            ticks = [one for one in ticks if not any(from_ns <= one[0] <= to_ns for from_ns, to_ns in covered)]
+            ticks = [
+                one
+                for one in ticks
+                if not any(from_ns <= one[0] <= to_ns for from_ns, to_ns in covered)
+            ]
         found: dict[int, tuple[int, float, int]] = {}
         for one in [*ticks, *alone]:
             found.setdefault(one[0], one)
@@ -77,8 +102,12 @@ class Told:
 
 
 def same(node: Node, channel: Channel, told: list[tuple[Told, int]]) -> None:
-    found = [(at + ahead, value, took) for one, ahead in told if channel in one.channels
-             for at, value, took in one.plain(one.channels.index(channel))]  # fmt: skip
+    found = [
+        (at + ahead, value, took)
+        for one, ahead in told
+        if channel in one.channels
+        for at, value, took in one.plain(one.channels.index(channel))
+    ]
     found.sort(key=lambda one: one[0])
     seen = node.series(channel)
     np.testing.assert_array_equal(seen.t_s, [(at - node.origin_ns) / 1e9 for at, *_ in found])
@@ -90,7 +119,11 @@ def same(node: Node, channel: Channel, told: list[tuple[Told, int]]) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_series_are_what_a_plain_loop_makes_of_the_lines(seed):
     chance = np.random.default_rng(seed)
-    told = [(Told(chance, CHANNELS, 0), 0), (Told(chance, CHANNELS[::-1], 20), 0), (Told(chance, CHANNELS[1:3], 30), 5)]
+    told = [
+        (Told(chance, CHANNELS, 0), 0),
+        (Told(chance, CHANNELS[::-1], 20), 0),
+        (Told(chance, CHANNELS[1:3], 30), 5),
+    ]
     for one, _ in told:
         one.more(12)
     node = Node("host", (), tuple((one.table, ahead) for one, ahead in told), 7, CHANNELS)
@@ -104,7 +137,9 @@ def test_what_comes_later_is_seen_whatever_was_asked_before(seed):
     chance = np.random.default_rng(seed)
     one = Told(chance, CHANNELS, 0)
     node = Node("host", (), ((one.table, 0),), 0, CHANNELS)
-    for row in itertools.chain([[nan] * 4] * 3, [[1.0, nan, 2.0, nan]], [[nan, 3.0, nan, nan]], [[4.0, 4.0, 4.0, 4.0]]):
+    for row in itertools.chain(
+        [[nan] * 4] * 3, [[1.0, nan, 2.0, nan]], [[nan, 3.0, nan, nan]], [[4.0, 4.0, 4.0, 4.0]]
+    ):
         one.ticks.append((len(one.ticks) * S, 3, list(row)))
         one.table.tick(*one.ticks[-1])
         for channel in CHANNELS:

@@ -30,11 +30,18 @@ def wait_for(true, most_s=20.0):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("environ", "local", "world"), [
-    ({}, 0, 0), ({"LOCAL_RANK": "3", "RANK": "11", "SLURM_LOCALID": "0"}, 3, 11), ({"SLURM_LOCALID": "2", "SLURM_PROCID": "6"}, 2, 6),
-    ({"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_RANK": "5"}, 1, 5), ({"LOCAL_RANK": "x"}, 0, 0), ({"LOCAL_RANK": "-1"}, 0, 0),
-    ({"LOCAL_RANK": "2"}, 2, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("environ", "local", "world"),
+    [
+        ({}, 0, 0),
+        ({"LOCAL_RANK": "3", "RANK": "11", "SLURM_LOCALID": "0"}, 3, 11),
+        ({"SLURM_LOCALID": "2", "SLURM_PROCID": "6"}, 2, 6),
+        ({"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_RANK": "5"}, 1, 5),
+        ({"LOCAL_RANK": "x"}, 0, 0),
+        ({"LOCAL_RANK": "-1"}, 0, 0),
+        ({"LOCAL_RANK": "2"}, 2, 2),
+    ],
+)
 def test_ranks_from_launchers(environ, local, world):
     assert (local_rank(environ), global_rank(environ)) == (local, world)
 
@@ -77,7 +84,11 @@ def test_somebody_elses_directory(tmp_path, monkeypatch):
 
 
 def test_one_process_takes_a_seat_once(tmp_path):
-    one, other, elsewhere = Seat("r", "n", tmp_path), Seat("r", "n", tmp_path), Seat("r2", "n", tmp_path)
+    one, other, elsewhere = (
+        Seat("r", "n", tmp_path),
+        Seat("r", "n", tmp_path),
+        Seat("r2", "n", tmp_path),
+    )
     assert one.take()
     assert one.take()
     assert not other.take()
@@ -113,7 +124,9 @@ def test_a_forked_child_neither_holds_nor_keeps_the_seat(tmp_path):
         seat.take()
         child = os.fork()
         if child == 0:
-            os.write(write, b"%d %d %d\n" % (os.getpid(), seat.held, Seat("r", "n", tmp_path).take()))
+            os.write(
+                write, b"%d %d %d\n" % (os.getpid(), seat.held, Seat("r", "n", tmp_path).take())
+            )
             seat.leave()
         time.sleep(60)
         os._exit(0)
@@ -148,7 +161,9 @@ def test_a_lock_file_that_was_cleared_away_is_no_lock(tmp_path):
     one = Seat("r", "n", tmp_path)
     assert one.take()
     one.path.unlink()
-    assert not held_elsewhere(tmp_path)  # the directory was cleared under our feet: nothing can help that ...
+    assert not held_elsewhere(
+        tmp_path
+    )  # the directory was cleared under our feet: nothing can help that ...
     one.leave()
     link = Seat("q", "n", tmp_path)
     link.path.symlink_to(tmp_path / "x")
@@ -157,7 +172,9 @@ def test_a_lock_file_that_was_cleared_away_is_no_lock(tmp_path):
 
 
 def test_a_station_records_and_marks(tmp_path):
-    station = Station(tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=5, local=0, locks=tmp_path).start()
+    station = Station(
+        tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=5, local=0, locks=tmp_path
+    ).start()
     assert station.elected
     station.mark("begin", "w", rank=None, size=3)
     station.expect(1.0)
@@ -169,21 +186,30 @@ def test_a_station_records_and_marks(tmp_path):
 
 
 def test_a_station_without_the_seat_marks_in_its_own_file(tmp_path):
-    elected = Station(tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=0, local=0, locks=tmp_path).start()
-    never = Station(tmp_path / "run", "r" * 32, list, host="n", rank=3, local=3, locks=tmp_path).start()
+    elected = Station(
+        tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=0, local=0, locks=tmp_path
+    ).start()
+    never = Station(
+        tmp_path / "run", "r" * 32, list, host="n", rank=3, local=3, locks=tmp_path
+    ).start()
     never.mark("begin", "w")
     never.mark("end", "w", bytes=5)
     never.expect(1.0)
     assert not never.elected
     never.stop()
     elected.stop()
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["n.000.jsonl", "n.rank3.000.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "n.000.jsonl",
+        "n.rank3.000.jsonl",
+    ]
     assert [(m.name, m.rank) for m in load(tmp_path / "run").marks] == [("begin", 3), ("end", 3)]
 
 
 def test_a_station_that_cannot_write_gives_its_seat_back(tmp_path):
     (tmp_path / "file").touch()
-    station = Station(tmp_path / "file" / "run", "r", lambda: [Steady()], host="n", local=0, locks=tmp_path)
+    station = Station(
+        tmp_path / "file" / "run", "r", lambda: [Steady()], host="n", local=0, locks=tmp_path
+    )
     with pytest.raises(OutputError):
         station.start()
     assert not station.elected
@@ -194,11 +220,20 @@ class Ranks:
     def __init__(self, directory, locks, count):
         self.running = [
             subprocess.Popen(
-                [sys.executable, str(HERE / "rank_process.py"), "rank", str(directory), str(locks), str(number)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                [
+                    sys.executable,
+                    str(HERE / "rank_process.py"),
+                    "rank",
+                    str(directory),
+                    str(locks),
+                    str(number),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )
             for number in range(count)
-        ]  # fmt: skip
+        ]
 
     def end(self, number):
         process = self.running[number]

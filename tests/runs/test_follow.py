@@ -13,7 +13,9 @@ def head(part, dropped):
 
 
 def note(number, text=""):
-    return encode({"k": "mark", "t": number, "name": "note", "window": text, "rank": 0, "by": "api"})
+    return encode(
+        {"k": "mark", "t": number, "name": "note", "window": text, "rank": 0, "by": "api"}
+    )
 
 
 class Script:
@@ -43,7 +45,9 @@ def test_lines_come_once_and_over_the_ends_of_parts(tmp_path):
     writer.close()
     assert len(list(tmp_path.iterdir())) > 4
     assert [line.fields["t"] for line in lines if line.fields["k"] == "mark"] == list(range(60))
-    assert [line.fields["part"] for line in lines if line.fields["k"] == "run"] == list(range(len(list(tmp_path.iterdir()))))
+    assert [line.fields["part"] for line in lines if line.fields["k"] == "run"] == list(
+        range(len(list(tmp_path.iterdir())))
+    )
     assert not any(line.problem for line in lines)
 
 
@@ -69,12 +73,20 @@ def test_bad_lines_are_passed_on_as_such(tmp_path):
     path = tmp_path / "n.000.jsonl"
     path.write_bytes(head(0, ()) + b"garbage\n" + note(1))
     lines = followed(path, Script())
-    assert [(bool(line.problem), dict(line.fields).get("k")) for line in lines] == [(False, "run"), (True, None), (False, "mark")]
+    assert [(bool(line.problem), dict(line.fields).get("k")) for line in lines] == [
+        (False, "run"),
+        (True, None),
+        (False, "mark"),
+    ]
 
 
 def test_it_may_begin_before_the_run_does_and_sees_other_ranks(tmp_path):
     there = tmp_path / "run"
-    steps = [there.mkdir, lambda: (there / "n.000.jsonl").write_bytes(head(0, ())), lambda: (there / "n.rank3.jsonl").write_bytes(note(3))]
+    steps = [
+        there.mkdir,
+        lambda: (there / "n.000.jsonl").write_bytes(head(0, ())),
+        lambda: (there / "n.rank3.jsonl").write_bytes(note(3)),
+    ]
     lines = followed(there, Script(*steps))
     assert [line.part for line in lines] == ["n.000.jsonl", "n.rank3.jsonl"]
 
@@ -83,7 +95,13 @@ def test_lines_longer_than_a_chunk(tmp_path):
     path = tmp_path / "n.000.jsonl"
     long = encode({"k": "event", "t": 1, "a": ["x" * 10_000] * 300})
     path.write_bytes(head(0, ()) + long + note(1) * 3)
-    assert [line.fields["k"] for line in followed(path, Script())] == ["run", "event", "mark", "mark", "mark"]
+    assert [line.fields["k"] for line in followed(path, Script())] == [
+        "run",
+        "event",
+        "mark",
+        "mark",
+        "mark",
+    ]
 
 
 def test_removed_parts_do_not_end_it(tmp_path):

@@ -20,7 +20,14 @@ from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import Header
-from ckptcost.runs.job_facts import MOST_LABELS, MOST_NODE_LETTERS, JobFacts, facts_from, facts_of, labels_of
+from ckptcost.runs.job_facts import (
+    MOST_LABELS,
+    MOST_NODE_LETTERS,
+    JobFacts,
+    facts_from,
+    facts_of,
+    labels_of,
+)
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -28,11 +35,26 @@ from ckptcost.runs.station import Station
 from ckptcost.views.live_intake import Intake
 
 SLURM = {
-    "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "pretrain", "SLURM_JOB_ACCOUNT": "infra", "SLURM_CLUSTER_NAME": "alps",
-    "SLURM_JOB_NUM_NODES": "128", "SLURM_JOB_NODELIST": "nid[001000-001127]", "SLURM_RESTART_COUNT": "2", "SLURM_PROCID": "0",
-}  # fmt: skip
-TORCHRUN = {"TORCHELASTIC_RUN_ID": "blue-7", "GROUP_WORLD_SIZE": "4", "WORLD_SIZE": "32", "LOCAL_WORLD_SIZE": "8"}
-POD = {"CKPTCOST_JOB": "train-abc", "CKPTCOST_NODES": "16", "CKPTCOST_LABELS": "team=infra,model=llama-405b,tier=scratch"}
+    "SLURM_JOB_ID": "4711",
+    "SLURM_JOB_NAME": "pretrain",
+    "SLURM_JOB_ACCOUNT": "infra",
+    "SLURM_CLUSTER_NAME": "alps",
+    "SLURM_JOB_NUM_NODES": "128",
+    "SLURM_JOB_NODELIST": "nid[001000-001127]",
+    "SLURM_RESTART_COUNT": "2",
+    "SLURM_PROCID": "0",
+}
+TORCHRUN = {
+    "TORCHELASTIC_RUN_ID": "blue-7",
+    "GROUP_WORLD_SIZE": "4",
+    "WORLD_SIZE": "32",
+    "LOCAL_WORLD_SIZE": "8",
+}
+POD = {
+    "CKPTCOST_JOB": "train-abc",
+    "CKPTCOST_NODES": "16",
+    "CKPTCOST_LABELS": "team=infra,model=llama-405b,tier=scratch",
+}
 
 
 def test_slurm():
@@ -46,7 +68,9 @@ def test_torchrun():
     assert facts_of(TORCHRUN | {"TORCHELASTIC_RUN_ID": "none"}).job == ""
     del (without := dict(TORCHRUN))["GROUP_WORLD_SIZE"]
     assert facts_of(without).nodes == 4
-    assert facts_of(without | {"WORLD_SIZE": "33"}).nodes == 0  # nodes are not all alike: nobody knows
+    assert (
+        facts_of(without | {"WORLD_SIZE": "33"}).nodes == 0
+    )  # nodes are not all alike: nobody knows
     assert facts_of(without | {"LOCAL_WORLD_SIZE": "0"}).nodes == 0
 
 
@@ -81,13 +105,25 @@ def test_no_label(text):
 
 
 def test_bounds():
-    facts = facts_of({"CKPTCOST_LABELS": ",".join(f"l{n}=x" for n in range(MOST_LABELS + 9)), "SLURM_JOB_NODELIST": "n" * 20_000})
+    facts = facts_of(
+        {
+            "CKPTCOST_LABELS": ",".join(f"l{n}=x" for n in range(MOST_LABELS + 9)),
+            "SLURM_JOB_NODELIST": "n" * 20_000,
+        }
+    )
     assert len(facts.labels) == MOST_LABELS
     assert facts.node_names == ""
     assert "73 labels" in facts.odd
     assert "20000 letters" in facts.odd
-    assert facts_of({"SLURM_JOB_NODELIST": "n" * MOST_NODE_LETTERS}).node_names == "n" * MOST_NODE_LETTERS
-    odd = {"SLURM_JOB_NUM_NODES": "9" * 30, "SLURM_RESTART_COUNT": "\u00b2", "SLURM_JOB_ID": "\x1b[2J\udcff7"}
+    assert (
+        facts_of({"SLURM_JOB_NODELIST": "n" * MOST_NODE_LETTERS}).node_names
+        == "n" * MOST_NODE_LETTERS
+    )
+    odd = {
+        "SLURM_JOB_NUM_NODES": "9" * 30,
+        "SLURM_RESTART_COUNT": "\u00b2",
+        "SLURM_JOB_ID": "\x1b[2J\udcff7",
+    }
     assert facts_of(odd) == JobFacts("[2J7")
 
 
@@ -97,12 +133,23 @@ def test_whatever_an_environment_holds_comes_through_a_file_as_it_was(environ):
     assert facts_from(json.loads(json.dumps(facts.detail)))._replace(odd=facts.odd) == facts
 
 
-@given(st.dictionaries(st.sampled_from([*JobFacts._fields, "more"]), st.recursive(st.none() | st.booleans() | st.integers() | st.floats() |
-       st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5)))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.sampled_from([*JobFacts._fields, "more"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=5,
+        ),
+    )
+)
 def test_whatever_a_file_holds_is_facts(detail):
     facts = facts_from(detail)
     assert 0 <= facts.nodes < 1_000_000_000
-    assert all(isinstance(text, str) for text in (facts.job, facts.name, *facts.labels, *facts.labels.values()))
+    assert all(
+        isinstance(text, str)
+        for text in (facts.job, facts.name, *facts.labels, *facts.labels.values())
+    )
 
 
 def test_it_stands_in_the_run_and_is_no_trouble_of_a_meter(tmp_path):
@@ -129,7 +176,9 @@ def test_the_screen_takes_it_for_no_event():
 
 def test_it_is_said_again_each_hour(tmp_path):
     clock = VirtualClock(0)
-    recorder = Recorder([Steady(count=1)], FileSink(tmp_path / "run"), clock, run_id="a" * 32, host="n1")
+    recorder = Recorder(
+        [Steady(count=1)], FileSink(tmp_path / "run"), clock, run_id="a" * 32, host="n1"
+    )
     recorder.begin()
     job_facts.told(recorder, SLURM)
     recorder.run_until(7300 * S)
@@ -142,7 +191,9 @@ def test_it_is_said_again_each_hour(tmp_path):
 def test_a_wrapped_command_says_it(tmp_path):
     from ckptcost.jobs.instruments import Instruments
 
-    observer = Observer(Instruments([Steady()], (), None, []), Look(), tmp_path / "run", environ=SLURM)
+    observer = Observer(
+        Instruments([Steady()], (), None, []), Look(), tmp_path / "run", environ=SLURM
+    )
     observer.start(listen=False)
     observer.begin(command="train.py")
     observer.close()
@@ -153,15 +204,29 @@ def test_a_wrapped_command_says_it(tmp_path):
 def test_a_job_that_records_itself_says_it(tmp_path, monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    station = Station(tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=0, local=0, locks=tmp_path).start()
+    station = Station(
+        tmp_path / "run", "r" * 32, lambda: [Steady()], host="n", rank=0, local=0, locks=tmp_path
+    ).start()
     station.mark("begin", "a")
     station.stop()
     run = load(tmp_path / "run")
-    assert [event.detail for event in run.events if event.domain == "job"] == [{"job": "blue-7", "nodes": 4}]
+    assert [event.detail for event in run.events if event.domain == "job"] == [
+        {"job": "blue-7", "nodes": 4}
+    ]
 
 
 def test_where_nobody_says_anything_nothing_is_written(tmp_path, shell):
-    done = shell("run", "--record", str(tmp_path / "run"), "--settle", "0 s", "--", sys.executable, "-c", "pass")
+    done = shell(
+        "run",
+        "--record",
+        str(tmp_path / "run"),
+        "--settle",
+        "0 s",
+        "--",
+        sys.executable,
+        "-c",
+        "pass",
+    )
     if "no meter answers here" in done.stderr:
         pytest.skip("nothing to record here")
     assert done.returncode == 0, done.stderr

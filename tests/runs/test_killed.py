@@ -24,15 +24,22 @@ def test_a_script_that_ends_without_stopping_is_stopped(tmp_path):
 def test_killed_twenty_times(tmp_path):
     done = subprocess.run(
         [sys.executable, HELPER, "floods", str(tmp_path), str(TIMES)],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     last_ns = [int(line) for line in done.stdout.split()]
     assert len(last_ns) == TIMES
     lost_s = []
     for turn in range(TIMES):
         run = load(tmp_path / str(turn))
         assert not run.ended
-        assert [problem for problem in run.problems if not problem.text.startswith(("the last line is cut off", "empty"))] == []
+        assert [
+            problem
+            for problem in run.problems
+            if not problem.text.startswith(("the last line is cut off", "empty"))
+        ] == []
         notes = [mark for mark in run.marks if mark.name == "note"]
         assert [mark.window for mark in notes] == [str(number) for number in range(len(notes))]
         assert len(notes) > 2

@@ -44,7 +44,9 @@ def test_a_steps_mark_brings_no_tick_of_its_own_and_none_that_are_quick(name, le
 
 def test_single_readings_are_not_kept_for_steps():
     def singles(name):
-        recorder = Recorder([Steady()], sink := MemorySink(), VirtualClock(), host="n", pace=Pace(quick_for_s=0.1))
+        recorder = Recorder(
+            [Steady()], sink := MemorySink(), VirtualClock(), host="n", pace=Pace(quick_for_s=0.1)
+        )
         recorder.begin()
         for second in range(10, 40):
             recorder.run_until(second * S)
@@ -57,7 +59,9 @@ def test_single_readings_are_not_kept_for_steps():
 
 
 def test_the_bell_is_not_rung():
-    recorder = Recorder([meter := Steady()], MemorySink(), host="n", pace=Pace(rest_s=5.0, quick_s=5.0))
+    recorder = Recorder(
+        [meter := Steady()], MemorySink(), host="n", pace=Pace(rest_s=5.0, quick_s=5.0)
+    )
     recorder.start()
     deadline = time.monotonic() + 5.0
     while not meter.asked and time.monotonic() < deadline:

@@ -50,7 +50,10 @@ def test_windows_keep_until_they_end_or_are_given_up():
     assert not tempo.keeping(170 * S + 1)
 
 
-@pytest.mark.parametrize("wrong", [{"rest_s": 0.01}, {"quick_s": 0.0}, {"rest_s": 11}, {"around_s": -1.0}, {"rest_s": math.nan}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rest_s": 0.01}, {"quick_s": 0.0}, {"rest_s": 11}, {"around_s": -1.0}, {"rest_s": math.nan}],
+)
 def test_a_pace_that_makes_no_sense(wrong):
     with pytest.raises(ValueError, match="a pace asks"):
         Pace(**wrong)
@@ -76,7 +79,11 @@ def test_summaries_against_plain_ones(rows):
         if (asked[0][0], asked[-1][0]) == (got.from_ns, got.t_ns):
             assert got.counts[meter] == len(asked)
         else:
-            assert got.counts[meter] == (len(asked), got.t_ns - asked[0][0], got.t_ns - asked[-1][0])
+            assert got.counts[meter] == (
+                len(asked),
+                got.t_ns - asked[0][0],
+                got.t_ns - asked[-1][0],
+            )
         counter, gauge = got.values[meter]
         answered = [(t, row[0]) for t, row in asked if not math.isnan(row[0])]
         if not answered:
@@ -125,9 +132,13 @@ def test_two_seconds_before_and_after_each_mark_in_whole_seconds(marks):
     assert len(set(ticks)) == len(ticks)
     wanted = {ms for ms in range(0, 12_000, 200) for m in marks if m - 2000 <= ms <= m + 2000}
     assert wanted <= set(ticks)
-    assert {ms // 1000 for ms in ticks} <= {ms // 1000 for m in marks for ms in range(m - 2200, m + 2201)}  # and no second more
+    assert {ms // 1000 for ms in ticks} <= {
+        ms // 1000 for m in marks for ms in range(m - 2200, m + 2201)
+    }  # and no second more
     for second in {ms // 1000 for ms in ticks}:
-        assert {ms for ms in ticks if ms // 1000 == second} == set(range(second * 1000, second * 1000 + 1000, 200))
+        assert {ms for ms in ticks if ms // 1000 == second} == set(
+            range(second * 1000, second * 1000 + 1000, 200)
+        )
     assert len([s for s in out if type(s) is Second]) == 12
 
 

@@ -85,7 +85,9 @@ def test_the_slow_lattice_is_part_of_the_quick_one():
     assert seen == [200 * MS * k for k in range(1, 6)]
 
 
-@pytest.mark.parametrize("wrong", ["quick_for_s", "around_s", "window_most_s", "drain_most_s", "retry_s"])
+@pytest.mark.parametrize(
+    "wrong", ["quick_for_s", "around_s", "window_most_s", "drain_most_s", "retry_s"]
+)
 def test_times_are_not_negative(wrong):
     with pytest.raises(ValueError, match=wrong):
         Pace(**{wrong: -1.0})
@@ -130,7 +132,12 @@ def test_closing_twice_says_nothing_twice():
 def test_what_did_not_change_is_one_number():
     seen = summarise([Raw(k, (0,), ((5.0, 300.0),)) for k in range(5)], ((True, False),))
     assert seen.values == ([5.0, 300.0],)
-    assert summarise([Raw(k, (0,), ((5.0, 1e6 + k),)) for k in range(2)], ((True, False),)).values[0][1][0] == 1e6 + 0.5
+    assert (
+        summarise([Raw(k, (0,), ((5.0, 1e6 + k),)) for k in range(2)], ((True, False),)).values[0][
+            1
+        ][0]
+        == 1e6 + 0.5
+    )
 
 
 # ---- asking -----------------------------------------------------------------------------------
@@ -212,7 +219,11 @@ def test_a_meter_that_cannot_be_closed_is_said_and_stops_nothing(error):
     meter = Sick(error)
     asked = Asked(meter, 1.0)
     asked.close()
-    assert (meter.closed, asked.aside, [event.name for event in asked.events]) == (1, True, ["error"])
+    assert (meter.closed, asked.aside, [event.name for event in asked.events]) == (
+        1,
+        True,
+        ["error"],
+    )
 
 
 # ---- the recorder -----------------------------------------------------------------------------
@@ -381,7 +392,9 @@ def failing(recorder, when):
 
 
 def test_a_defect_that_passes_ends_nothing_and_is_said_once_a_stretch():
-    recorder = Recorder([Steady()], MemorySink(), pace=Pace(rest_s=0.01, quick_s=0.01, quick_for_s=0.0))
+    recorder = Recorder(
+        [Steady()], MemorySink(), pace=Pace(rest_s=0.01, quick_s=0.01, quick_for_s=0.0)
+    )
     calls = failing(recorder, lambda n: n % 3 != 0 and n <= 30)
     recorder.start()
     wait_for(lambda: len(calls) >= 34)
@@ -390,13 +403,17 @@ def test_a_defect_that_passes_ends_nothing_and_is_said_once_a_stretch():
     assert run.ended
     assert recorder.stats.ticks >= 13
     assert "a defect" in recorder.stats.problem
-    assert len([event for event in run.events if event.name == "error"]) == 10, "twenty defects in ten stretches"
+    assert len([event for event in run.events if event.name == "error"]) == 10, (
+        "twenty defects in ten stretches"
+    )
     # after each it rests
     assert calls[1] - calls[0] >= 0.009
 
 
 def test_a_defect_that_stays_ends_the_recording_as_failed():
-    recorder = Recorder([meter := Steady()], MemorySink(), pace=Pace(rest_s=0.01, quick_s=0.01, quick_for_s=0.0))
+    recorder = Recorder(
+        [meter := Steady()], MemorySink(), pace=Pace(rest_s=0.01, quick_s=0.01, quick_for_s=0.0)
+    )
     calls = failing(recorder, lambda n: True)
     recorder.start()
     wait_for(lambda: not recorder._thread.is_alive())

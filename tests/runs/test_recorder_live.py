@@ -65,7 +65,9 @@ def test_a_mark_at_rest_is_followed_by_a_tick_soon():
 def test_a_signal_handler_may_mark_while_marking():
     recorder = Recorder([Steady()], MemorySink()).start()
     seen = []
-    old = signal.signal(signal.SIGALRM, lambda *_: (recorder.mark("note", "signal"), seen.append(1)))
+    old = signal.signal(
+        signal.SIGALRM, lambda *_: (recorder.mark("note", "signal"), seen.append(1))
+    )
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     try:
         end = time.monotonic() + 0.3
@@ -114,7 +116,10 @@ def test_a_forked_child_neither_marks_nor_stops_nor_waits(tmp_path):
     recorder.stop()
     run = load(tmp_path)
     assert run.problems == ()
-    assert [(mark.name, mark.window) for mark in run.marks] == [("begin", "parent"), ("end", "parent")]
+    assert [(mark.name, mark.window) for mark in run.marks] == [
+        ("begin", "parent"),
+        ("end", "parent"),
+    ]
 
 
 def test_a_defect_of_the_recorder_itself_is_said_and_ends_nothing_else():

@@ -40,12 +40,20 @@ def test_ticks_lie_on_the_lattice_and_nowhere_else():
     until(recorder, clock, 60)
     quick = [k * 20 * MS for k in range(75)]
     around = [30 * S, *(30 * S + k * 20 * MS for k in range(1, 75))]
-    rest = [k * 200 * MS for k in range(301) if k * 200 * MS >= 1500 * MS and not 30 * S <= k * 200 * MS < 31_500 * MS]
+    rest = [
+        k * 200 * MS
+        for k in range(301)
+        if k * 200 * MS >= 1500 * MS and not 30 * S <= k * 200 * MS < 31_500 * MS
+    ]
     asked = sorted(meter.asked)
     assert set(asked) >= {*quick, *around, *rest}
     assert len(asked) == len(set(asked))
     extra = set(asked) - {*quick, *around, *rest}
-    assert extra <= {1500 * MS, 30_005 * MS, 31_500 * MS}  # the ends of being quick, and the mark that came just after a tick
+    assert extra <= {
+        1500 * MS,
+        30_005 * MS,
+        31_500 * MS,
+    }  # the ends of being quick, and the mark that came just after a tick
     assert recorder.stats.late == recorder.stats.missed == 0
 
 
@@ -90,7 +98,11 @@ def test_marks_of_one_instant_keep_their_order():
 
 
 def test_a_window_of_two_hours_against_the_truth(tmp_path):
-    meters = [Steady(count=2, tick_ns=100 * MS), Steady("cpu", 1, "cpu"), Steady("bmc", 1, "node", least_s=1.0)]
+    meters = [
+        Steady(count=2, tick_ns=100 * MS),
+        Steady("cpu", 1, "cpu"),
+        Steady("bmc", 1, "node", least_s=1.0),
+    ]
     recorder, clock = going(meters, FileSink(tmp_path, part_bytes=400_000))
     windows = []
     for start in range(300, 7200, 600):
@@ -111,7 +123,9 @@ def test_a_window_of_two_hours_against_the_truth(tmp_path):
         s = run.series(f"gpu:{i} energy_j")
         assert np.all(np.diff(s.t_s) > 0)
         at_ns = np.round(s.t_s * 1e9).astype(np.int64)
-        assert np.array_equal(s.value, watts * (at_ns // (100 * MS) * (100 * MS) / 1e9))  # to the last bit
+        assert np.array_equal(
+            s.value, watts * (at_ns // (100 * MS) * (100 * MS) / 1e9)
+        )  # to the last bit
         assert (s.t_s[0], s.t_s[-1]) == (0.0, 7200.0)
         assert np.max(np.diff(s.t_s)) <= 1.0 + 1e-9
         for begin, end in windows:
@@ -121,7 +135,11 @@ def test_a_window_of_two_hours_against_the_truth(tmp_path):
             assert np.max(np.diff(edge)) <= 0.02 + 1e-9
             assert begin in np.round(s.t_s, 9)
     marks = [(mark.name, mark.t_s) for mark in run.marks]
-    assert marks == [pair for begin, end in windows for pair in (("begin", pytest.approx(begin)), ("end", pytest.approx(end)))]
+    assert marks == [
+        pair
+        for begin, end in windows
+        for pair in (("begin", pytest.approx(begin)), ("end", pytest.approx(end)))
+    ]
     bmc = run.series("node:0 energy_j")
     assert np.min(np.diff(bmc.t_s)) >= 1.0 - 1e-9
     assert run.node().period_s(run.channels[0]) == pytest.approx(0.1, rel=0.02)
@@ -178,7 +196,10 @@ def test_nothing_grows_with_the_run(tmp_path):
 
 @pytest.mark.parametrize("reopens", [True, False])
 def test_a_lost_meter_is_tried_each_ten_seconds_and_found_again(reopens):
-    flaky, good = Flaky([(20, 45, MeterLost("the driver is gone", "load it"))], reopens), Steady("cpu", 1, "cpu")
+    flaky, good = (
+        Flaky([(20, 45, MeterLost("the driver is gone", "load it"))], reopens),
+        Steady("cpu", 1, "cpu"),
+    )
     recorder, clock = going([flaky, good])
     until(recorder, clock, 30)
     assert recorder.latest().lost == ("flaky",)
@@ -195,10 +216,22 @@ def test_a_lost_meter_is_tried_each_ten_seconds_and_found_again(reopens):
     between = lost.value[(lost.t_s > 20.5) & (lost.t_s < 49)]
     assert len(between) == 2  # asked at 30 and 40 s, and no answer
     assert np.all(np.isnan(between))
-    assert np.sum((run.series("cpu:0 energy_j").t_s > 20) & (run.series("cpu:0 energy_j").t_s < 49)) >= 28
+    assert (
+        np.sum((run.series("cpu:0 energy_j").t_s > 20) & (run.series("cpu:0 energy_j").t_s < 49))
+        >= 28
+    )
 
 
-@pytest.mark.parametrize("error", [ValueError("bad luck"), KeyError("x"), ZeroDivisionError(), OSError(5, "I/O error"), RecursionError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("bad luck"),
+        KeyError("x"),
+        ZeroDivisionError(),
+        OSError(5, "I/O error"),
+        RecursionError(),
+    ],
+)
 def test_a_broken_meter_is_set_aside_and_said_once(error):
     recorder, clock = going([Flaky([(20, 45, error)]), Steady("cpu", 1, "cpu")])
     until(recorder, clock, 100)
@@ -247,7 +280,9 @@ def test_events_of_meters_are_written_once():
     until(recorder, clock, 4)
     assert meter.events == []
     recorder.stop()
-    assert [(e.name, e.domain) for e in recorder._sink.run().events if e.domain == "gpu:1"] == [("lost", "gpu:1")]
+    assert [(e.name, e.domain) for e in recorder._sink.run().events if e.domain == "gpu:1"] == [
+        ("lost", "gpu:1")
+    ]
 
 
 def test_a_window_without_end_is_given_up():
@@ -261,7 +296,9 @@ def test_a_window_without_end_is_given_up():
     until(recorder, clock, 400)
     recorder.stop()
     run = recorder._sink.run()
-    assert [e.text for e in run.events if e.name == "note"] == ["window 'w' has no end; single ticks are not kept for it any more"]
+    assert [e.text for e in run.events if e.name == "note"] == [
+        "window 'w' has no end; single ticks are not kept for it any more"
+    ]
     assert len(recorder._thinner._ring) <= 4
 
 

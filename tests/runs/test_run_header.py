@@ -14,14 +14,41 @@ from ckptcost.runs.header import Header, base_name, header_from, heads_of, host_
 from ckptcost.runs.lines import BadLine, decode, encode
 
 FULL = Channel(
-    "gpu:0", "energy_j", "NVML field 83", "module", "node", "whole", ("cpu", "dram"), "modelled", "GPU-1", 262143.32885, 0.001, 0.1, 1.0,
-    0.25, 0.05, "note",
-)  # fmt: skip
+    "gpu:0",
+    "energy_j",
+    "NVML field 83",
+    "module",
+    "node",
+    "whole",
+    ("cpu", "dram"),
+    "modelled",
+    "GPU-1",
+    262143.32885,
+    0.001,
+    0.1,
+    1.0,
+    0.25,
+    0.05,
+    "note",
+)
 HEADER = Header(
-    run="r", host="n", rank=3, part=2, boot="b", pid=7, monotonic_ns=2**60 + 1, wall_ns=2**60 + 3, created="c", simulated=True,
-    meters=heads_of([Basic("nvml", (FULL, Channel("cpu:0", "power_w", "s")), 0.5, facts={"driver": "1"})]), periods_s=((0.1, 0.02),),
-    settings={"rest_s": 0.2}, dropped=(0, 1),
-)  # fmt: skip
+    run="r",
+    host="n",
+    rank=3,
+    part=2,
+    boot="b",
+    pid=7,
+    monotonic_ns=2**60 + 1,
+    wall_ns=2**60 + 3,
+    created="c",
+    simulated=True,
+    meters=heads_of(
+        [Basic("nvml", (FULL, Channel("cpu:0", "power_w", "s")), 0.5, facts={"driver": "1"})]
+    ),
+    periods_s=((0.1, 0.02),),
+    settings={"rest_s": 0.2},
+    dropped=(0, 1),
+)
 
 
 def test_it_comes_back_whole():
@@ -49,17 +76,40 @@ def test_other_major_versions_are_refused(version):
     assert caught.value.where == "here.jsonl"
 
 
-@pytest.mark.parametrize("change", [
-    {"k": "raw"}, {"format": "other"}, {"clock": None}, {"clock": {}}, {"rank": "x"}, {"meters": [{}]}, {"meters": 3}, {"dropped": ["x"]},
-    {"meters": [{"name": "a", "channels": [{"domain": "x"}]}]}, {"periods_s": 3}, {"meters": [{"name": "a", "channels": 1}]},
-    {"meters": [{"name": "a", "channels": [{"domain": "x", "quantity": "power_w", "source": "s", "tick_s": "soon"}]}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"k": "raw"},
+        {"format": "other"},
+        {"clock": None},
+        {"clock": {}},
+        {"rank": "x"},
+        {"meters": [{}]},
+        {"meters": 3},
+        {"dropped": ["x"]},
+        {"meters": [{"name": "a", "channels": [{"domain": "x"}]}]},
+        {"periods_s": 3},
+        {"meters": [{"name": "a", "channels": 1}]},
+        {
+            "meters": [
+                {
+                    "name": "a",
+                    "channels": [
+                        {"domain": "x", "quantity": "power_w", "source": "s", "tick_s": "soon"}
+                    ],
+                }
+            ]
+        },
+    ],
+)
 def test_what_is_no_header_is_a_bad_line(change):
     with pytest.raises(BadLine):
         header_from({**HEADER.fields(), **change})
 
 
-@pytest.mark.parametrize("text", ["../../etc/passwd", "/a", ".hidden", "a b\n", "", "é" * 300, "-rf", "x\0y"])
+@pytest.mark.parametrize(
+    "text", ["../../etc/passwd", "/a", ".hidden", "a b\n", "", "é" * 300, "-rf", "x\0y"]
+)
 def test_a_name_is_never_a_path(text):
     name = base_name(text)
     assert name

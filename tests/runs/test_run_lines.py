@@ -12,12 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.runs.lines import SEAL, BadLine, Raw, Second, decode, encode, plain, raw_line, second_line
+from ckptcost.runs.lines import (
+    SEAL,
+    BadLine,
+    Raw,
+    Second,
+    decode,
+    encode,
+    plain,
+    raw_line,
+    second_line,
+)
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(st.lists(st.one_of(FINITE, st.just(math.nan), st.just(math.inf), st.just(-math.inf)), max_size=5), st.integers(0, 2**62))
+@given(
+    st.lists(
+        st.one_of(FINITE, st.just(math.nan), st.just(math.inf), st.just(-math.inf)), max_size=5
+    ),
+    st.integers(0, 2**62),
+)
 def test_ticks_come_back_exactly(row, t_ns):
     line = raw_line(Raw(t_ns, (7,), (tuple(row),)))
     assert line.endswith(b'"}\n')
@@ -25,7 +40,11 @@ def test_ticks_come_back_exactly(row, t_ns):
     fields = decode(line[:-1])
     assert fields["t"] == t_ns
     for wrote, read in zip(row, fields["v"][0], strict=True):
-        assert (read is None) if not math.isfinite(wrote) else (read == wrote and math.copysign(1, read) == math.copysign(1, wrote))
+        assert (
+            (read is None)
+            if not math.isfinite(wrote)
+            else (read == wrote and math.copysign(1, read) == math.copysign(1, wrote))
+        )
 
 
 def test_the_checksum_is_crc32_of_what_is_before_it():
@@ -34,7 +53,14 @@ def test_the_checksum_is_crc32_of_what_is_before_it():
     body = line[: -SEAL - 1]
     assert f"{zlib.crc32(body):08x}" == fields["c"]
     assert list(fields)[-1] == "c"
-    assert decode(line[:-1]) == {"k": "second", "t": 2, "from": 1, "n": [1], "d": [3], "v": [[5.0, [1.0, 0.5, 2.0, 2], None]]}
+    assert decode(line[:-1]) == {
+        "k": "second",
+        "t": 2,
+        "from": 1,
+        "n": [1],
+        "d": [3],
+        "v": [[5.0, [1.0, 0.5, 2.0, 2], None]],
+    }
 
 
 def test_every_single_changed_byte_is_noticed():
@@ -46,7 +72,9 @@ def test_every_single_changed_byte_is_noticed():
                 decode(broken)
 
 
-@pytest.mark.parametrize("line", [b"", b"\0" * 40, b"{}", b'{"k":"x"}', b"\xff" * 100, b',"c":"00000000"}'])
+@pytest.mark.parametrize(
+    "line", [b"", b"\0" * 40, b"{}", b'{"k":"x"}', b"\xff" * 100, b',"c":"00000000"}']
+)
 def test_garbage_is_no_line(line):
     with pytest.raises(BadLine):
         decode(line)
@@ -76,23 +104,64 @@ def test_anything_in_a_mark_becomes_json():
     loop: list[object] = []
     loop.append(loop)
     detail = {
-        "nan": math.nan, "inf": -math.inf, "np": np.float32(1.5), "npi": np.int64(2**62), "npn": np.float64("nan"), "enum": Colour.RED,
-        "rude": Rude(), "loop": loop, "path": np, "huge": "x" * 50_000, 7: (1, 2), "yes": True, "text": 'ä"\n\0', "lone": "a\ud800b",
-    }  # fmt: skip
-    back = decode(encode({"k": "mark", "t": 1, "detail": {key: value for key, value in detail.items() if key != "lone"}})[:-1])["detail"]
+        "nan": math.nan,
+        "inf": -math.inf,
+        "np": np.float32(1.5),
+        "npi": np.int64(2**62),
+        "npn": np.float64("nan"),
+        "enum": Colour.RED,
+        "rude": Rude(),
+        "loop": loop,
+        "path": np,
+        "huge": "x" * 50_000,
+        7: (1, 2),
+        "yes": True,
+        "text": 'ä"\n\0',
+        "lone": "a\ud800b",
+    }
+    back = decode(
+        encode(
+            {
+                "k": "mark",
+                "t": 1,
+                "detail": {key: value for key, value in detail.items() if key != "lone"},
+            }
+        )[:-1]
+    )["detail"]
     assert (back["nan"], back["inf"], back["npn"]) == (None, None, None)
-    assert (back["np"], back["npi"], back["enum"], back["7"], back["yes"]) == (1.5, 2**62, 3, [1, 2], True)
+    assert (back["np"], back["npi"], back["enum"], back["7"], back["yes"]) == (
+        1.5,
+        2**62,
+        3,
+        [1, 2],
+        True,
+    )
     assert back["text"] == 'ä"\n\0'
     assert back["rude"] == "<Rude>"
     assert len(back["huge"]) < 20_000
-    assert decode(encode({"k": "mark", "t": 1, "name": "begin", "detail": detail})[:-1])["name"] == "begin"  # the surrogate cost its detail
+    assert (
+        decode(encode({"k": "mark", "t": 1, "name": "begin", "detail": detail})[:-1])["name"]
+        == "begin"
+    )  # the surrogate cost its detail
 
 
-LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), FINITE, st.text(st.characters(exclude_categories=["Cs"])))
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    FINITE,
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
 KEYS = st.text("abc", max_size=3)
 
 
-@given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8))
+@given(
+    st.recursive(
+        LEAVES,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+        max_leaves=8,
+    )
+)
 def test_json_stays_as_it_is(value):
     assert plain(value) == value
     assert decode(encode({"k": "mark", "detail": value})[:-1])["detail"] == value

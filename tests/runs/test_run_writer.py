@@ -29,7 +29,9 @@ def head(part, dropped):
 
 
 def line_of(number):
-    return encode({"k": "mark", "t": number, "name": "note", "window": str(number), "rank": 0, "by": "api"})
+    return encode(
+        {"k": "mark", "t": number, "name": "note", "window": str(number), "rank": 0, "by": "api"}
+    )
 
 
 def all_lines(directory):
@@ -51,7 +53,9 @@ def test_parts_are_full_but_never_over_and_lose_nothing(tmp_path):
     assert len(files) > 5
     assert all(1700 < file.stat().st_size <= 2000 for file in files[:-1])
     assert windows_in(tmp_path) == list(range(200))
-    assert [fields["part"] for _, fields in all_lines(tmp_path) if fields["k"] == "run"] == list(range(len(files)))
+    assert [fields["part"] for _, fields in all_lines(tmp_path) if fields["k"] == "run"] == list(
+        range(len(files))
+    )
 
 
 def test_a_line_longer_than_a_part_gets_one_of_its_own(tmp_path):
@@ -220,7 +224,9 @@ def test_a_disk_that_stays_full_ends_quietly(tmp_path, monkeypatch):
 def test_a_sync_each_second_and_rarer_where_asked(tmp_path, monkeypatch):
     pump, clock = pumping(tmp_path, sync_s=5.0)
     synced = []
-    monkeypatch.setattr(writer_module.os, "fdatasync", lambda fd: synced.append(clock.now_ns() // S))
+    monkeypatch.setattr(
+        writer_module.os, "fdatasync", lambda fd: synced.append(clock.now_ns() // S)
+    )
     for second in range(22):
         clock.set(second * S)
         pump.put(MARK, line_of(second))
@@ -250,7 +256,9 @@ def test_a_disk_that_hangs_does_not_hold_up_the_end(tmp_path, monkeypatch):
     go = threading.Event()
     pump = Pump(Writer(tmp_path, "n", "r", head))
     kept = os.write
-    monkeypatch.setattr(writer_module.os, "write", lambda fd, data: (go.wait(20), kept(fd, data))[1])
+    monkeypatch.setattr(
+        writer_module.os, "write", lambda fd, data: (go.wait(20), kept(fd, data))[1]
+    )
     pump.put(MARK, line_of(1))
     start = time.monotonic()
     pump.put(MARK, line_of(2))
@@ -271,12 +279,19 @@ def test_no_directory_no_run(tmp_path):
 def test_a_really_full_disk(tmp_path):
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("only root can mount a small disk")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=False, capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if mounted.returncode != 0:
         pytest.skip(f"cannot mount a small disk here: {mounted.stderr.strip()}")
     try:
         clock = VirtualClock()
-        recorder = Recorder([Steady(count=4)], FileSink(tmp_path, part_bytes=30_000), clock, host="n")
+        recorder = Recorder(
+            [Steady(count=4)], FileSink(tmp_path, part_bytes=30_000), clock, host="n"
+        )
         recorder.begin()
         filler = tmp_path / "filler"
         filler.write_bytes(b"x" * 950_000)

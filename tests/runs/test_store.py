@@ -91,8 +91,9 @@ def test_the_last_is_the_one_that_began_last(three):
 
 
 @pytest.mark.parametrize(
-    ("text", "folder"), [("beef", "b-second"), ("cafe" + "0" * 28, "c-first"), ("a-", "a-third"), ("c", "c-first")]
-)  # fmt: skip
+    ("text", "folder"),
+    [("beef", "b-second"), ("cafe" + "0" * 28, "c-first"), ("a-", "a-third"), ("c", "c-first")],
+)
 def test_the_beginning_is_enough(three, text, folder):
     assert store.find(text) == three / folder
 
@@ -103,7 +104,9 @@ def test_a_whole_name_is_not_the_beginning_of_another(three):
 
 
 def test_several_are_named_and_not_chosen(three):
-    with pytest.raises(InputError, match=r"2 runs begin so\. there are a-third, b-second") as caught:
+    with pytest.raises(
+        InputError, match=r"2 runs begin so\. there are a-third, b-second"
+    ) as caught:
         store.find("be")
     assert caught.value.exit_code == 2
 
@@ -113,7 +116,9 @@ def test_did_you_mean(three):
         store.find("b-secnod")
 
 
-@pytest.mark.parametrize("text", ["", "  ", "nowhere/at/all", "x" * 300, "x/" * 3000, "zero\0byte", "zero/\0byte"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "nowhere/at/all", "x" * 300, "x/" * 3000, "zero\0byte", "zero/\0byte"]
+)
 def test_words_that_name_nothing(three, text):
     with pytest.raises(InputError) as caught:
         store.find(text)
@@ -132,7 +137,10 @@ def test_no_runs_at_all(place):
 def test_a_path_that_is_there_wins(three, tmp_path):
     recorded(tmp_path / "beef", run_id="e" * 32, seconds=2)
     assert store.found("beef") == (Path("beef"), "")
-    assert store.find(str(three / "c-first" / "node1.000.jsonl")) == three / "c-first" / "node1.000.jsonl"
+    assert (
+        store.find(str(three / "c-first" / "node1.000.jsonl"))
+        == three / "c-first" / "node1.000.jsonl"
+    )
     (tmp_path / "last").mkdir()
     assert store.find("last") == three / "a-third", "a folder of that name is ./last"
     assert store.find("./last") == Path("./last")
@@ -169,7 +177,13 @@ def test_strange_things_cost_nobody_else(three):
     (three / "binary" / "x.jsonl").write_bytes(os.urandom(100_000))
     listing = store.kept()
     assert [kept.name for kept in listing.runs] == ["a-third", "b-second", "c-first"]
-    assert {re.search(r"/kept/([a-z]+)", text)[1] for text in listing.unread} == {"foreign", "half", "empty", "newer", "binary"}
+    assert {re.search(r"/kept/([a-z]+)", text)[1] for text in listing.unread} == {
+        "foreign",
+        "half",
+        "empty",
+        "newer",
+        "binary",
+    }
     assert store.find("last") == three / "a-third"
 
 
@@ -177,12 +191,18 @@ def test_a_broken_file_beside_good_ones_is_named(three):
     (three / "a-third" / "node2.000.jsonl").write_bytes(b"\0" * 1000)
     (kept,) = [kept for kept in store.kept().runs if kept.name == "a-third"]
     assert len(kept.heads) == 1
-    assert [problem for problem in kept.problems if "node2.000.jsonl" in problem] == list(kept.problems) != []
+    assert (
+        [problem for problem in kept.problems if "node2.000.jsonl" in problem]
+        == list(kept.problems)
+        != []
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
 def test_no_permission(three, monkeypatch):
-    monkeypatch.chdir(three)  # the folders above are closed to others, a relative name does not ask them
+    monkeypatch.chdir(
+        three
+    )  # the folders above are closed to others, a relative name does not ask them
     three.chmod(0o755)
     (three / "a-third").chmod(0o700)
     (three / "b-second" / "node1.000.jsonl").chmod(0o600)

@@ -53,7 +53,9 @@ def test_zeros_after_a_power_cut(tmp_path, zeros):
     file.write_bytes(file.read_bytes() + b"\0" * zeros)
     seen = summary(tmp_path)
     assert "zero bytes" in seen.problems[0]
-    assert seen.length_s in ((whole,) if zeros < 200_000 else (0.0,)), "so many zeros hide the last lines"
+    assert seen.length_s in ((whole,) if zeros < 200_000 else (0.0,)), (
+        "so many zeros hide the last lines"
+    )
 
 
 def test_a_live_recorder_and_its_end(tmp_path):
@@ -68,7 +70,9 @@ def test_a_live_recorder_and_its_end(tmp_path):
         with file.open("rb") as stream, (half := tmp_path / "half.jsonl").open("wb") as copy:
             copy.write(stream.read()[:-10])
         beside = summary(half)
-        assert (beside.state, beside.problems) == (RECORDING, ()), "half a line is one that is just being written"
+        assert (beside.state, beside.problems) == (RECORDING, ()), (
+            "half a line is one that is just being written"
+        )
         half.unlink()
     finally:
         recorder.stop()
@@ -80,7 +84,13 @@ def test_recording_from_its_first_instant_and_on_another_machine(tmp_path):
     file = tmp_path / "node1.000.jsonl"
     head = file.read_bytes().partition(b"\n")[0]
     file.write_bytes(encode({**decode(head), "boot": "another"}))
-    for age_s, state in ((0.5, RECORDING), (4.9, RECORDING), (5.1, CUT), (3600.0, CUT), (-60.0, CUT)):
+    for age_s, state in (
+        (0.5, RECORDING),
+        (4.9, RECORDING),
+        (5.1, CUT),
+        (3600.0, CUT),
+        (-60.0, CUT),
+    ):
         assert summary(tmp_path, now_ns=WALL_NS + round(age_s * S)).state == state, age_s
 
 
@@ -91,10 +101,14 @@ def test_killed_for_real(tmp_path, monkeypatch):
         "from ckptcost.runs.recorder import Recorder; from ckptcost.runs.sinks import FileSink\n"
         "r = Recorder([Real()], FileSink(Path(sys.argv[2]))).start(); r.mark('note', by='wrap', command='train'); time.sleep(60)"
     )
-    running = subprocess.Popen([sys.executable, "-c", code, str(Path(helper).parent), str(tmp_path)])
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, str(Path(helper).parent), str(tmp_path)]
+    )
     try:
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not (any(tmp_path.iterdir()) and summary(tmp_path).command):
+        while time.monotonic() < deadline and not (
+            any(tmp_path.iterdir()) and summary(tmp_path).command
+        ):
             time.sleep(0.05)
         assert summary(tmp_path).state == RECORDING
     finally:
@@ -107,7 +121,15 @@ def test_killed_for_real(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("after", [0, 300])
 def test_the_command_and_how_it_ended(tmp_path, after):
-    recorded(tmp_path, seconds=320, command="train.py --big", exit_code=137, after=after, saves=range(1, 318, 3), count=8)
+    recorded(
+        tmp_path,
+        seconds=320,
+        command="train.py --big",
+        exit_code=137,
+        after=after,
+        saves=range(1, 318, 3),
+        count=8,
+    )
     seen = summary(tmp_path)
     assert seen.bytes > 1_000_000, "the exit's line is far from both ends"
     assert (seen.command, seen.exit_code) == ("train.py --big", 137)
@@ -196,7 +218,9 @@ def test_marks_are_counted_as_the_reader_has_them(tmp_path):
     file.write_bytes(b"".join(lines))  # one whose checksum does not fit any more
     told, truth = counted(one_of(tmp_path)), load(tmp_path)
     assert sum(told.names.values()) == len(truth.marks)
-    assert told.names["durable", "watch"] == sum(mark.name == "durable" for mark in truth.marks) == 3
+    assert (
+        told.names["durable", "watch"] == sum(mark.name == "durable" for mark in truth.marks) == 3
+    )
     assert (told.saves, told.loads) == (3, 1)
 
 

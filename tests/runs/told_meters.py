@@ -42,13 +42,20 @@ def at(power_w: float, tick_s: float = 0.0) -> Callable[[float], float]:
 
 def said(text: str, window: str = "w", **more: Any) -> list[Mark]:
     """`begin 5, returned 7` as marks."""
-    return [Mark(float(t_s), name, window, **more) for name, t_s in (word.split() for word in text.split(","))]
+    return [
+        Mark(float(t_s), name, window, **more)
+        for name, t_s in (word.split() for word in text.split(","))
+    ]
 
 
-def recorded(*meters: Basic, for_s: float = 20.0, marks: Iterable[Mark] = (), directory: Path | None = None) -> Recorded:
+def recorded(
+    *meters: Basic, for_s: float = 20.0, marks: Iterable[Mark] = (), directory: Path | None = None
+) -> Recorded:
     return record(Instruments(meters, (), VirtualClock(0), list(marks)), for_s, directory)
 
 
-def evaluated(*meters: Basic, for_s: float = 20.0, marks: Iterable[Mark] = (), **more: Any) -> Measured:
+def evaluated(
+    *meters: Basic, for_s: float = 20.0, marks: Iterable[Mark] = (), **more: Any
+) -> Measured:
     seen = recorded(*meters, for_s=for_s, marks=marks)
     return evaluate(seen.run, seen.begin_s, seen.end_s, **more)

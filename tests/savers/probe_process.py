@@ -18,8 +18,24 @@ from ckptcost.savers.shapes import shape_of
 
 SAVERS = {"direct": Direct, "posix": Posix}
 _NUMBERS = {
-    "x86_64": {"pwrite64": 18, "fsync": 74, "openat": 257, "preadv2": 327, "readv": 19, "cachestat": 451, "flock": 73},
-    "aarch64": {"pwrite64": 68, "fsync": 82, "openat": 56, "preadv2": 286, "readv": 65, "cachestat": 451, "flock": 32},
+    "x86_64": {
+        "pwrite64": 18,
+        "fsync": 74,
+        "openat": 257,
+        "preadv2": 327,
+        "readv": 19,
+        "cachestat": 451,
+        "flock": 73,
+    },
+    "aarch64": {
+        "pwrite64": 68,
+        "fsync": 82,
+        "openat": 56,
+        "preadv2": 286,
+        "readv": 65,
+        "cachestat": 451,
+        "flock": 32,
+    },
 }
 
 
@@ -31,7 +47,9 @@ def refuse(call: str, error: int, flag: int = 0) -> None:
     program += [(load, 0, 0, 32), (has, 0, 1, flag)] if flag else []
     program += [(give, 0, 0, 0x00050000 | error), (give, 0, 0, 0x7FFF0000)]
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
-    head = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(text)))
+    head = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxP", len(program), ctypes.addressof(text))
+    )
     libc = ctypes.CDLL(None, use_errno=True)
     one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
     if libc.prctl(38, one, none, none, none) or libc.prctl(22, ctypes.c_ulong(2), head, none, none):

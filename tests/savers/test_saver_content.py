@@ -60,23 +60,37 @@ def test_any_flipped_bit_is_found_where_it_is(at, bit):
     content, offset = Content(1, 0), 3 * CHUNK_BYTES - 4 * PAGE
     found = bytes_of(content, offset=offset, size=8 * PAGE)[: 8 * PAGE - 1].copy()
     found[at] ^= 1 << bit
-    with pytest.raises(OutputError, match=rf"^there: weights-00000: .* offset {offset + at}: .*not written$"):
+    with pytest.raises(
+        OutputError, match=rf"^there: weights-00000: .* offset {offset + at}: .*not written$"
+    ):
         content.check(found, "weights-00000", offset, where="there")
 
 
-@pytest.mark.parametrize(("seed", "number", "name", "offset"), [
-    (1, 4, "a", 8 * PAGE), (1, 5, "b", 8 * PAGE), (1, 5, "a", CHUNK_BYTES + 8 * PAGE),
-])  # fmt: skip
-def test_a_block_of_an_old_save_of_another_file_or_place_is_found_and_told(seed, number, name, offset):
+@pytest.mark.parametrize(
+    ("seed", "number", "name", "offset"),
+    [
+        (1, 4, "a", 8 * PAGE),
+        (1, 5, "b", 8 * PAGE),
+        (1, 5, "a", CHUNK_BYTES + 8 * PAGE),
+    ],
+)
+def test_a_block_of_an_old_save_of_another_file_or_place_is_found_and_told(
+    seed, number, name, offset
+):
     found = bytes_of(Content(1, 5), "a", size=16 * PAGE)
     found[8 * PAGE :] = bytes_of(Content(seed, number), name, offset, 8 * PAGE)
-    with pytest.raises(OutputError, match=f"a: .*offset {8 * PAGE}: there is a block of an earlier save"):
+    with pytest.raises(
+        OutputError, match=f"a: .*offset {8 * PAGE}: there is a block of an earlier save"
+    ):
         Content(1, 5).check(found, "a", 0)
 
 
 def test_swapped_pages_are_found():
     found = bytes_of(Content(1, 5), size=16 * PAGE)
-    found[PAGE : 2 * PAGE], found[2 * PAGE : 3 * PAGE] = found[2 * PAGE : 3 * PAGE].copy(), found[PAGE : 2 * PAGE].copy()
+    found[PAGE : 2 * PAGE], found[2 * PAGE : 3 * PAGE] = (
+        found[2 * PAGE : 3 * PAGE].copy(),
+        found[PAGE : 2 * PAGE].copy(),
+    )
     with pytest.raises(OutputError, match=f"offset {PAGE}: there is a block of"):
         Content(1, 5).check(found, "weights-00000", 0)
 

@@ -60,7 +60,9 @@ def test_reading_stops(name, what, tmp_path):
         saver.save(place, shape, Settings(block_bytes=256 << 10, depth=2), 1)
         control = AfterBytes(SIZE // 8)
         with pytest.raises(KeyboardInterrupt):
-            getattr(saver, what)(place, shape, Settings(block_bytes=256 << 10, depth=2, control=control), 1)
+            getattr(saver, what)(
+                place, shape, Settings(block_bytes=256 << 10, depth=2, control=control), 1
+            )
         assert 0 < control.all_bytes < SIZE
     assert not os.listdir(tmp_path)
 
@@ -97,7 +99,14 @@ def own_runs(monkeypatch, tmp_path):
 
 
 def asked(directory, control, **more):
-    given = {"ranks": 2, "saver": "posix", "rounds": 1, "small": False, "pause_s": 0.0, "settings": Settings(control=control, verify=False)}
+    given = {
+        "ranks": 2,
+        "saver": "posix",
+        "rounds": 1,
+        "small": False,
+        "pause_s": 0.0,
+        "settings": Settings(control=control, verify=False),
+    }
     return Asked(directory, SIZE, **given | more)
 
 

@@ -32,11 +32,17 @@ from ckptcost.savers.shapes import shape_of
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
 SMALL = Settings(block_bytes=64 << 10, depth=4)
-ODD = Shape((
-    FileShape("empty", 0, 0, "other"), FileShape("byte", 1, 0, "other"), FileShape("page", 4096, 1, "weights"),
-    FileShape("page-and-a-byte", 4097, 1, "weights"), FileShape("block", 64 << 10, 2, "optimizer"),
-    FileShape("blocks-less-a-byte", (3 << 20) - 1, 2, "optimizer"), FileShape("blocks-and-some", (1 << 20) + 12345, 4, "optimizer"),
-))  # fmt: skip
+ODD = Shape(
+    (
+        FileShape("empty", 0, 0, "other"),
+        FileShape("byte", 1, 0, "other"),
+        FileShape("page", 4096, 1, "weights"),
+        FileShape("page-and-a-byte", 4097, 1, "weights"),
+        FileShape("block", 64 << 10, 2, "optimizer"),
+        FileShape("blocks-less-a-byte", (3 << 20) - 1, 2, "optimizer"),
+        FileShape("blocks-and-some", (1 << 20) + 12345, 4, "optimizer"),
+    )
+)
 
 
 @pytest.fixture(params=[Direct, Posix], ids=["direct", "posix"])
@@ -63,7 +69,13 @@ def path_of(place, number, name):
 
 
 def probe(*words, before=()):
-    done = subprocess.run([*before, sys.executable, str(SCRIPT), *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*before, sys.executable, str(SCRIPT), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode == 77:
         pytest.skip("this kernel has no seccomp filters")
     assert done.returncode == 0, done.stderr
@@ -73,13 +85,21 @@ def probe(*words, before=()):
 def in_tmpfs(directory, options):
     private = ["unshare", "-m"] if os.getuid() == 0 else ["unshare", "-rm"]
     script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
-    if shutil.which("unshare") is None or subprocess.run([*private, "sh", "-c", script, directory, "true"], capture_output=True).returncode:  # noqa: PLW1510
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(
+            [*private, "sh", "-c", script, directory, "true"], check=False, capture_output=True
+        ).returncode
+    ):
         pytest.skip("no right to mount here")
     return (*private, "sh", "-c", script, str(directory))
 
 
 @pytest.mark.parametrize("preallocate", [True, False])
-@pytest.mark.parametrize("settings", [SMALL, Settings(block_bytes=4096, depth=3), Settings(depth=1), Settings(threads=2, depth=40)])
+@pytest.mark.parametrize(
+    "settings",
+    [SMALL, Settings(block_bytes=4096, depth=3), Settings(depth=1), Settings(threads=2, depth=40)],
+)
 def test_every_byte_is_there_whatever_the_sizes(saver, place, settings, preallocate):
     settings = replace(settings, preallocate=preallocate)
     saver.save(place, ODD, settings, 7)
@@ -109,13 +129,31 @@ def test_the_figures_of_a_save(saver, place):
     after = time.monotonic_ns()
     marks = dict(io.marks)
     assert list(marks) == ["written", "synced", "committed"]
-    assert before < io.begin_ns < io.returned_ns == marks["written"] < marks["synced"] < marks["committed"] == io.durable_ns < after
+    assert (
+        before
+        < io.begin_ns
+        < io.returned_ns
+        == marks["written"]
+        < marks["synced"]
+        < marks["committed"]
+        == io.durable_ns
+        < after
+    )
     assert (io.bytes, io.files) == (24 << 20, 7)
     assert io.bytes_per_s == pytest.approx(io.bytes / io.duration_s)
     assert io.duration_s == (io.durable_ns - io.begin_ns) * 1e-9
     assert 0.0 < io.fsync_s < io.duration_s
-    assert io.latencies_s.count == sum(-(-file.size_bytes // settings.block_bytes) for file in shape.files)
-    assert 0.0 < io.latencies_s.p50 <= io.latencies_s.p95 <= io.latencies_s.p99 <= io.latencies_s.max < io.duration_s
+    assert io.latencies_s.count == sum(
+        -(-file.size_bytes // settings.block_bytes) for file in shape.files
+    )
+    assert (
+        0.0
+        < io.latencies_s.p50
+        <= io.latencies_s.p95
+        <= io.latencies_s.p99
+        <= io.latencies_s.max
+        < io.duration_s
+    )
     assert 0.0 < io.depth <= 4.0
     assert len(io.by_rank_s) == 3
     assert max(io.by_rank_s) <= (marks["synced"] - io.begin_ns) * 1e-9
@@ -195,7 +233,9 @@ def test_a_flipped_bit_on_the_storage_is_found(saver, place, at):
         file.write(bytes([was ^ 4]))
         os.fsync(file.fileno())
     saver.load(place, shape, SMALL, 0)
-    with pytest.raises(OutputError, match=f"save-0: weights-00000: read back wrongly at offset {at}: .*not written"):
+    with pytest.raises(
+        OutputError, match=f"save-0: weights-00000: read back wrongly at offset {at}: .*not written"
+    ):
         saver.verify(place, shape, SMALL, 0)
 
 
@@ -223,13 +263,17 @@ def test_two_blocks_that_changed_places_are_found(saver, place):
         saver.verify(place, shape, replace(SMALL, depth=1, threads=1), 0)
 
 
-@pytest.mark.parametrize(("length", "offset"), [(500_000, 500_000), (999_999, 999_999), (1_000_001, 1_000_000), (0, 0)])
+@pytest.mark.parametrize(
+    ("length", "offset"), [(500_000, 500_000), (999_999, 999_999), (1_000_001, 1_000_000), (0, 0)]
+)
 def test_a_file_of_another_length_is_found(saver, place, length, offset):
     shape = Shape((FileShape("weights-00000", 1_000_000, 0, "weights"),))
     saver.save(place, shape, SMALL, 0)
     os.truncate(path_of(place, 0, "weights-00000"), length)
     for act in (saver.load, saver.verify):
-        with pytest.raises(OutputError, match=f"offset {offset}: the file is {length} bytes long, not 1000000"):
+        with pytest.raises(
+            OutputError, match=f"offset {offset}: the file is {length} bytes long, not 1000000"
+        ):
             act(place, shape, SMALL, 0)
 
 
@@ -307,23 +351,44 @@ def test_the_storage_is_full_in_the_midst(engine, preallocate, tmp_path):
     )
     words = in_tmpfs(tmp_path, "size=16m")
     done = subprocess.run(
-        [*words, sys.executable, "-c", script, str(SCRIPT.parent), str(tmp_path), engine, str(preallocate)], capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [
+            *words,
+            sys.executable,
+            "-c",
+            script,
+            str(SCRIPT.parent),
+            str(tmp_path),
+            engine,
+            str(preallocate),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     first, second, third = done.stdout.splitlines()
     if "refuses direct I/O" in first:
         pytest.skip("this kernel's tmpfs refuses O_DIRECT")
     assert first.startswith(f"OutputError 4 {tmp_path}: save 0: "), done
-    assert first.endswith("no space is left on the file system. Give a smaller size, or another directory")
+    assert first.endswith(
+        "no space is left on the file system. Give a smaller size, or another directory"
+    )
     assert "optimizer-0000" in first or "weights-0000" in first
     assert (second, third) == ("owner", "left")
 
 
-@pytest.mark.parametrize(("number", "words"), [
-    (errno.EIO, "the storage reports an input/output error"), (errno.EDQUOT, "the quota of this user or project is used up"),
-    (errno.ENOSPC, "no space is left"), (errno.EROFS, "the file system is mounted read-only"),
-])  # fmt: skip
-@pytest.mark.parametrize(("engine", "call"), [("direct", "pwrite64"), ("direct", "fsync"), ("posix", "fsync")])
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EIO, "the storage reports an input/output error"),
+        (errno.EDQUOT, "the quota of this user or project is used up"),
+        (errno.ENOSPC, "no space is left"),
+        (errno.EROFS, "the file system is mounted read-only"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("engine", "call"), [("direct", "pwrite64"), ("direct", "fsync"), ("posix", "fsync")]
+)
 def test_the_kernel_refuses_in_mid_save(engine, call, number, words, tmp_path):
     first, second, third = probe("save_once", tmp_path, engine, 3 << 20, f"{call}:{number}")
     assert first.startswith(f"OutputError 4 {tmp_path}: save 1: ")
@@ -340,7 +405,10 @@ def test_the_kernel_refuses_to_read(engine, call, tmp_path):
     assert last == "left"
 
 
-@pytest.mark.parametrize("call", [f"openat:{errno.EINVAL}:{os.O_DIRECT}", f"pwrite64:{errno.EINVAL}", f"preadv2:{errno.EINVAL}"])
+@pytest.mark.parametrize(
+    "call",
+    [f"openat:{errno.EINVAL}:{os.O_DIRECT}", f"pwrite64:{errno.EINVAL}", f"preadv2:{errno.EINVAL}"],
+)
 def test_where_direct_io_is_refused_the_remedy_is_said(call, tmp_path):
     first, *_, last = probe("save_once", tmp_path, "direct", 3 << 20, call)
     assert first == (
@@ -403,7 +471,9 @@ def test_an_interrupt_ends_every_thread(saver, place, monkeypatch):
             saver.save(place, shape_of(1 << 30, 4), SMALL, 0)
     finally:
         thread.join()
-    ends_s = time.monotonic() + 5  # not by join: one that was interrupted while it was being started cannot be joined yet
+    ends_s = (
+        time.monotonic() + 5
+    )  # not by join: one that was interrupted while it was being started cannot be joined yet
     while any(thread.name == "ckptcost-saver" for thread in threading.enumerate()):
         assert time.monotonic() < ends_s
         time.sleep(0.002)
@@ -465,6 +535,14 @@ def test_buffers_are_aligned_apart_and_bounded():
     addresses = [buffer.ctypes.data for buffer in found]
     assert [len(buffer) for buffer in found] == [8192] * 5
     assert all(address % 4096 == 0 for address in addresses)
-    assert len({address // 8192 if addresses[0] % 8192 == 0 else (address - addresses[0]) // 8192 for address in addresses}) == 5
+    assert (
+        len(
+            {
+                address // 8192 if addresses[0] % 8192 == 0 else (address - addresses[0]) // 8192
+                for address in addresses
+            }
+        )
+        == 5
+    )
     with pytest.raises(InputError, match="more than half of the memory"):
         buffers(1 << 30, 1024)

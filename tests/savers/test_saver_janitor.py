@@ -28,7 +28,12 @@ def wait_for(true, most_s=20.0):
 @contextmanager
 def probing(*words, **options):
     """A probe process, and the words it said first."""
-    process = subprocess.Popen([sys.executable, str(SCRIPT), *map(str, words)], stdout=subprocess.PIPE, text=True, **options)
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), *map(str, words)],
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
     try:
         yield process, process.stdout.readline().split()
     finally:
@@ -69,7 +74,9 @@ def test_files_go_when_it_is_killed_in_the_midst_of_writing(engine, tmp_path):
 @pytest.mark.parametrize("engine", ["direct", "posix"])
 def test_ctrl_c_in_the_midst_of_writing(engine, tmp_path):
     """Sent to the whole group, as a terminal does it; twice, as people do it."""
-    with probing("save_on", tmp_path, engine, 256 << 20, stderr=subprocess.PIPE, process_group=0) as (process, (name,)):
+    with probing(
+        "save_on", tmp_path, engine, 256 << 20, stderr=subprocess.PIPE, process_group=0
+    ) as (process, (name,)):
         wait_for(lambda: any("part" in entry for entry in os.listdir(tmp_path / name)))
         begin = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
@@ -86,7 +93,10 @@ def test_the_janitor_is_small_apart_and_deaf_to_ctrl_c(tmp_path):
         assert os.getsid(pid) == pid != os.getsid(process.pid)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(pid, number)
-        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{janitor}/status").read_text().splitlines())
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{janitor}/status").read_text().splitlines()
+        )
         assert int(status["VmRSS"].split()[0]) < 20_000
         assert int(status["Threads"]) == 1
         maps = Path(f"/proc/{janitor}/maps").read_text()
@@ -208,9 +218,14 @@ def test_a_probe_of_another_host_is_left_and_named(tmp_path):
     assert (made / "save-1" / "weights-00000").exists()
 
 
-@pytest.mark.parametrize("owner", [
-    f"{os.uname().nodename}\nanother-boot\n17\n", f"another-container\n{owners._boot()}\n17\n", "",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "owner",
+    [
+        f"{os.uname().nodename}\nanother-boot\n17\n",
+        f"another-container\n{owners._boot()}\n17\n",
+        "",
+    ],
+)
 def test_of_this_host_in_another_boot_or_container(owner, tmp_path):
     made = stale(tmp_path, owner or "\n")
     with Place(tmp_path) as place:
@@ -242,7 +257,12 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
 
 
 def test_other_names_are_nobodys_business(tmp_path):
-    for name in (".ckptcost-probe-", ".ckptcost-probe-xyz", f".ckptcost-probe-{'0' * 17}", "save-1"):
+    for name in (
+        ".ckptcost-probe-",
+        ".ckptcost-probe-xyz",
+        f".ckptcost-probe-{'0' * 17}",
+        "save-1",
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "owner").write_text("\n")
     (tmp_path / f".ckptcost-probe-{'1' * 16}").write_text("a file")

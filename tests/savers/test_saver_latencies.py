@@ -18,10 +18,15 @@ def tally_of(values):
     return tally
 
 
-@pytest.mark.parametrize("draw", [
-    lambda rng, n: rng.lognormal(-6, 1.5, n), lambda rng, n: rng.uniform(1e-4, 2e-4, n), lambda rng, n: np.full(n, 0.003),
-    lambda rng, n: rng.exponential(1e-5, n),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.lognormal(-6, 1.5, n),
+        lambda rng, n: rng.uniform(1e-4, 2e-4, n),
+        lambda rng, n: np.full(n, 0.003),
+        lambda rng, n: rng.exponential(1e-5, n),
+    ],
+)
 @pytest.mark.parametrize("count", [1, 2, 10, 20_000])
 def test_beside_the_exact_ones(draw, count):
     values = draw(np.random.default_rng(3), count)
@@ -40,7 +45,13 @@ def test_threads_that_join_are_as_one():
     for at in range(0, 3000, 700):
         parts.join(tally_of(values[at : at + 700]))
     got, want = parts.latencies(), whole.latencies()
-    assert (got.count, got.p50, got.p95, got.p99, got.max) == (want.count, want.p50, want.p95, want.p99, want.max)
+    assert (got.count, got.p50, got.p95, got.p99, got.max) == (
+        want.count,
+        want.p50,
+        want.p95,
+        want.p99,
+        want.max,
+    )
     assert got.mean == pytest.approx(want.mean)
 
 

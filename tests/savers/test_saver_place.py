@@ -19,7 +19,13 @@ SCRIPT = Path(__file__).with_name("probe_process.py")
 
 def said(*words, before=()):
     """What a probe process prints."""
-    done = subprocess.run([*before, sys.executable, str(SCRIPT), *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*before, sys.executable, str(SCRIPT), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -28,7 +34,12 @@ def in_tmpfs(directory, options):
     """Words that run a command with a small file system in memory mounted there, for it alone; skips where that is forbidden."""
     private = ["unshare", "-m"] if os.getuid() == 0 else ["unshare", "-rm"]
     script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
-    if shutil.which("unshare") is None or subprocess.run([*private, "sh", "-c", script, directory, "true"], capture_output=True).returncode:  # noqa: PLW1510
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(
+            [*private, "sh", "-c", script, directory, "true"], check=False, capture_output=True
+        ).returncode
+    ):
         pytest.skip("no right to mount here")
     return (*private, "sh", "-c", script, str(directory))
 
@@ -147,7 +158,10 @@ def test_no_directory(tmp_path):
 
 def test_too_little_space_is_said_before_anything_is_made(tmp_path):
     free = shutil.disk_usage(tmp_path).free
-    with pytest.raises(OutputError, match=r"a checkpoint of .*B does not fit: .*B are free, of which .*B are left alone"):
+    with pytest.raises(
+        OutputError,
+        match=r"a checkpoint of .*B does not fit: .*B are free, of which .*B are left alone",
+    ):
         Place(tmp_path, 2 * free + 10**9)
     assert list(tmp_path.iterdir()) == []
     with Place(tmp_path) as place:
@@ -161,8 +175,11 @@ def test_a_margin_stays_free(tmp_path):
     size, margin = 64 << 20, margin_bytes(64 << 20)
     assert "made" in said("try_place", tmp_path, size - margin - (1 << 20), before=words)
     out = said("try_place", tmp_path, size - margin // 2, before=words)
-    assert out == "OutputError 4 .: a checkpoint of 65.4 MB does not fit: 67.1 MB are free, of which 3.36 MB are left alone. " \
-        "Give a smaller size, or another directory\nleft\n"  # fmt: skip
+    assert (
+        out
+        == "OutputError 4 .: a checkpoint of 65.4 MB does not fit: 67.1 MB are free, of which 3.36 MB are left alone. "
+        "Give a smaller size, or another directory\nleft\n"
+    )
 
 
 def test_a_read_only_file_system(tmp_path):
@@ -175,7 +192,10 @@ def test_a_directory_one_may_not_write_to(tmp_path):
     target = tmp_path / "closed"
     target.mkdir(mode=0o555)
     uid = "65534" if os.getuid() == 0 else ""
-    assert said("try_place", target, 0, uid) == "OutputError 4 .: cannot make a directory in it: permission denied\nleft\n"
+    assert (
+        said("try_place", target, 0, uid)
+        == "OutputError 4 .: cannot make a directory in it: permission denied\nleft\n"
+    )
 
 
 def test_a_directory_one_may_not_read(tmp_path):

@@ -12,10 +12,16 @@ from ckptcost.savers.shapes import METADATA_BYTES, shape_of
 
 
 @given(
-    st.integers(10**4, 10**15), st.integers(1, 64), st.none() | st.integers(1, 5), st.floats(0.0, 1.0), st.floats(1.0, 20.0)
-)  # fmt: skip
+    st.integers(10**4, 10**15),
+    st.integers(1, 64),
+    st.none() | st.integers(1, 5),
+    st.floats(0.0, 1.0),
+    st.floats(1.0, 20.0),
+)
 def test_it_sums_exactly(size, ranks, each, fraction, straggler):
-    shape = shape_of(size, ranks, files=each and each * ranks, weights_fraction=fraction, straggler=straggler)
+    shape = shape_of(
+        size, ranks, files=each and each * ranks, weights_fraction=fraction, straggler=straggler
+    )
     assert shape.size_bytes == size
     assert shape.ranks == ranks
     assert all(file.size_bytes >= 0 and "/" not in file.name for file in shape.files)
@@ -25,7 +31,10 @@ def test_it_sums_exactly(size, ranks, each, fraction, straggler):
 
 def test_a_model_of_a_billion_parameters_on_four_ranks():
     shape = shape_of(14 * 10**9, 4)
-    by_kind = {kind: sum(file.size_bytes for file in shape.files if file.kind == kind) for kind in ("weights", "optimizer", "other")}
+    by_kind = {
+        kind: sum(file.size_bytes for file in shape.files if file.kind == kind)
+        for kind in ("weights", "optimizer", "other")
+    }
     assert len(shape.files) == 9
     assert by_kind["other"] == METADATA_BYTES
     assert by_kind["weights"] == pytest.approx(2e9, rel=1e-4)
@@ -50,24 +59,50 @@ def test_so_many_files_of_a_rank(files, weights):
 
 
 def test_one_kind_alone():
-    assert {file.kind for file in shape_of(10**8, 2, weights_fraction=1.0).files} == {"weights", "other"}
-    assert {file.kind for file in shape_of(10**8, 2, weights_fraction=0.0).files} == {"optimizer", "other"}
+    assert {file.kind for file in shape_of(10**8, 2, weights_fraction=1.0).files} == {
+        "weights",
+        "other",
+    }
+    assert {file.kind for file in shape_of(10**8, 2, weights_fraction=0.0).files} == {
+        "optimizer",
+        "other",
+    }
 
 
-@pytest.mark.parametrize("wrong", [
-    {"ranks": 0}, {"ranks": 5000}, {"weights_fraction": -0.1}, {"weights_fraction": float("nan")}, {"straggler": 0.5},
-    {"straggler": float("inf")}, {"files": 3, "ranks": 2}, {"files": 0}, {"files": 10**6}, {"size_bytes": 1}, {"size_bytes": 0},
-    {"size_bytes": -5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ranks": 0},
+        {"ranks": 5000},
+        {"weights_fraction": -0.1},
+        {"weights_fraction": float("nan")},
+        {"straggler": 0.5},
+        {"straggler": float("inf")},
+        {"files": 3, "ranks": 2},
+        {"files": 0},
+        {"files": 10**6},
+        {"size_bytes": 1},
+        {"size_bytes": 0},
+        {"size_bytes": -5},
+    ],
+)
 def test_what_makes_no_checkpoint(wrong):
     with pytest.raises(InputError):
         shape_of(**{"size_bytes": 10**6} | wrong)
 
 
-@pytest.mark.parametrize("wrong", [
-    {"block_bytes": 0}, {"block_bytes": 5000}, {"block_bytes": -4096}, {"block_bytes": 2 << 30}, {"depth": 0}, {"depth": 5000},
-    {"threads": -1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"block_bytes": 0},
+        {"block_bytes": 5000},
+        {"block_bytes": -4096},
+        {"block_bytes": 2 << 30},
+        {"depth": 0},
+        {"depth": 5000},
+        {"threads": -1},
+    ],
+)
 def test_settings_that_cannot_be(wrong):
     with pytest.raises(InputError):
         Settings(**wrong)

@@ -139,12 +139,21 @@ def test_dtypes_are_a_training_states(place):
 
     saver.save(place, SHAPE, SETTINGS, 1)
     found = {name: torch.load(path) for name, path in files_of(place, 1).items()}
-    dtypes = {name: {str(tensor.dtype) for key, tensor in tensors.items() if ".rest" not in key} for name, tensors in found.items()}
+    dtypes = {
+        name: {str(tensor.dtype) for key, tensor in tensors.items() if ".rest" not in key}
+        for name, tensors in found.items()
+    }
     assert dtypes == {
-        "metadata": {"torch.uint8"}, "weights-00000": {"torch.bfloat16"}, "weights-00001": {"torch.bfloat16"},
-        "optimizer-00000": {"torch.float32"}, "optimizer-00001": {"torch.float32"},
-    }  # fmt: skip
-    assert sum(tensor.nbytes for tensors in found.values() for tensor in tensors.values()) == SHAPE.size_bytes
+        "metadata": {"torch.uint8"},
+        "weights-00000": {"torch.bfloat16"},
+        "weights-00001": {"torch.bfloat16"},
+        "optimizer-00000": {"torch.float32"},
+        "optimizer-00001": {"torch.float32"},
+    }
+    assert (
+        sum(tensor.nbytes for tensors in found.values() for tensor in tensors.values())
+        == SHAPE.size_bytes
+    )
 
 
 def test_the_files_have_the_shapes_names(place):
@@ -155,7 +164,12 @@ def test_the_files_have_the_shapes_names(place):
 
 
 def test_any_size_and_number_of_threads(saver, place):
-    odd = Shape(tuple(FileShape(f"f{size}", size, rank, "weights") for rank, size in enumerate((0, 1, 7, 8, 9, 4097))))
+    odd = Shape(
+        tuple(
+            FileShape(f"f{size}", size, rank, "weights")
+            for rank, size in enumerate((0, 1, 7, 8, 9, 4097))
+        )
+    )
     for threads in (0, 1, 3):
         saver.save(place, odd, Settings(threads=threads), threads)
         saver.load(place, odd, Settings(threads=threads), threads)
@@ -170,7 +184,10 @@ def test_a_flipped_byte_is_found(saver, place):
         byte = file.read(1)[0]
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte ^ 1]))
-    with pytest.raises(OutputError, match=r"optimizer-0000[01]: read back wrongly at offset \d+: there is something that was not written"):
+    with pytest.raises(
+        OutputError,
+        match=r"optimizer-0000[01]: read back wrongly at offset \d+: there is something that was not written",
+    ):
         saver.verify(place, SHAPE, SETTINGS, 1)
 
 
@@ -204,10 +221,17 @@ def test_a_missing_file_is_our_error(saver, place):
 
 def test_another_checkpoints_file_is_our_error(saver, place):
     saver.save(place, SHAPE, SETTINGS, 1)
-    other = Shape(tuple(file if file.rank else FileShape(file.name, file.size_bytes + 16, 0, file.kind) for file in SHAPE.files))
+    other = Shape(
+        tuple(
+            file if file.rank else FileShape(file.name, file.size_bytes + 16, 0, file.kind)
+            for file in SHAPE.files
+        )
+    )
     names = set(files_of(place, 1))
     for act in (saver.load, saver.verify):
-        with pytest.raises(OutputError, match=r"save-1: .*([Ss]ize|read back wrongly: tensor other.0)"):
+        with pytest.raises(
+            OutputError, match=r"save-1: .*([Ss]ize|read back wrongly: tensor other.0)"
+        ):
             act(place, other, SETTINGS, 1)
     assert set(files_of(place, 1)) == names
 
@@ -224,10 +248,15 @@ def longest_file(size_bytes: int) -> Iterator[None]:
 
 
 def test_a_refused_write_is_our_error_and_leaves_nothing(saver, place):
-    with longest_file(500_000), pytest.raises(OutputError, match="would become larger than allowed"):
+    with (
+        longest_file(500_000),
+        pytest.raises(OutputError, match="would become larger than allowed"),
+    ):
         saver.save(place, SHAPE, SETTINGS, 1)
     assert names_in(place) == set()
-    assert threading.active_count() == 1 or all("saver" not in thread.name for thread in threading.enumerate())
+    assert threading.active_count() == 1 or all(
+        "saver" not in thread.name for thread in threading.enumerate()
+    )
     saver.save(place, SHAPE, SETTINGS, 1)  # and it goes on
     saver.verify(place, SHAPE, SETTINGS, 1)
 
@@ -258,7 +287,9 @@ def test_a_full_disk(tmp_path):
     script = f'mount -t tmpfs -o size=4m none {tmp_path} && exec "$0" -c "$1" {tmp_path} {" ".join(NAMES)}'
     command = ["unshare", "-m", "bash", "-c", script, sys.executable, FULL]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=root, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
     if "mount" in done.stderr and not done.stdout:
         pytest.skip(f"cannot mount: {done.stderr.strip()}")
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
@@ -396,14 +427,21 @@ class _Failures(BaseException):
 def test_refusals_are_found_in_what_the_libraries_raise(place):
     with place.saving(1, 0) as save:
         assert refusal(_Failures(), save, "saving").errno == 122
-        assert refusal(RuntimeError("I/O error: Input/output error (os error 5)"), save, "saving").errno == 5
+        assert (
+            refusal(
+                RuntimeError("I/O error: Input/output error (os error 5)"), save, "saving"
+            ).errno
+            == 5
+        )
         torchs = RuntimeError("unexpected pos 64 vs 0")
         torchs.__context__ = OSError(28, "No space left on device")
         assert refusal(torchs, save, "saving").errno == 28
         assert refusal(FileNotFoundError("No such file: x"), save, "loading").errno == 2
         torchs.__context__ = KeyboardInterrupt()
         assert isinstance(refusal(torchs, save, "saving"), KeyboardInterrupt)
-        unknown = refusal(RuntimeError("unexpected pos 64 vs 0"), save, "torch.save of x", 5_000_000)
+        unknown = refusal(
+            RuntimeError("unexpected pos 64 vs 0"), save, "torch.save of x", 5_000_000
+        )
         assert isinstance(unknown, OutputError)
         assert "torch.save of x failed: unexpected pos 64 vs 0" in str(unknown)
         save.commit()
@@ -423,19 +461,25 @@ def test_without_safetensors(monkeypatch):
     _or_skip("torch_save")
     for module in ("safetensors", "safetensors.torch"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MeterUnavailable, match=r"safetensors is not installed. pip install 'ckptcost\[torch\]'"):
+    with pytest.raises(
+        MeterUnavailable, match=r"safetensors is not installed. pip install 'ckptcost\[torch\]'"
+    ):
         saver_of("safetensors")
 
 
 def test_a_library_that_does_not_load(monkeypatch, tmp_path):
-    (tmp_path / "half_a_library.py").write_text("raise OSError('libsomething.so: cannot open shared object file')")
+    (tmp_path / "half_a_library.py").write_text(
+        "raise OSError('libsomething.so: cannot open shared object file')"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MeterUnavailable, match=r"half_a_library cannot be loaded: libsomething.so"):
         torch_state.library("half_a_library")
 
 
 def test_nothing_loads_torch_before_it_is_asked_for():
-    modules = ", ".join(f"ckptcost.savers.{name}" for name in ("torch_save", "torch_dcp", "safetensors_saver"))
+    modules = ", ".join(
+        f"ckptcost.savers.{name}" for name in ("torch_save", "torch_dcp", "safetensors_saver")
+    )
     program = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
 
@@ -444,7 +488,10 @@ def test_a_state_larger_than_memory_is_refused(tmp_path):
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  100 kB\nMemAvailable:      1000 kB\n")
     torch_state._check_memory(1_024_000, meminfo)
-    with pytest.raises(InputError, match=r"0.00102 GB, do not fit in memory, of which 0.00102 GB are free. give a smaller size"):
+    with pytest.raises(
+        InputError,
+        match=r"0.00102 GB, do not fit in memory, of which 0.00102 GB are free. give a smaller size",
+    ):
         torch_state._check_memory(1_024_001, meminfo)
     with pytest.raises(InputError, match="do not fit in memory"):
         torch_state._check_memory(1 << 60)
@@ -468,9 +515,14 @@ def test_check_names_a_tensor_that_is_missing_or_another():
     import torch
 
     file, content = FileShape("weights-00000", 64, 0, "weights"), Content(0, 0)
-    with pytest.raises(OutputError, match=r"here: weights-00000: read back wrongly: tensor weights.0 at offset 0 is missing"):
+    with pytest.raises(
+        OutputError,
+        match=r"here: weights-00000: read back wrongly: tensor weights.0 at offset 0 is missing",
+    ):
         torch_state.check({}, file, content, "here")
     with pytest.raises(OutputError, match=r"is 64 bytes of torch.float32"):
         torch_state.check({"weights.0": torch.zeros(16)}, file, content, "here")
     with pytest.raises(OutputError, match=r"is 32 bytes of torch.bfloat16"):
-        torch_state.check({"weights.0": torch.zeros(16, dtype=torch.bfloat16)}, file, content, "here")
+        torch_state.check(
+            {"weights.0": torch.zeros(16, dtype=torch.bfloat16)}, file, content, "here"
+        )

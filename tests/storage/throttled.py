@@ -20,7 +20,9 @@ def why_not() -> str:
     """Why no such file system can be had here; empty where it can."""
     if os.geteuid() != 0:
         return "mounting needs root"
-    if missing := [tool for tool in ("losetup", "mkfs.ext4", "mount", "umount") if shutil.which(tool) is None]:
+    if missing := [
+        tool for tool in ("losetup", "mkfs.ext4", "mount", "umount") if shutil.which(tool) is None
+    ]:
         return f"{missing[0]} is not installed"
     if not Path("/dev/loop-control").exists():
         return "no loop devices here"
@@ -30,15 +32,23 @@ def why_not() -> str:
 
 
 @contextmanager
-def throttled(folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000) -> Iterator[Path]:
+def throttled(
+    folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000
+) -> Iterator[Path]:
     """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory where it can: only the throttle is slow."""
     point = folder / "mounted"
     point.mkdir()
-    with NamedTemporaryFile(dir=SHM if os.access(SHM, os.W_OK) else folder, prefix="throttled-", delete=False) as file:
+    with NamedTemporaryFile(
+        dir=SHM if os.access(SHM, os.W_OK) else folder, prefix="throttled-", delete=False
+    ) as file:
         image = Path(file.name)
         file.truncate(size_bytes)
-    subprocess.run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image)], check=True)
-    device = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run(
+        ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image)], check=True
+    )
+    device = subprocess.run(
+        ["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True
+    ).stdout.strip()
     try:
         subprocess.run(["mount", device, str(point)], check=True)
         numbers = os.stat(device).st_rdev

@@ -54,6 +54,8 @@ def snapshot(request: pytest.FixtureRequest) -> Callable[[CkptcostApp, str], Non
         if request.config.getoption("--update-golden"):
             file.write_text(text, "utf-8")
         assert file.is_file(), f"no {file.name}: run pytest --update-golden"
-        assert text == file.read_text("utf-8"), f"differs from {file.name}; if that is meant: pytest --update-golden"
+        assert text == file.read_text("utf-8"), (
+            f"differs from {file.name}; if that is meant: pytest --update-golden"
+        )
 
     return compare

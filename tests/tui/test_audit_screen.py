@@ -58,7 +58,10 @@ def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
         await pilot.press("down")
         await settled(pilot)
         assert screen.command_line() == "ckptcost audit micron-2026"
-        assert _rows(pilot).grid.rows == audit.opened(pilot.app.desk.catalog, "micron-2026").verdicts.rows
+        assert (
+            _rows(pilot).grid.rows
+            == audit.opened(pilot.app.desk.catalog, "micron-2026").verdicts.rows
+        )
         assert screen.exported().title == "Micron talk, April 2026"
         await pilot.press("up", "up", "down")  # quickly past others
         await settled(pilot)
@@ -87,7 +90,11 @@ def test_the_next_contradiction_goes_round(drive):
         assert "nothing in this sheet contradicts" in _status(pilot)
         return seen
 
-    assert drive(CkptcostApp(start="audit"), script) == ["nas.total_energy", "nas.stall_share", "nas.total_energy"]
+    assert drive(CkptcostApp(start="audit"), script) == [
+        "nas.total_energy",
+        "nas.stall_share",
+        "nas.total_energy",
+    ]
 
 
 def test_the_claim_is_told_while_its_table_has_the_focus_else_the_sheet(drive):
@@ -98,10 +105,16 @@ def test_the_claim_is_told_while_its_table_has_the_focus_else_the_sheet(drive):
         await settled(pilot)
         assert note.lines[0] == "Traditional NAS, total_energy"
         _rows(pilot).sort("claim", down=True)
-        await pilot.press("s", "s", "s", "s", "s")  # says and implies, both ways, then the verdict: contradictions first
+        await pilot.press(
+            "s", "s", "s", "s", "s"
+        )  # says and implies, both ways, then the verdict: contradictions first
         await settled(pilot)
         assert _rows(pilot).sorting == ("verdict", False)
-        assert [row.cells[3] for row in _rows(pilot).grid.rows[:3]] == ["inconsistent", "inconsistent", "consistent"]
+        assert [row.cells[3] for row in _rows(pilot).grid.rows[:3]] == [
+            "inconsistent",
+            "inconsistent",
+            "consistent",
+        ]
         _sheets(pilot).focus()
         await settled(pilot)
         assert note.lines[0].startswith("- 9 consistent")

@@ -131,7 +131,9 @@ def test_written_put_on_the_desk_and_taken_back(cli, made, mine, drive, tmp_path
         await settled(pilot)
         assert pilot.app.desk.tier_chosen() == "our-lustre"
         assert "cluster.gpu_train" in pilot.app.desk.edits
-        assert float(pilot.app.desk.resolved().scenario.tier.node_write_bytes_per_s) == pytest.approx(20e9, rel=0.05)
+        assert float(
+            pilot.app.desk.resolved().scenario.tier.node_write_bytes_per_s
+        ) == pytest.approx(20e9, rel=0.05)
         assert "our-lustre is on the desk" in screen_text(pilot.app)
         await pilot.press("w")
         await settled(pilot)
@@ -145,8 +147,13 @@ def test_written_put_on_the_desk_and_taken_back(cli, made, mine, drive, tmp_path
 
     written = opened(drive, made, script)
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "by-cli"))
-    assert cli("calibrate", str(made / "small"), str(made / "large"), "--as", "our-lustre").code == 0
-    assert written == {file.relative_to(tmp_path / "by-cli"): file.read_bytes() for file in (tmp_path / "by-cli").rglob("*.toml")}
+    assert (
+        cli("calibrate", str(made / "small"), str(made / "large"), "--as", "our-lustre").code == 0
+    )
+    assert written == {
+        file.relative_to(tmp_path / "by-cli"): file.read_bytes()
+        for file in (tmp_path / "by-cli").rglob("*.toml")
+    }
     assert len(written) == 2
 
 

@@ -33,7 +33,11 @@ def run(tmp_path_factory) -> str:
     plan = Plan(gpus=2, disks=2, first_s=10.0, interval_s=20.0, asynchronous=True)
     seen = simulated.find(plan, origin_ns=0)
     folder = tmp_path_factory.mktemp("kept") / "run"
-    record(Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 42.0))), 42.0, folder)
+    record(
+        Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 42.0))),
+        42.0,
+        folder,
+    )
     patch.undo()
     return str(folder)
 
@@ -74,7 +78,9 @@ def test_one_checkpoint_in_three_sizes(drive, snapshot, run):
         assert "save-1, save 1 of 2" in text
         assert "stall" in text
         assert "drain" in text
-        assert screen.command_line() == f"ckptcost report {run} && ckptcost compare run:{run} small-8b"
+        assert (
+            screen.command_line() == f"ckptcost report {run} && ckptcost compare run:{run} small-8b"
+        )
         assert screen.exported().kind == "measurement"
 
     drive(app, script, WIDE)
@@ -130,7 +136,9 @@ def test_what_is_small_scrolls(drive, run):
 
 def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
     app, recording = app_on(), Recording(run)
-    monkeypatch.setattr("ckptcost.tui.screens.checkpoint.Recording", lambda *_: pytest.fail("it was read already"))
+    monkeypatch.setattr(
+        "ckptcost.tui.screens.checkpoint.Recording", lambda *_: pytest.fail("it was read already")
+    )
 
     async def script(pilot):
         app.push_screen(CheckpointScreen(run, "save-2", recording))
@@ -142,7 +150,11 @@ def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
 
 def test_what_is_not_known_and_what_is_not_there(drive, snapshot, run, tmp_path: Path):
     bare = tmp_path / "bare"
-    recorded(Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=said("begin 5, returned 7", "step_9"), directory=bare)
+    recorded(
+        Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}),
+        marks=said("begin 5, returned 7", "step_9"),
+        directory=bare,
+    )
     app = app_on()
 
     async def script(pilot):

@@ -16,10 +16,20 @@ from ckptcost.tui.widgets.bottom import key_name
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "screen.md"
 SCREENS = {
-    "model": "ModelScreen", "tiers": "TiersScreen", "interval": "IntervalScreen", "live": "LiveScreen", "probe": "ProbeScreen",
-    "runs": "RunsScreen", "run": "RunScreen", "checkpoint": "CheckpointScreen", "calibrate": "CalibrateScreen", "against": "AgainstScreen",
-    "audit": "AuditScreen", "report": "ReportScreen", "doctor": "DoctorScreen",
-}  # fmt: skip
+    "model": "ModelScreen",
+    "tiers": "TiersScreen",
+    "interval": "IntervalScreen",
+    "live": "LiveScreen",
+    "probe": "ProbeScreen",
+    "runs": "RunsScreen",
+    "run": "RunScreen",
+    "checkpoint": "CheckpointScreen",
+    "calibrate": "CalibrateScreen",
+    "against": "AgainstScreen",
+    "audit": "AuditScreen",
+    "report": "ReportScreen",
+    "doctor": "DoctorScreen",
+}
 TITLES = {
     "run": "A run",
     "checkpoint": "A checkpoint",
@@ -45,7 +55,10 @@ def keys_of(command: Command) -> list[str]:
 
 
 def table(commands: tuple[Command, ...]) -> str:
-    rows = [f"| {' '.join(f'`{key_name(key)}`' for key in keys_of(command))} | {command.help} |" for command in commands]
+    rows = [
+        f"| {' '.join(f'`{key_name(key)}`' for key in keys_of(command))} | {command.help} |"
+        for command in commands
+    ]
     return "\n".join(["| key | what |", "|---|---|", *rows]) + "\n"
 
 
@@ -61,7 +74,9 @@ def page() -> str:
 def test_the_page_has_all_keys(request):
     if request.config.getoption("--update-golden"):
         PAGE.write_text(page(), "utf-8")
-    assert PAGE.read_text("utf-8") == page(), "pytest tests/tui/test_commands.py --update-golden writes it"
+    assert PAGE.read_text("utf-8") == page(), (
+        "pytest tests/tui/test_commands.py --update-golden writes it"
+    )
 
 
 def test_every_mode_is_listed_everywhere():
@@ -72,7 +87,9 @@ def test_every_mode_is_listed_everywhere():
 
 
 def test_ids_are_told_apart():
-    ids = [command.id for command in EVERYWHERE] + [command.id for name in SCREENS for command in screen_of(name).KEYS_HERE]
+    ids = [command.id for command in EVERYWHERE] + [
+        command.id for name in SCREENS for command in screen_of(name).KEYS_HERE
+    ]
     assert [each for each, times in Counter(ids).items() if times > 1] == []
 
 
@@ -82,8 +99,12 @@ def test_a_key_means_one_thing_at_a_time(name):
     keys = Counter(key for command in screen.KEYS_HERE for key in keys_of(command))
     twice = {key for key, times in keys.items() if times > 1}
     shared = {frozenset(c.id for c in screen.KEYS_HERE if key in keys_of(c)) for key in twice}
-    for ids in shared:  # only where one of them is possible at a time, which the screen says by check_action
-        assert "check_action" in vars(screen) or any("check_action" in vars(base) for base in screen.__mro__[:3]), ids
+    for ids in (
+        shared
+    ):  # only where one of them is possible at a time, which the screen says by check_action
+        assert "check_action" in vars(screen) or any(
+            "check_action" in vars(base) for base in screen.__mro__[:3]
+        ), ids
 
 
 @pytest.mark.parametrize("name", SCREENS)
@@ -92,7 +113,9 @@ def test_every_key_is_answered_and_said(name):
     assert screen.ABOUT, "help begins with what is seen here"
     for command in screen.KEYS_HERE:
         action = command.action.partition("(")[0]
-        assert hasattr(screen, f"action_{action}") or hasattr(CkptcostApp, f"action_{action.removeprefix('app.')}"), command.id
+        assert hasattr(screen, f"action_{action}") or hasattr(
+            CkptcostApp, f"action_{action.removeprefix('app.')}"
+        ), command.id
         assert command.id.partition(".")[0] == name, command.id
         assert command.label, command.id
         assert len(command.label) <= 18, command.id

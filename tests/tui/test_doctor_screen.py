@@ -96,7 +96,10 @@ def test_keys(drive, looked):
         await pilot.press("e")
         await settled(pilot)
         assert asked[-1] == ("nvml,block", True)
-        assert app.screen.command_line() == "ckptcost doctor --for '1 s' --meters nvml,block --gpus all"
+        assert (
+            app.screen.command_line()
+            == "ckptcost doctor --for '1 s' --meters nvml,block --gpus all"
+        )
         await pilot.press("e", "r")
         await settled(pilot)
         assert asked[-1] == ("nvml,block", False)

@@ -23,7 +23,10 @@ FIELDS = (
     Field("cluster.gpu_train", "training", "640 W", "W", "m", "Cluster"),
     Field("site.pue", "PUE", "", "", "", "Site", placeholder="1 to 2"),
 )
-MANY = tuple(Field(f"tier.f{at}", f"field {at}", str(at), "GB/s", "d", f"Group {at // 6}") for at in range(60))
+MANY = tuple(
+    Field(f"tier.f{at}", f"field {at}", str(at), "GB/s", "d", f"Group {at // 6}")
+    for at in range(60)
+)
 
 
 class OneForm(App[None]):
@@ -67,10 +70,15 @@ class OneForm(App[None]):
 
     @property
     def text(self) -> list[str]:
-        return ["".join(s.text for s in strip).rstrip() for strip in self.screen._compositor.render_strips()]
+        return [
+            "".join(s.text for s in strip).rstrip()
+            for strip in self.screen._compositor.render_strips()
+        ]
 
 
-def drive(app: OneForm, script: Callable[[Pilot[None]], Awaitable[Any]], size: tuple[int, int] = (44, 14)) -> Any:
+def drive(
+    app: OneForm, script: Callable[[Pilot[None]], Awaitable[Any]], size: tuple[int, int] = (44, 14)
+) -> Any:
     async def go() -> Any:
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
@@ -110,7 +118,11 @@ def test_every_keystroke_is_told_and_the_first_replaces_the_text() -> None:
         return app.form.text("checkpoint.params")
 
     assert drive(app, script) == "7"
-    assert app.edits == [("checkpoint.params", "7"), ("checkpoint.params", "70"), ("checkpoint.params", "7")]
+    assert app.edits == [
+        ("checkpoint.params", "7"),
+        ("checkpoint.params", "70"),
+        ("checkpoint.params", "7"),
+    ]
 
 
 def test_tab_and_arrows_go_through_the_fields_and_out() -> None:
@@ -120,11 +132,28 @@ def test_tab_and_arrows_go_through_the_fields_and_out() -> None:
         where = []
         for key in ("up", "shift+tab", "tab", "tab", "down", "up", "tab", "tab", "tab", "tab"):
             await pilot.press(key)
-            where.append(app.form.focused_path.partition(".")[2] or getattr(app.focused, "id", "") or "")
+            where.append(
+                app.form.focused_path.partition(".")[2] or getattr(app.focused, "id", "") or ""
+            )
         return where
 
-    assert drive(app, script) == ["params", "before", "params", "size", "gpu", "size", "gpu", "gpu_train", "pue", "after"]
-    assert [path for kind, path, *_ in app.heard if kind == "focused"][:3] == ["checkpoint.params", "checkpoint.params", "checkpoint.size"]
+    assert drive(app, script) == [
+        "params",
+        "before",
+        "params",
+        "size",
+        "gpu",
+        "size",
+        "gpu",
+        "gpu_train",
+        "pue",
+        "after",
+    ]
+    assert [path for kind, path, *_ in app.heard if kind == "focused"][:3] == [
+        "checkpoint.params",
+        "checkpoint.params",
+        "checkpoint.size",
+    ]
     assert app.edits == []  # going from field to field changes nothing
 
 
@@ -135,7 +164,11 @@ def test_other_values_come_in_but_never_over_what_is_being_typed() -> None:
         await pilot.press("7")
         app.form.show([spec._replace(text=f"new {spec.path}") for spec in FIELDS])
         await pilot.pause()
-        seen = [app.form.text("checkpoint.params"), app.form.query_one(Input).value, app.form.text("checkpoint.size")]
+        seen = [
+            app.form.text("checkpoint.params"),
+            app.form.query_one(Input).value,
+            app.form.text("checkpoint.size"),
+        ]
         await pilot.press("0")
         seen.append(app.form.query_one(Input).value)
         app.form.show([spec._replace(text="70.0") for spec in FIELDS])
@@ -174,7 +207,9 @@ def test_a_refused_text_stays_with_its_reason_until_it_is_changed() -> None:
 
     async def script(pilot: Pilot[None]) -> list[list[str]]:
         await pilot.press("down", "x")
-        app.form.refuse("checkpoint.size", "x is no size: write a number and a unit such as 2 TB or 14.5 GiB")
+        app.form.refuse(
+            "checkpoint.size", "x is no size: write a number and a unit such as 2 TB or 14.5 GiB"
+        )
         await pilot.pause()
         seen = [app.text[2:7]]
         await pilot.press("down")
@@ -211,7 +246,12 @@ def test_an_error_of_the_value_itself_is_shown_and_forget_takes_back_what_was_ty
         app.form.refuse("checkpoint.params", "no")
         app.form.forget("checkpoint.params")
         await pilot.pause()
-        return [*seen, app.form.query_one(Input).value, app.form.reason("checkpoint.params"), app.text[3].split()[0]]
+        return [
+            *seen,
+            app.form.query_one(Input).value,
+            app.form.reason("checkpoint.params"),
+            app.text[3].split()[0],
+        ]
 
     assert drive(app, script) == ["\u2717 too large", "1000", "", "size"]
 
@@ -234,7 +274,12 @@ def test_choices_are_asked_for_completed_and_clicked() -> None:
         app.heard.clear()
         await pilot.click(FieldLines, offset=(39, 4))
         await pilot.pause()
-        return [len(picks), completed, went_on, [heard for heard in app.heard if heard[0] == "pick"]]
+        return [
+            len(picks),
+            completed,
+            went_on,
+            [heard for heard in app.heard if heard[0] == "pick"],
+        ]
 
     assert drive(app, script) == [2, "b200", "cluster.gpu_train", [("pick", "cluster.gpu")]]
 

@@ -22,7 +22,17 @@ from ckptcost.views.desk import Desk
 MINE = (
     Command("plain.one", "s", "sort", "Sort by the next column", "one", footer=1),
     Command("plain.two", "ctrl+r", "run", "Run it", "two", footer=2),
-    *(Command(f"plain.more{n}", f"f{n}", f"further key {n}", f"Do the {n}th thing", "one", footer=n + 2) for n in range(2, 9)),
+    *(
+        Command(
+            f"plain.more{n}",
+            f"f{n}",
+            f"further key {n}",
+            f"Do the {n}th thing",
+            "one",
+            footer=n + 2,
+        )
+        for n in range(2, 9)
+    ),
 )
 
 
@@ -117,7 +127,9 @@ def test_keys_that_do_not_fit_are_left_out_whole_and_help_is_always_there(width,
         line = screen_text(pilot.app).splitlines()[-1]
         assert line.endswith("? help  ^p palette")
         assert len(line) <= width
-        shown = [command for command in MINE if f" {key_name(command.key)} {command.label} " in line]
+        shown = [
+            command for command in MINE if f" {key_name(command.key)} {command.label} " in line
+        ]
         assert shown == list(MINE[: len(shown)]), "the most important first, none cut"
         assert len(shown) >= 3
 
@@ -160,8 +172,14 @@ def test_the_palette_offers_what_the_keys_do(drive):
     async def script(pilot):
         titles = [entry.title for entry in entries(pilot.app, pilot.app.screen)]
         assert len(titles) == len(set(titles))
-        assert {command.title for command in (*MINE, *EVERYWHERE)} - {c.title for c in EVERYWHERE if c.id == "view.leave"} <= set(titles)
-        entry = next(entry for entry in entries(pilot.app, pilot.app.screen) if entry.title == "Plain: sort by the next column")
+        assert {command.title for command in (*MINE, *EVERYWHERE)} - {
+            c.title for c in EVERYWHERE if c.id == "view.leave"
+        } <= set(titles)
+        entry = next(
+            entry
+            for entry in entries(pilot.app, pilot.app.screen)
+            if entry.title == "Plain: sort by the next column"
+        )
         await entry.callback()
         assert said(pilot.app) == "one was asked for"
         await pilot.press("ctrl+p")
@@ -264,12 +282,16 @@ def test_themes_go_round_and_are_remembered(drive):
 
 def test_a_theme_has_every_colour_that_is_asked_for():
     for theme in THEMES:
-        assert {f"series-{n}" for n in range(1, 9)} | {f"band-{kind}" for kind in ("save", "load", "drain", "plateau")} == set(
-            theme.variables
-        )
+        assert {f"series-{n}" for n in range(1, 9)} | {
+            f"band-{kind}" for kind in ("save", "load", "drain", "plateau")
+        } == set(theme.variables)
         assert len({theme.variables[f"series-{n}"] for n in range(1, 9)}) == 8
     assert theme_for("ckptcost-light", no_color=False) == "ckptcost-light"
-    assert theme_for("ckptcost-light", no_color=True) == theme_for("nord", no_color=False) == "ckptcost-dark"
+    assert (
+        theme_for("ckptcost-light", no_color=True)
+        == theme_for("nord", no_color=False)
+        == "ckptcost-dark"
+    )
 
 
 def contrast(one: str, other: str) -> float:
@@ -277,7 +299,9 @@ def contrast(one: str, other: str) -> float:
 
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     low, high = sorted((luminance(one), luminance(other)))
@@ -318,12 +342,18 @@ def test_quitting_remembers_where_one_was(drive):
 
     drive(Plains(), script)
     left = state.load()
-    assert (left.mode, left.base, left.edits) == ("interval", "gpt4-scale-2tb", {"cluster.gpus": "64"})
+    assert (left.mode, left.base, left.edits) == (
+        "interval",
+        "gpt4-scale-2tb",
+        {"cluster.gpus": "64"},
+    )
 
 
 def test_quitting_asks_while_something_is_under_way(drive, monkeypatch):
     given_up = []
-    monkeypatch.setattr(Plain, "busy", lambda self: "a recording goes on" if self.MODE == "model" else "")
+    monkeypatch.setattr(
+        Plain, "busy", lambda self: "a recording goes on" if self.MODE == "model" else ""
+    )
     monkeypatch.setattr(Plain, "give_up", lambda self: given_up.append(self.MODE))
 
     async def script(pilot):
@@ -421,7 +451,9 @@ def test_saving_and_opening_a_scenario(drive, tmp_path, monkeypatch):
 
 def test_saving_into_ones_own_file_keeps_the_rest_of_it(drive, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "job.toml").write_text('extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 64   # precious\n')
+    (tmp_path / "job.toml").write_text(
+        'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 64   # precious\n'
+    )
 
     async def script(pilot):
         pilot.app.screen.change(pilot.app.desk.edited("site.pue", "1.5"))
@@ -431,7 +463,10 @@ def test_saving_into_ones_own_file_keeps_the_rest_of_it(drive, tmp_path, monkeyp
         await settled(pilot)
 
     drive(Plains(Desk(base="job.toml")), script)
-    assert (tmp_path / "job.toml").read_text() == 'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 64   # precious\n\n[site]\npue = "1.5"\n'
+    assert (
+        (tmp_path / "job.toml").read_text()
+        == 'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 64   # precious\n\n[site]\npue = "1.5"\n'
+    )
 
 
 def test_names_with_brackets_are_names(drive, tmp_path, monkeypatch):

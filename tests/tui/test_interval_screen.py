@@ -51,7 +51,9 @@ def mine_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
     monkeypatch.setenv("CKPTCOST_USER", str(folder))
 
     def write(rate: str) -> None:
-        file.write_text(f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nread = "{rate}"\nbasis = "measured"\nsource = "house"\n')
+        file.write_text(
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nread = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+        )
 
     return write
 
@@ -76,7 +78,14 @@ def trial_in(app: CkptcostApp) -> str:
         ("120x36_solve_out_of_reach", Desk(), USUAL, ("w", "down")),
     ],
 )
-def test_what_it_looks_like(drive: Drive, snapshot: Snapshot, name: str, desk: Desk, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+def test_what_it_looks_like(
+    drive: Drive,
+    snapshot: Snapshot,
+    name: str,
+    desk: Desk,
+    size: tuple[int, int],
+    keys: tuple[str, ...],
+) -> None:
     app = app_on(desk)
 
     async def script(pilot: Pilot[None]) -> None:
@@ -98,7 +107,10 @@ def test_everything_shown_is_the_views(drive: Drive) -> None:
             assert screen.query_one("#lost", Rows).grid.rows == view.lost.rows
             assert screen.query_one("#notes", Note).lines == tuple(text for text, _ in view.notes)
             assert screen.query_one(Plot).chart.rules == view.chart.rules
-            assert screen.command_line() == f"ckptcost optimize --set tier.id=generic-pfs --objective {objective}"
+            assert (
+                screen.command_line()
+                == f"ckptcost optimize --set tier.id=generic-pfs --objective {objective}"
+            )
             await press(pilot, "m")
 
     drive(app, script)
@@ -120,7 +132,11 @@ def test_the_trial_moves_and_is_applied(drive: Drive) -> None:
         assert trial_in(app) == "7,200 s"
         await press(pilot, "shift+right", "a")
         assert app.desk.edits == {"policy.interval": "9680 s"}
-        now = next(row for row in screen_of(app).query_one("#points", Rows).grid.rows if row.cells[0] == "now")
+        now = next(
+            row
+            for row in screen_of(app).query_one("#points", Rows).grid.rows
+            if row.cells[0] == "now"
+        )
         assert now.cells[1] == "9,680 s"
         await press(pilot, "2")
         assert app.current_mode == "tiers"
@@ -165,7 +181,9 @@ def test_what_is_in_force_is_not_rounded_by_applying_it(drive: Drive) -> None:
     drive(app, script)
 
 
-def test_a_tier_calibrated_again_is_studied_again(drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tier_calibrated_again_is_studied_again(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = mine_at(tmp_path, monkeypatch)
     write("2 GB/s")
     app = app_on(Desk(tiers=("mine",)))
@@ -195,7 +213,9 @@ def test_a_click_and_a_row_put_an_interval_on_trial(drive: Drive) -> None:
         assert trial_in(app) not in ("3,600 s", "7,200 s")
         points = screen_of(app).query_one("#points", Rows)
         points.focus()
-        points.select(next(row.key for row in points.grid.rows if row.cells[0] == "best for energy"))
+        points.select(
+            next(row.key for row in points.grid.rows if row.cells[0] == "best for energy")
+        )
         await press(pilot, "enter")
         assert trial_in(app) == "4.17 h"
 
@@ -277,7 +297,9 @@ def test_what_is_shown_can_be_written(drive: Drive, tmp_path: Path) -> None:
     async def script(pilot: Pilot[None]) -> None:
         screen = screen_of(app)
         for form in files.FORMATS:
-            file = files.write_view(screen.exported(), str(tmp_path / f"out.{form}"), app.desk, screen.command_line())
+            file = files.write_view(
+                screen.exported(), str(tmp_path / f"out.{form}"), app.desk, screen.command_line()
+            )
             assert "best for time" in file.read_text()
 
     drive(app, script)
@@ -308,7 +330,9 @@ def test_asking_backwards(drive: Drive) -> None:
     drive(app, script)
 
 
-def test_a_defect_while_asking_is_not_the_end(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_while_asking_is_not_the_end(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = app_on(PFS)
 
     def broken(*_: object) -> None:
@@ -323,7 +347,9 @@ def test_a_defect_while_asking_is_not_the_end(drive: Drive, monkeypatch: pytest.
     drive(app, script)
 
 
-def test_letters_only_where_nothing_else_can_be_drawn(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_only_where_nothing_else_can_be_drawn(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = app_on(PFS, plain=True)
 

@@ -16,7 +16,9 @@ from ckptcost.views.live import Start
 
 @pytest.fixture(autouse=True)
 def told_lights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_start, "lights_of", lambda meters, plain=False: [("one", ""), ("two", "")])
+    monkeypatch.setattr(
+        live_start, "lights_of", lambda meters, plain=False: [("one", ""), ("two", "")]
+    )
     monkeypatch.setattr(live_start, "home", lambda: "~/.local/share/ckptcost/runs")
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
 
@@ -27,7 +29,9 @@ def status(app) -> str:
 
 def test_enter_alone_begins_nothing_and_m_says_where_it_writes(drive, monkeypatch):
     asked, said = [], []
-    monkeypatch.setattr(live_sources, "own", lambda start, desk: asked.append(start) or Turned(history_s=2.0))
+    monkeypatch.setattr(
+        live_sources, "own", lambda start, desk: asked.append(start) or Turned(history_s=2.0)
+    )
     app = live_app()
 
     async def script(pilot):
@@ -40,18 +44,25 @@ def test_enter_alone_begins_nothing_and_m_says_where_it_writes(drive, monkeypatc
         await settled(pilot)
         assert asked == []
         say = app.screen.say
-        monkeypatch.setattr(app.screen, "say", lambda text, tone="": said.append(text) or say(text, tone))
+        monkeypatch.setattr(
+            app.screen, "say", lambda text, tone="": said.append(text) or say(text, tone)
+        )
         await pilot.press("escape", "M")
         await settled(pilot)
         assert asked == [Start()]
-        assert said[0] == "Starting; the run is written to ~/.local/share/ckptcost/runs, a folder of its own ..."
+        assert (
+            said[0]
+            == "Starting; the run is written to ~/.local/share/ckptcost/runs, a folder of its own ..."
+        )
 
     drive(app, script)
 
 
 def test_enter_without_a_field_begins_what_was_typed(drive, monkeypatch):
     asked = []
-    monkeypatch.setattr(live_sources, "own", lambda start, desk: asked.append(start) or Turned(history_s=2.0))
+    monkeypatch.setattr(
+        live_sources, "own", lambda start, desk: asked.append(start) or Turned(history_s=2.0)
+    )
     app = live_app()
 
     async def script(pilot):
@@ -63,7 +74,9 @@ def test_enter_without_a_field_begins_what_was_typed(drive, monkeypatch):
     drive(app, script)
 
 
-def test_a_disk_that_is_full_is_told_in_the_head_and_in_the_line_that_said_where_it_writes(drive, snapshot, tmp_path):
+def test_a_disk_that_is_full_is_told_in_the_head_and_in_the_line_that_said_where_it_writes(
+    drive, snapshot, tmp_path
+):
     source = Turned(history_s=20.0, kind="own", folder=tmp_path)
     app = live_app(source)
 
@@ -73,8 +86,13 @@ def test_a_disk_that_is_full_is_told_in_the_head_and_in_the_line_that_said_where
         source.now_s += 1.0
         app.screen.tick()
         await settled(pilot)
-        assert "NOT RECORDED since 09:33:50: no space left on device" in screen_text(app).splitlines()[1]
-        assert status(app).startswith("\u2717 Not recorded since 09:33:50: no space left on device.")
+        assert (
+            "NOT RECORDED since 09:33:50: no space left on device"
+            in screen_text(app).splitlines()[1]
+        )
+        assert status(app).startswith(
+            "\u2717 Not recorded since 09:33:50: no space left on device."
+        )
         snapshot(app, "live_80x24_not_recorded")
         source.said["unwritten"] = ""
         source.now_s += 1.0
@@ -82,7 +100,9 @@ def test_a_disk_that_is_full_is_told_in_the_head_and_in_the_line_that_said_where
         await settled(pilot)
         assert f"Recorded to {tmp_path} again" in status(app)
         source.said["unwritten"] = "since 09:40:02: no space left on device"
-        source.said["left"] = "The run holds only what was written until 09:40:02: no space left on device."
+        source.said["left"] = (
+            "The run holds only what was written until 09:40:02: no space left on device."
+        )
         await pilot.press("R", "y")
         await settled(pilot)
         assert "holds only what was written until 09:40:02" in status(app)
@@ -133,13 +153,21 @@ def test_the_next_list_is_another_than_the_one_that_is_seen_and_z_shows_the_trac
     async def script(pilot):
         seen = []
         for _ in range(4):
-            seen.append([each for each in ("gpus", "meters", "output") if app.screen.query_one(f"#{each}").display])
+            seen.append(
+                [
+                    each
+                    for each in ("gpus", "meters", "output")
+                    if app.screen.query_one(f"#{each}").display
+                ]
+            )
             await pilot.press("v")
             await settled(pilot)
         assert seen == [["gpus"], ["meters"], ["output"], ["gpus"]]
         await pilot.press("v")
         await settled(pilot)
-        assert app.screen.query_one("#output", Note).lines == ("Only a command that was started here has output.",)
+        assert app.screen.query_one("#output", Note).lines == (
+            "Only a command that was started here has output.",
+        )
         assert app.focused is None
         await pilot.press("z")
         await settled(pilot)

@@ -28,7 +28,10 @@ from ckptcost.views.live_machine import plan_of
 from ckptcost.views.live_start import Typed, command_of, start_of
 
 NO_GPU = [
-    ("\u2013 GPUs        no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container", "muted"),
+    (
+        "\u2013 GPUs        no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container",
+        "muted",
+    ),
     ("processors  /sys/class/powercap/intel-rapl:0/energy_uj: permission denied", "bad"),
     ("              sudo chmod o+r /sys/class/powercap/intel-rapl:0/energy_uj", "muted"),
     ("\u2013 memory      there is no dram counter", "muted"),
@@ -57,7 +60,11 @@ async def turned(pilot, source: Turned, by_s: float) -> None:
 
 def ids(app) -> set[str]:
     """The keys that are offered."""
-    return {active.binding.id for active in app.screen.active_bindings.values() if active.enabled and active.binding.id}
+    return {
+        active.binding.id
+        for active in app.screen.active_bindings.values()
+        if active.enabled and active.binding.id
+    }
 
 
 # the start page
@@ -69,7 +76,9 @@ def test_the_start_page_refuses_at_the_field_and_then_begins(drive, snapshot, mo
     def own(start, desk):
         asked.append(start)
         if start.command == "pyhton":
-            raise InputError("there is no such command", where="pyhton", remedy="look at its name and at PATH")
+            raise InputError(
+                "there is no such command", where="pyhton", remedy="look at its name and at PATH"
+            )
         return Turned(history_s=2.0)
 
     monkeypatch.setattr(live_sources, "own", own)
@@ -103,13 +112,27 @@ def test_the_start_page_refuses_at_the_field_and_then_begins(drive, snapshot, mo
 
 def test_other_ways_on(drive, snapshot, monkeypatch):
     told: list[object] = []
-    grid = Grid((Head("pid", "PID"), Head("command", "command")), [Row("4711", ("4711", "python train.py"))], "Processes that hold a GPU")
+    grid = Grid(
+        (Head("pid", "PID"), Head("command", "command")),
+        [Row("4711", ("4711", "python train.py"))],
+        "Processes that hold a GPU",
+    )
     monkeypatch.setattr(live_start, "gpu_processes", lambda: grid)
-    monkeypatch.setattr(live_start, "being_recorded", lambda: Grid(empty="Nobody is recording just now."))
+    monkeypatch.setattr(
+        live_start, "being_recorded", lambda: Grid(empty="Nobody is recording just now.")
+    )
     monkeypatch.setattr(live_start, "baseline_file", lambda: "~/.config/ckptcost/baselines/vm.json")
-    monkeypatch.setattr(live_sources, "learn_baseline", lambda meters, stopped, tell: told.append(meters) or "idle power 812 W")
-    monkeypatch.setattr(live_sources, "own", lambda start, desk: told.append(start) or Turned(history_s=2.0))
-    monkeypatch.setattr(live_sources, "demo", lambda desk: told.append("demo") or Turned(history_s=2.0))
+    monkeypatch.setattr(
+        live_sources,
+        "learn_baseline",
+        lambda meters, stopped, tell: told.append(meters) or "idle power 812 W",
+    )
+    monkeypatch.setattr(
+        live_sources, "own", lambda start, desk: told.append(start) or Turned(history_s=2.0)
+    )
+    monkeypatch.setattr(
+        live_sources, "demo", lambda desk: told.append("demo") or Turned(history_s=2.0)
+    )
     app = live_app()
 
     async def script(pilot):
@@ -179,7 +202,10 @@ def test_measuring_in_three_sizes(drive, snapshot):
         await pilot.press("t")
         await settled(pilot)
         assert [chart.title for chart in app.screen.query_one(Traced).traces.charts] != first
-        assert [row.key for row in app.screen.query_one("#checkpoints", Rows).grid.rows] == ["2", "1"]
+        assert [row.key for row in app.screen.query_one("#checkpoints", Rows).grid.rows] == [
+            "2",
+            "1",
+        ]
         app.screen.query_one("#checkpoints").focus()
         await pilot.press("enter")
         assert "Nothing is written of this one" in status(app)
@@ -390,14 +416,23 @@ def test_small_terminals_show_power_and_storage_as_curves(drive, monkeypatch):
 
     async def script(pilot):
         board = app.screen.query_one(Board)
-        for stats in (board.view.stats, [Stat(each.label, each.value + " and many more words") for each in board.view.stats]):
+        for stats in (
+            board.view.stats,
+            [Stat(each.label, each.value + " and many more words") for each in board.view.stats],
+        ):
             app.screen.query_one(Stats).show(stats)
             await settled(pilot)
             lines = screen_text(app).splitlines()
             tops = [n for n, line in enumerate(lines) if line.startswith("\u2500 ")]
-            assert [lines[n][2:].split("   ")[0].split(",")[0] for n in tops] == ["GPU power", "Storage write"]
+            assert [lines[n][2:].split("   ")[0].split(",")[0] for n in tops] == [
+                "GPU power",
+                "Storage write",
+            ]
             for top, end in zip(tops, [*tops[1:], tops[1] + tops[1] - tops[0] - 1], strict=True):
-                dots = [sum(0x2800 < ord(letter) < 0x2900 for letter in line) for line in lines[top + 1 : end]]
+                dots = [
+                    sum(0x2800 < ord(letter) < 0x2900 for letter in line)
+                    for line in lines[top + 1 : end]
+                ]
                 assert len(dots) >= 3
                 assert sum(count > 0 for count in dots) >= 3, lines[top:end]
             assert app.screen.query_one("#checkpoints").size.height >= 2
@@ -410,7 +445,15 @@ def test_small_terminals_show_power_and_storage_as_curves(drive, monkeypatch):
 def test_a_full_disk_and_very_long_names(drive, snapshot):
     title = "python " + "a_very_long_name_of_a_training_script_" * 8 + ".py"
     trouble = "/data: no space left on device; readings are kept in memory"
-    app = live_app(Turned(history_s=20.0, kind="own", title=title, output=["x" * 400, "step 100"], troubles=[trouble]))
+    app = live_app(
+        Turned(
+            history_s=20.0,
+            kind="own",
+            title=title,
+            output=["x" * 400, "step 100"],
+            troubles=[trouble],
+        )
+    )
 
     async def script(pilot):
         snapshot(app, "live_80x24_disk_full")
@@ -424,7 +467,13 @@ def test_a_full_disk_and_very_long_names(drive, snapshot):
         await pilot.press("o")
         seen = []
         for _ in range(4):
-            seen.append([each for each in ("checkpoints", "gpus", "meters", "output") if app.screen.query_one(f"#{each}").display])
+            seen.append(
+                [
+                    each
+                    for each in ("checkpoints", "gpus", "meters", "output")
+                    if app.screen.query_one(f"#{each}").display
+                ]
+            )
             await pilot.press("v")
         assert seen == [["checkpoints"], ["gpus"], ["meters"], ["output"]]
         await pilot.resize_terminal(120, 36)
@@ -469,7 +518,9 @@ def test_stopping_asks_and_then_the_run_can_be_opened(drive, snapshot, tmp_path)
 
 def test_what_goes_on_is_not_cut_off_unasked(drive, monkeypatch):
     monkeypatch.setattr(live_sources, "replay", lambda run, desk: pytest.fail("it may not begin"))
-    source = Turned(history_s=2.0, busy="train.py is running and being recorded; quitting ends both")
+    source = Turned(
+        history_s=2.0, busy="train.py is running and being recorded; quitting ends both"
+    )
     app = live_app(source)
 
     async def script(pilot):
@@ -498,14 +549,19 @@ def test_a_job_that_goes_on_is_told_of_when_the_screen_is_gone(drive):
         assert screen.last_words == ""
         await pilot.press("q")
         await settled(pilot)
-        assert screen.last_words == "The command was told to end and has not yet: its process group is 4711"
+        assert (
+            screen.last_words
+            == "The command was told to end and has not yet: its process group is 4711"
+        )
 
     drive(app, script)
 
 
 def test_a_run_is_handed_over_by_another_screen(drive, monkeypatch):
     asked = []
-    monkeypatch.setattr(live_sources, "replay", lambda run, desk: asked.append(run) or Turned(history_s=2.0))
+    monkeypatch.setattr(
+        live_sources, "replay", lambda run, desk: asked.append(run) or Turned(history_s=2.0)
+    )
     app = live_app()
 
     async def script(pilot):
@@ -522,7 +578,11 @@ def test_a_run_is_handed_over_by_another_screen(drive, monkeypatch):
 def test_enter_on_a_checkpoint_opens_its_detail(drive, tmp_path):
     plan = small(gpus=1)
     seen = simulated.find(plan, origin_ns=0)
-    record(Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 40.0))), 40.0, tmp_path / "run")
+    record(
+        Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 40.0))),
+        40.0,
+        tmp_path / "run",
+    )
     app = live_app(Turned(plan, history_s=38.0, folder=tmp_path / "run"))
 
     async def script(pilot):
@@ -547,7 +607,10 @@ def test_enter_on_a_checkpoint_opens_its_detail(drive, tmp_path):
     ("typed", "command"),
     [
         (Typed(), "ckptcost measure --for '10 min'"),
-        (Typed(command="python t.py --x 'a b'", record="/tmp/r"), "ckptcost run --record /tmp/r -- python t.py --x 'a b'"),
+        (
+            Typed(command="python t.py --x 'a b'", record="/tmp/r"),
+            "ckptcost run --record /tmp/r -- python t.py --x 'a b'",
+        ),
         (Typed(pid="4711", watch="/tmp"), "ckptcost attach 4711 --watch /tmp"),
         (Typed(watch="/tmp, /nowhere/yet"), ""),
     ],
@@ -580,4 +643,7 @@ def test_processes_that_hold_a_gpu_are_found_by_their_open_files(tmp_path):
         (tmp_path / pid / "cmdline").write_bytes(b"python\0train.py\0")
     (tmp_path / "self").mkdir()
     rows = live_start.gpu_processes(tmp_path).rows
-    assert [row.cells for row in rows] == [("12", "0", "python train.py"), ("10", "3", "python train.py")]
+    assert [row.cells for row in rows] == [
+        ("12", "0", "python train.py"),
+        ("10", "3", "python train.py"),
+    ]

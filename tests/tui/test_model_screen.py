@@ -53,7 +53,11 @@ async def at(pilot, size):
 
 
 def displayed(pilot):
-    return [each for each in ("bill", "course", "notes", "notes-broad", "save") if results(pilot).query_one(f"#{each}").display]
+    return [
+        each
+        for each in ("bill", "course", "notes", "notes-broad", "save")
+        if results(pilot).query_one(f"#{each}").display
+    ]
 
 
 def test_first_sight_at_every_size(drive, snapshot):
@@ -66,9 +70,23 @@ def test_first_sight_at_every_size(drive, snapshot):
             await at(pilot, size)
             snapshot(app, f"model_{name}_normal")
             seen = screen_text(app)
-            for said in ("ddn-exascaler-40", "257,000 kWh", "1.81M USD", "3,450 s", "gpt4-scale-2tb", "2 TB a save"):
+            for said in (
+                "ddn-exascaler-40",
+                "257,000 kWh",
+                "1.81M USD",
+                "3,450 s",
+                "gpt4-scale-2tb",
+                "2 TB a save",
+            ):
                 assert said in seen, size
-            assert displayed(pilot) == {WIDE: ["bill", "course", "notes-broad", "save"], USUAL: ["bill", "save"], SMALL: ["bill"]}[size]
+            assert (
+                displayed(pilot)
+                == {
+                    WIDE: ["bill", "course", "notes-broad", "save"],
+                    USUAL: ["bill", "save"],
+                    SMALL: ["bill"],
+                }[size]
+            )
         for view in ("course", "notes", "save", "bill"):
             await pilot.press("v")
             await settled(pilot)
@@ -94,7 +112,9 @@ def test_an_invalid_field(drive, snapshot):
     async def script(pilot):
         await typed(pilot, "checkpoint.size", "3 XB")
         snapshot(app, "model_120x36_invalid")
-        assert app.desk.edits == {"checkpoint.size": "3 TB"}, "what was typed on the way there stays in use"
+        assert app.desk.edits == {"checkpoint.size": "3 TB"}, (
+            "what was typed on the way there stays in use"
+        )
         assert "3 TB stays in use" in status(pilot)
         assert screen_text(app).count("unknown unit") == 2, "below the field and in the bottom line"
         await at(pilot, SMALL)
@@ -196,7 +216,9 @@ def test_slips_are_forgiven_and_empty_fields_go_back(drive):
         assert rows(pilot) == before
         app.screen.form.enter("site.pue")
         await settled(pilot)
-        assert "Facility energy over IT energy." in screen_text(app), "what is known of a field stands below the form"
+        assert "Facility energy over IT energy." in screen_text(app), (
+            "what is known of a field stands below the form"
+        )
 
     drive(app, script)
 
@@ -213,7 +235,12 @@ def test_reset_undo_and_reset_all(drive):
         assert app.screen.form.text("site.pue") == "1.15"
         await pilot.press("escape", "R")
         assert app.desk.edits == {}
-        for edits in ({"cluster.gpus": "64"}, {"cluster.gpus": "64", "site.pue": "1.4"}, {"cluster.gpus": "64"}, {}):
+        for edits in (
+            {"cluster.gpus": "64"},
+            {"cluster.gpus": "64", "site.pue": "1.4"},
+            {"cluster.gpus": "64"},
+            {},
+        ):
             await pilot.press("u")
             assert app.desk.edits == edits, "a field that was typed in is one step back"
         await pilot.press("u")
@@ -253,7 +280,12 @@ def test_undo_brings_back_a_scenario_without_figures(drive):
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("float division by zero"), OverflowError("too large"), ValueError("math domain error")]
+    "error",
+    [
+        ZeroDivisionError("float division by zero"),
+        OverflowError("too large"),
+        ValueError("math domain error"),
+    ],
 )
 def test_a_sum_that_cannot_be_done_is_a_refusal_everywhere(drive, monkeypatch, error):
     app, evaluate = CkptcostApp(), model.evaluate
@@ -280,7 +312,9 @@ def test_a_sum_that_cannot_be_done_is_a_refusal_everywhere(drive, monkeypatch, e
         monkeypatch.setattr(model, "report", lambda _: failing(Desk(metric="usd")))
         app.screen._settle()
         assert (app.screen.command_line(), app.screen.exported()) == ("", None)
-        assert results(pilot).query_one("#notes").lines == tuple(text for text, _ in app.screen.view.cautions)
+        assert results(pilot).query_one("#notes").lines == tuple(
+            text for text, _ in app.screen.view.cautions
+        )
 
     drive(app, script)
 
@@ -334,12 +368,20 @@ def test_metrics_and_the_best_tier(drive):
     app = CkptcostApp()
 
     async def script(pilot):
-        line = next(line for line in screen_text(app).splitlines() if "\u25b8 ddn-exascaler-40" in line)
+        line = next(
+            line for line in screen_text(app).splitlines() if "\u25b8 ddn-exascaler-40" in line
+        )
         assert number(model.evaluate(Desk()).best.of("run_energy_kwh")) in line
         best, other = styles_of(app, " ddn-exascaler-40 "), styles_of(app, " generic-pfs ")
         assert best
         assert best.isdisjoint(other)
-        for key, metric in (("g", "gpuh"), ("dollar_sign", "usd"), ("c", "co2e"), ("w", "time"), ("k", "kwh")):
+        for key, metric in (
+            ("g", "gpuh"),
+            ("dollar_sign", "usd"),
+            ("c", "co2e"),
+            ("w", "time"),
+            ("k", "kwh"),
+        ):
             await pilot.press(key)
             assert app.desk.metric == metric
             assert rows(pilot) == model.evaluate(Desk(metric=metric)).grid.rows
@@ -363,7 +405,13 @@ def test_enter_on_a_tier_and_tiers_side_by_side(drive):
         assert isinstance(app.screen, Ticks)
         await pilot.press(*"yanrong", "space", "enter")
         await settled(pilot)
-        assert app.desk.tiers == ("nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40", "mlperf-yanrong-f9000x")
+        assert app.desk.tiers == (
+            "nas-hdd",
+            "generic-pfs",
+            "ddn-exascaler-20",
+            "ddn-exascaler-40",
+            "mlperf-yanrong-f9000x",
+        )
         assert [row.key for row in rows(pilot)] == list(app.desk.tiers)
         assert app.desk.chosen == "ddn-exascaler-20"
         app.screen.change(Desk(tiers=("nas-hdd", "aws-s3-standard")))
@@ -382,8 +430,13 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive):
     app = CkptcostApp(Desk(edits={"cluster.gpus": "2048"}))
 
     async def script(pilot):
-        optimum = "ckptcost optimize --set cluster.gpus=2048 --tier ddn-exascaler-40 --objective energy"
-        assert app.screen.command_line() == f"ckptcost model --set cluster.gpus=2048 --against ddn-exascaler-40; {optimum}"
+        optimum = (
+            "ckptcost optimize --set cluster.gpus=2048 --tier ddn-exascaler-40 --objective energy"
+        )
+        assert (
+            app.screen.command_line()
+            == f"ckptcost model --set cluster.gpus=2048 --against ddn-exascaler-40; {optimum}"
+        )
         assert app.screen.table().rows == rows(pilot)
         report = json.loads(app.screen.exported().to_json())
         assert report["subject"]["accelerator_count"] == 2048

@@ -19,10 +19,16 @@ from ckptcost.tui.widgets.rows import Rows
 
 GPUS = Grid(
     (Head("id", "GPU", True), Head("w", "TDP W")),
-    [Row(key, (name, watts)) for key, name, watts in (("h100", "NVIDIA H100 SXM", "700"), ("h100p", "NVIDIA H100 PCIe", "350"),
-                                                      ("mi300", "AMD MI300X", "750"))],
+    [
+        Row(key, (name, watts))
+        for key, name, watts in (
+            ("h100", "NVIDIA H100 SXM", "700"),
+            ("h100p", "NVIDIA H100 PCIe", "350"),
+            ("mi300", "AMD MI300X", "750"),
+        )
+    ],
     empty="No GPU is known.",
-)  # fmt: skip
+)
 NOTHING = "nothing"
 
 
@@ -42,7 +48,9 @@ class OneDialog(App[None]):
         self.push_screen(Picker("Pick a GPU", self._grid, self._chosen), got)
 
 
-def drive(app: OneDialog, *keys: str, then: Callable[[Pilot[None]], Awaitable[Any]] | None = None) -> Any:
+def drive(
+    app: OneDialog, *keys: str, then: Callable[[Pilot[None]], Awaitable[Any]] | None = None
+) -> Any:
     async def go() -> Any:
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause()
@@ -76,7 +84,9 @@ def test_all_words_must_match_anywhere_in_any_case() -> None:
 
 def test_nothing_that_matches_is_said_and_enter_waits() -> None:
     async def then(pilot: Pilot[None]) -> tuple[str, int]:
-        return pilot.app.screen.query_one(Rows).grid.empty, len(pilot.app.screen.query_one(Rows).grid.rows)
+        return pilot.app.screen.query_one(Rows).grid.empty, len(
+            pilot.app.screen.query_one(Rows).grid.rows
+        )
 
     app = OneDialog()
     assert drive(app, *"zzz", "enter", then=then) == ('Nothing matches "zzz".', 0)
@@ -102,6 +112,8 @@ def test_a_second_click_takes_the_row() -> None:
 
 def test_an_empty_list_says_so() -> None:
     async def then(pilot: Pilot[None]) -> str:
-        return "".join(segment.text for segment in pilot.app.screen.query_one(Rows).render_line(0)).strip()
+        return "".join(
+            segment.text for segment in pilot.app.screen.query_one(Rows).render_line(0)
+        ).strip()
 
     assert drive(OneDialog(GPUS._replace(rows=[])), "enter", then=then) == "No GPU is known."

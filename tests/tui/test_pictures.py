@@ -36,36 +36,81 @@ def goodput(write_s: float) -> tuple[list[float], list[float]]:
 
 
 def interval_chart() -> Chart:
-    tiers = (("NAS", 10_000.0, "muted"), ("Parallel FS", 1000.0, "base"), ("Flash", 100.0, ""), ("Local", 3.1, "best"))
+    tiers = (
+        ("NAS", 10_000.0, "muted"),
+        ("Parallel FS", 1000.0, "base"),
+        ("Flash", 100.0, ""),
+        ("Local", 3.1, "best"),
+    )
     curves = [Curve(name, *goodput(write_s), tone=tone) for name, write_s, tone in tiers]  # type: ignore[arg-type]
     return Chart(
-        curves=curves, rules=[Rule(3600.0, "now", "now"), Rule(6000.0, "100 min", "best")], bands=[Band(4080.0, 8880.0, kind="plateau")],
-        x_range=(10.0, 1e5), y_range=(0.4, 1.0), x_log=True, y_text=share, x_label="interval",
-    )  # fmt: skip
+        curves=curves,
+        rules=[Rule(3600.0, "now", "now"), Rule(6000.0, "100 min", "best")],
+        bands=[Band(4080.0, 8880.0, kind="plateau")],
+        x_range=(10.0, 1e5),
+        y_range=(0.4, 1.0),
+        x_log=True,
+        y_text=share,
+        x_label="interval",
+    )
 
 
 def pareto_chart() -> Chart:
     dots = [
-        Dot(10_000.0, 7220.0, "NAS"), Dot(1000.0, 722.0, "Parallel FS", "base"), Dot(100.0, 72.2, "Flash"), Dot(3.1, 2.26, "Local", "best"),
-    ]  # fmt: skip
-    return Chart("Time and money", dots=dots, x_log=True, y_log=True, x_label="of one checkpoint", y_label="USD", y_text=number)
+        Dot(10_000.0, 7220.0, "NAS"),
+        Dot(1000.0, 722.0, "Parallel FS", "base"),
+        Dot(100.0, 72.2, "Flash"),
+        Dot(3.1, 2.26, "Local", "best"),
+    ]
+    return Chart(
+        "Time and money",
+        dots=dots,
+        x_log=True,
+        y_log=True,
+        x_label="of one checkpoint",
+        y_label="USD",
+        y_text=number,
+    )
 
 
-def power(training: float, saving: float, noise: float, missing: bool = False) -> tuple[list[float], list[float]]:
+def power(
+    training: float, saving: float, noise: float, missing: bool = False
+) -> tuple[list[float], list[float]]:
     """A square wave with a fixed ripple; a stretch where the meter was silent."""
     xs = [-180 + i / 5 for i in range(901)]
-    ys = [(saving if (x + 180) % 45 < 10 else training) + noise * math.sin(i * 12.9898) for i, x in enumerate(xs)]
+    ys = [
+        (saving if (x + 180) % 45 < 10 else training) + noise * math.sin(i * 12.9898)
+        for i, x in enumerate(xs)
+    ]
     if missing:
         ys[300:330] = [NAN] * 30
     return xs, ys
 
 
 def traces() -> Traces:
-    gpu = Chart("GPU power, W", [Curve("", *power(5200.0, 2130.0, 60.0, missing=True))], y_range=(0.0, NAN), note="now 5,204")
-    host = Chart("Host power, W", [Curve("CPU", *power(266.0, 349.0, 4.0)), Curve("DRAM", *power(60.0, 66.0, 2.0))], note="now 326")
-    disk = Chart("Storage write, GB/s", [Curve("", *power(0.1, 16.0, 0.1))], y_range=(0.0, NAN), note="peak 16.1")
+    gpu = Chart(
+        "GPU power, W",
+        [Curve("", *power(5200.0, 2130.0, 60.0, missing=True))],
+        y_range=(0.0, NAN),
+        note="now 5,204",
+    )
+    host = Chart(
+        "Host power, W",
+        [Curve("CPU", *power(266.0, 349.0, 4.0)), Curve("DRAM", *power(60.0, 66.0, 2.0))],
+        note="now 326",
+    )
+    disk = Chart(
+        "Storage write, GB/s",
+        [Curve("", *power(0.1, 16.0, 0.1))],
+        y_range=(0.0, NAN),
+        note="peak 16.1",
+    )
     silent = Chart("Network, GB/s", empty="no meter answers", note="-")
-    return Traces([gpu, host, disk, silent], (-180.0, 0.0), [Band(-180.0 + 45 * i, -170.0 + 45 * i) for i in range(4)])
+    return Traces(
+        [gpu, host, disk, silent],
+        (-180.0, 0.0),
+        [Band(-180.0 + 45 * i, -170.0 + 45 * i) for i in range(4)],
+    )
 
 
 def energy_bars() -> Bars:
@@ -73,18 +118,27 @@ def energy_bars() -> Bars:
 
     def parts(*values: float) -> list[Part]:
         ends = [sum(values[: i + 1]) for i in range(len(values))]
-        return [Part(name, end - value, end) for name, value, end in zip(names, values, ends, strict=True)]
+        return [
+            Part(name, end - value, end)
+            for name, value, end in zip(names, values, ends, strict=True)
+        ]
 
     return Bars(
-        [Bar("NAS", parts(0.58, 0.15, 0.07, 0.2), "1,190 kWh"), Bar("Parallel FS", parts(0.58, 0.15, 0.1, 0.17), "120 kWh"),
-         Bar("Local", parts(0.6, 0.16, 0.02, 0.22), "0.372 kWh", tone="best")], names,
-    )  # fmt: skip
+        [
+            Bar("NAS", parts(0.58, 0.15, 0.07, 0.2), "1,190 kWh"),
+            Bar("Parallel FS", parts(0.58, 0.15, 0.1, 0.17), "120 kWh"),
+            Bar("Local", parts(0.6, 0.16, 0.02, 0.22), "0.372 kWh", tone="best"),
+        ],
+        names,
+    )
 
 
 STATS = [
-    Stat("ENERGY", "0.0264 kWh", "GPU 22.7 host 3.7 Wh"), Stat("COST", "0.216 USD", "2.50 USD/GPU-h"), Stat("CO2e", "9.7 g", "369 g/kWh"),
+    Stat("ENERGY", "0.0264 kWh", "GPU 22.7 host 3.7 Wh"),
+    Stat("COST", "0.216 USD", "2.50 USD/GPU-h"),
+    Stat("CO2e", "9.7 g", "369 g/kWh"),
     Stat("IN CHECKPOINTS", "21.3 %", "38.4 of 180 s", "warn"),
-]  # fmt: skip
+]
 
 
 class PicturesScreen(ModeScreen):
@@ -109,7 +163,10 @@ class PicturesScreen(ModeScreen):
         self.query_one("#pareto", Plot).show(pareto_chart())
         self.query_one("#bars", BarRows).show(energy_bars())
         self.query_one("#traces", TraceStack).show(traces())
-        self.query_one("#note", Note).show([("One checkpoint is 2 TB.", ""), ("One save only.", "warn"), ("No meter.", "bad")], "Notes")
+        self.query_one("#note", Note).show(
+            [("One checkpoint is 2 TB.", ""), ("One save only.", "warn"), ("No meter.", "bad")],
+            "Notes",
+        )
 
 
 class PicturesApp(CkptcostApp):
@@ -123,8 +180,14 @@ def text_of(widget: Widget) -> str:
 
 def unstyled(app: CkptcostApp) -> int:
     """Segments that NO_COLOR would stumble over."""
-    lines = [widget.render_line(row) for widget in app.screen.query(Drawn) for row in range(widget.size.height)]
-    return sum(segment.style is None or segment.style.color is None for line in lines for segment in line)
+    lines = [
+        widget.render_line(row)
+        for widget in app.screen.query(Drawn)
+        for row in range(widget.size.height)
+    ]
+    return sum(
+        segment.style is None or segment.style.color is None for line in lines for segment in line
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -157,7 +220,9 @@ def test_before_there_are_data(drive: Any, snapshot: Any):
         app.screen.query_one("#interval", Plot).show(Chart(empty="no tier can be computed"))
         app.screen.query_one("#pareto", Plot).show(Chart())
         app.screen.query_one("#bars", BarRows).show(Bars(empty="nothing to compare"))
-        app.screen.query_one("#traces", TraceStack).show(Traces([Chart("GPU power, W", empty="no GPU is visible")], (-180.0, 0.0)))
+        app.screen.query_one("#traces", TraceStack).show(
+            Traces([Chart("GPU power, W", empty="no GPU is visible")], (-180.0, 0.0))
+        )
         app.screen.query_one("#note", Note).show([])
         await pilot.pause()
         snapshot(app, "pictures_80x24_empty")
@@ -184,7 +249,13 @@ def test_colours_follow_the_theme(drive: Any):
 
     async def script(pilot: Pilot[None]) -> None:
         seen = []
-        for theme in ("ckptcost-dark", "ckptcost-light", "ckptcost-contrast", "textual-ansi", "nord"):
+        for theme in (
+            "ckptcost-dark",
+            "ckptcost-light",
+            "ckptcost-contrast",
+            "textual-ansi",
+            "nord",
+        ):
             if theme in app.available_themes:
                 app.theme = theme
                 await pilot.pause()
@@ -210,7 +281,9 @@ def test_a_click_says_where_on_the_axis_it_was(drive: Any):
 
     async def script(pilot: Pilot[None]) -> None:
         plot = app.screen.query_one("#interval", Plot)
-        rule = next(line.index("\u2502", 6) for line in text_of(plot).split("\n") if "now \u2502" in line)
+        rule = next(
+            line.index("\u2502", 6) for line in text_of(plot).split("\n") if "now \u2502" in line
+        )
         await pilot.click("#interval", offset=(rule, 3))
         await pilot.click("#interval", offset=(2, 3))  # the labels of the axis are no place on it
         await pilot.pause()
@@ -231,7 +304,17 @@ def test_the_wheel_asks_for_another_window(drive: Any):
 
     async def script(pilot: Pilot[None]) -> None:
         stack = pilot.app.screen.query_one("#traces", TraceStack)
-        where = {"widget": stack, "x": 5, "y": 5, "delta_x": 0, "delta_y": 0, "button": 0, "shift": False, "meta": False, "ctrl": False}
+        where = {
+            "widget": stack,
+            "x": 5,
+            "y": 5,
+            "delta_x": 0,
+            "delta_y": 0,
+            "button": 0,
+            "shift": False,
+            "meta": False,
+            "ctrl": False,
+        }
         stack.post_message(MouseScrollUp(**where))
         stack.post_message(MouseScrollDown(**where))
         await pilot.pause()

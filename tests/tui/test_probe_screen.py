@@ -34,7 +34,9 @@ SIZES = [(SMALL, "80x24"), (USUAL, "120x36")]
 def place(monkeypatch, tmp_path):
     """An empty folder, which the form begins with."""
     found = alone(monkeypatch, tmp_path)
-    monkeypatch.setattr(probe, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no"))
+    monkeypatch.setattr(
+        probe, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no")
+    )
     return found
 
 
@@ -44,7 +46,9 @@ def simulated(tmp_path_factory):
     draft = Draft("/scratch", "20 GB", rounds="2", quarter="no")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("scratch")))
-        return probe.begin(probe.asking(draft, Desk(), None, "simulated").ready, "simulated").work(lambda: False)
+        return probe.begin(probe.asking(draft, Desk(), None, "simulated").ready, "simulated").work(
+            lambda: False
+        )
 
 
 @pytest.fixture
@@ -53,7 +57,9 @@ def drawn(monkeypatch, tmp_path):
     alone(monkeypatch, tmp_path)
     found = {"spot": DISK._replace(directory="/scratch")}
     monkeypatch.setattr(probe, "fresh", lambda: Draft("/scratch", "20 GB"))
-    monkeypatch.setattr(probe, "look", lambda directory: found["spot"]._replace(directory=directory))
+    monkeypatch.setattr(
+        probe, "look", lambda directory: found["spot"]._replace(directory=directory)
+    )
     return found
 
 
@@ -94,7 +100,11 @@ class TestPictures:
             return probe_run.Ended(True)
 
         monkeypatch.setattr(probe_run.Running, "work", work)
-        monkeypatch.setattr(probe, "progress", lambda running, plan, stopping=False: half_way(running, plan, stopping))
+        monkeypatch.setattr(
+            probe,
+            "progress",
+            lambda running, plan, stopping=False: half_way(running, plan, stopping),
+        )
         app = CkptcostApp(start="probe")
 
         async def script():
@@ -139,7 +149,18 @@ def half_way(running, plan, stopping):
         for k in range(1, 41):
             moved += int(wave[k % 10] * 0.25 * gb)
             one.moves.append(((begin_s * s) + k * s * (end - begin) // 40, moved))
-        one.io = Io(begin_s * s, (begin_s + end) * s, None if safe is None else (begin_s + safe) * s, 20 * gb, 16, 1.0, late, 16.0, (), ())
+        one.io = Io(
+            begin_s * s,
+            (begin_s + end) * s,
+            None if safe is None else (begin_s + safe) * s,
+            20 * gb,
+            16,
+            1.0,
+            late,
+            16.0,
+            (),
+            (),
+        )
     watch.begin("save", 2, 5 * gb)
     watch.passes[-1].begin_ns = 19 * s
     watch.passes[-1].moves = [(19 * s + k * s // 4, k * gb // 2) for k in range(1, 6)]
@@ -197,7 +218,10 @@ def test_much_is_asked_about(drive, drawn):
         await pilot.press("enter")
         await settled(pilot)
         assert isinstance(app.screen, Confirm)
-        assert "75 GB are written into /scratch: that is 18.8 % of the 400 GB that are free" in screen_text(app)
+        assert (
+            "75 GB are written into /scratch: that is 18.8 % of the 400 GB that are free"
+            in screen_text(app)
+        )
         await pilot.press("n")
         await pilot.pause()
         assert app.screen._under_way is None
@@ -247,7 +271,9 @@ def test_calibrate_keeps_first(drive, place):
         assert len(asked[0]) == 1
         app.calibrate = None
         await pilot.press("c")
-        assert (state.home() / "clipboard.txt").read_text() == probe.calibrating(app.screen._ended) + "\n"
+        assert (state.home() / "clipboard.txt").read_text() == probe.calibrating(
+            app.screen._ended
+        ) + "\n"
 
     drive(app, script)
 
@@ -263,15 +289,22 @@ def test_stopped_in_the_middle_of_a_pass(place, monkeypatch):
             await pilot.press("ctrl+r")
             await until(lambda: len(counted) > 4, pilot)
             assert os.listdir(place)
-            assert leaving.busy(app) == [f"A probe is writing into {place}: it is stopped and its files are removed."]
+            assert leaving.busy(app) == [
+                f"A probe is writing into {place}: it is stopped and its files are removed."
+            ]
             await pilot.press("ctrl+r")
             await pilot.pause()
-            assert "A probe is under way" not in screen_text(app), "the key does nothing while one is under way"
+            assert "A probe is under way" not in screen_text(app), (
+                "the key does nothing while one is under way"
+            )
             await pilot.press("x")
             began_s = time.monotonic()
             await settled(pilot)
             assert time.monotonic() - began_s < 2.0
-            assert "Stopped before a pass was through; everything that was written is removed." in screen_text(app)
+            assert (
+                "Stopped before a pass was through; everything that was written is removed."
+                in screen_text(app)
+            )
             assert not os.listdir(place)
             assert leaving.busy(app) == []
 
@@ -327,7 +360,9 @@ def test_the_disk_becomes_full(drive, place, monkeypatch):
         status = app.screen.query_one(Status)
         await until(lambda: "no space is left on the file system" in status.said, pilot)
         assert "Everything that was written is removed." in status.said
-        await until(lambda: "no space is left" in screen_text(app), pilot)  # the reason is seen however long the path is
+        await until(
+            lambda: "no space is left" in screen_text(app), pilot
+        )  # the reason is seen however long the path is
         assert not os.listdir(place)
         assert app.screen._under_way is None
         assert leaving.busy(app) == []

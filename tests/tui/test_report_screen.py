@@ -163,7 +163,9 @@ def test_it_is_written_and_asked_before_it_is_replaced(drive, here):
         text = _text(pilot)
         assert file.read_text("utf-8") == text
         assert "wrote gpt4-scale-2tb-model.md, " in _status(pilot)
-        assert str(_screen(pilot).query_one("#report-standing", Static).render()) == "exists: will ask"
+        assert (
+            str(_screen(pilot).query_one("#report-standing", Static).render()) == "exists: will ask"
+        )
         file.write_text("mine")
         await pilot.press("w")
         assert isinstance(pilot.app.screen, Confirm)
@@ -191,7 +193,11 @@ def test_a_name_of_ones_own_stays_and_only_its_ending_follows(drive):
         seen.append(_name(pilot).value)
         return seen
 
-    assert drive(_app(), script) == ["gpt4-scale-2tb-model.txt", "gpt4-scale-2tb-optimize.txt", "mine.md"]
+    assert drive(_app(), script) == [
+        "gpt4-scale-2tb-model.txt",
+        "gpt4-scale-2tb-optimize.txt",
+        "mine.md",
+    ]
 
 
 def test_why_it_could_not_be_written_is_one_line(drive, here, monkeypatch):
@@ -201,7 +207,9 @@ def test_why_it_could_not_be_written_is_one_line(drive, here, monkeypatch):
     async def script(pilot):
         _name(pilot).value = "gone/out.txt"
         await pilot.pause()
-        assert str(_screen(pilot).query_one("#report-standing", Static).render()) == "no folder gone"
+        assert (
+            str(_screen(pilot).query_one("#report-standing", Static).render()) == "no folder gone"
+        )
         await pilot.press("w")
         await settled(pilot)
         assert "No such file or directory" in _status(pilot)
@@ -244,7 +252,16 @@ def test_a_wrong_scenario_says_why_and_nothing_can_be_written(drive, here):
 
 
 def test_a_comparison_of_some_tiers_says_so(drive):
-    many = ("nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40", "flash-shared", "micron-9550", "local-nvme", "node-ram")
+    many = (
+        "nas-hdd",
+        "generic-pfs",
+        "ddn-exascaler-20",
+        "ddn-exascaler-40",
+        "flash-shared",
+        "micron-9550",
+        "local-nvme",
+        "node-ram",
+    )
 
     async def script(pilot):
         _screen(pilot).query_one("#report-what", Rows).select(preview.TIERS)
@@ -268,7 +285,9 @@ def test_a_rewritten_scenario_or_tier_is_reported_anew(drive, tmp_path, monkeypa
     job.write_text('extends = "below.toml"\n')
 
     def write(rate):
-        mine.write_text(f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n')
+        mine.write_text(
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+        )
 
     write("2 GB/s")
     app = _app(Desk(Catalog(), base=str(job), tiers=("mine",)))

@@ -16,12 +16,28 @@ from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.columns import fit, natural_widths, padded
 from ckptcost.tui.widgets.rows import Rows
 
-HEADS = (Head("tier", "tier", True), Head("rate", "GB/s", rank=1), Head("write", "write", rank=3), Head("kwh", "kWh"))
-TIERS = (("nas", "0.2", "2.8 h", "1,190"), ("flash", "20", "1.7 min", "12"), ("pfs", "2", "16.7 min", "120"), ("new", "-", "-", "-"))
+HEADS = (
+    Head("tier", "tier", True),
+    Head("rate", "GB/s", rank=1),
+    Head("write", "write", rank=3),
+    Head("kwh", "kWh"),
+)
+TIERS = (
+    ("nas", "0.2", "2.8 h", "1,190"),
+    ("flash", "20", "1.7 min", "12"),
+    ("pfs", "2", "16.7 min", "120"),
+    ("new", "-", "-", "-"),
+)
 ORDER: tuple[tuple[Any, ...], ...] = (
-    ("nas", 0.2, 10080.0, 1190.0), ("flash", 20.0, 102.0, 12.0), ("pfs", 2.0, 1002.0, 120.0), ("new", None, None, None),
-)  # fmt: skip
-ROWS = [Row(cells[0], cells, order, tone="best" if cells[0] == "flash" else "") for cells, order in zip(TIERS, ORDER, strict=True)]
+    ("nas", 0.2, 10080.0, 1190.0),
+    ("flash", 20.0, 102.0, 12.0),
+    ("pfs", 2.0, 1002.0, 120.0),
+    ("new", None, None, None),
+)
+ROWS = [
+    Row(cells[0], cells, order, tone="best" if cells[0] == "flash" else "")
+    for cells, order in zip(TIERS, ORDER, strict=True)
+]
 GRID = Grid(HEADS, ROWS, empty="No tier is left. Press n for a new one.")
 
 
@@ -55,10 +71,15 @@ class OneTable(App[None]):
 
     @property
     def text(self) -> list[str]:
-        return ["".join(s.text for s in self.rows.render_line(y)).rstrip() for y in range(self.rows.size.height)]
+        return [
+            "".join(s.text for s in self.rows.render_line(y)).rstrip()
+            for y in range(self.rows.size.height)
+        ]
 
 
-def drive(app: OneTable, script: Callable[[Pilot[None]], Awaitable[Any]], size: tuple[int, int] = (60, 8)) -> Any:
+def drive(
+    app: OneTable, script: Callable[[Pilot[None]], Awaitable[Any]], size: tuple[int, int] = (60, 8)
+) -> Any:
     async def go() -> Any:
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
@@ -108,8 +129,11 @@ def test_sorting_steps_through_the_columns_and_back() -> None:
 
     *seen, head, last, last_head = drive(app, script)
     assert seen == [
-        ["flash", "nas", "new", "pfs"], ["pfs", "new", "nas", "flash"], ["nas", "pfs", "flash", "new"], ["flash", "pfs", "nas", "new"],
-    ]  # fmt: skip
+        ["flash", "nas", "new", "pfs"],
+        ["pfs", "new", "nas", "flash"],
+        ["nas", "pfs", "flash", "new"],
+        ["flash", "pfs", "nas", "new"],
+    ]
     assert head == ["  tier  \u25bcGB/s     write    kWh"]
     assert last == ["nas", "flash", "pfs", "new"]
     assert "\u25bc" not in last_head[0]
@@ -124,7 +148,12 @@ def test_the_cursor_stays_on_its_row_while_rows_change_and_sort() -> None:
         keys = [app.rows.key]
         app.rows.show(GRID._replace(rows=[*ROWS[2:], *ROWS[:2]]))
         keys.append(app.rows.key)
-        assert [row.key for row in app.rows.grid.rows] == ["flash", "pfs", "nas", "new"]  # still sorted
+        assert [row.key for row in app.rows.grid.rows] == [
+            "flash",
+            "pfs",
+            "nas",
+            "new",
+        ]  # still sorted
         app.rows.sort("")
         app.rows.show(GRID._replace(rows=ROWS[::-1]))
         keys.append(app.rows.key)
@@ -145,7 +174,11 @@ def test_scroll_position_stays_when_values_change() -> None:
         await pilot.press("end")
         await pilot.pause()
         before = app.text
-        app.rows.show(GRID._replace(rows=[row._replace(cells=(row.cells[0], "7", "1 s", "2")) for row in rows]))
+        app.rows.show(
+            GRID._replace(
+                rows=[row._replace(cells=(row.cells[0], "7", "1 s", "2")) for row in rows]
+            )
+        )
         await pilot.pause()
         return before, app.text
 
@@ -186,7 +219,10 @@ def test_columns_give_way_by_rank_and_can_be_reached() -> None:
 
 
 def test_a_wide_table_says_how_many_columns_are_hidden() -> None:
-    heads = (Head("n", "name", True), *(Head(f"c{at}", f"column {at}", rank=at) for at in range(1, 10)))
+    heads = (
+        Head("n", "name", True),
+        *(Head(f"c{at}", f"column {at}", rank=at) for at in range(1, 10)),
+    )
     grid = Grid(heads, [Row("a", ("a name", *["12,345"] * 9))])
     app = OneTable(grid)
 
@@ -210,7 +246,10 @@ def test_numbers_are_never_cut_and_lines_never_overflow(room: int) -> None:
 
 
 def test_long_text_is_cut_with_dots_before_a_column_goes() -> None:
-    grid = Grid((Head("n", "name", True), Head("k", "kWh", rank=1)), [Row("a", ("a name that goes on for longer than that", "1,234"))])
+    grid = Grid(
+        (Head("n", "name", True), Head("k", "kWh", rank=1)),
+        [Row("a", ("a name that goes on for longer than that", "1,234"))],
+    )
     found = fit(grid.heads, natural_widths(grid), 36)
     assert dict(found.places) == {0: 30, 1: 5}
     assert padded(grid.rows[0].cells[0], 30, True) == "a name that goes on for long.."
@@ -235,7 +274,9 @@ def test_clicks_move_choose_and_sort() -> None:
     async def script(pilot: Pilot[None]) -> list[Any]:
         app.screen.set_focus(None)
         app.heard.clear()
-        await pilot.click(Rows, offset=(4, 1))  # the row that has the cursor already: the click only brings the focus
+        await pilot.click(
+            Rows, offset=(4, 1)
+        )  # the row that has the cursor already: the click only brings the focus
         first = list(app.heard)
         await pilot.click(Rows, offset=(4, 3))
         await pilot.click(Rows, offset=(4, 3))
@@ -250,11 +291,17 @@ def test_clicks_move_choose_and_sort() -> None:
     first, told, orders = drive(app, script)
     assert first == []
     assert told == [("moved", "pfs"), ("chosen", "pfs")]
-    assert orders == [["nas", "pfs", "flash", "new"], ["flash", "pfs", "nas", "new"], ["nas", "flash", "pfs", "new"]]
+    assert orders == [
+        ["nas", "pfs", "flash", "new"],
+        ["flash", "pfs", "nas", "new"],
+        ["nas", "flash", "pfs", "new"],
+    ]
 
 
 def test_the_wheel_scrolls_without_moving_the_cursor() -> None:
-    app = OneTable(GRID._replace(rows=[Row(f"k{at}", (f"k{at}", "1", "1 s", "2")) for at in range(100)]))
+    app = OneTable(
+        GRID._replace(rows=[Row(f"k{at}", (f"k{at}", "1", "1 s", "2")) for at in range(100)])
+    )
 
     async def script(pilot: Pilot[None]) -> tuple[str, str]:
         app.rows.scroll_to(y=20, animate=False)
@@ -282,7 +329,14 @@ def test_plain_letters_only() -> None:
 
 def test_without_colours_nothing_falls_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = OneTable(GRID._replace(rows=[row._replace(tone=tone) for row, tone in zip(ROWS, ("bad", "warn", "muted", "good"), strict=True)]))
+    app = OneTable(
+        GRID._replace(
+            rows=[
+                row._replace(tone=tone)
+                for row, tone in zip(ROWS, ("bad", "warn", "muted", "good"), strict=True)
+            ]
+        )
+    )
 
     async def script(pilot: Pilot[None]) -> int:
         await pilot.press("down")
@@ -309,7 +363,11 @@ def test_a_number_wider_than_those_looked_at_is_still_whole() -> None:
 
 def test_a_hundred_thousand_rows() -> None:
     rows = [
-        Row(f"k{at}", (f"step_{at}", f"{at * 1.5:.1f}", f"{at} s", "7.2k"), (f"s{at}", at * 1.5, float(at), 7200.0))
+        Row(
+            f"k{at}",
+            (f"step_{at}", f"{at * 1.5:.1f}", f"{at} s", "7.2k"),
+            (f"s{at}", at * 1.5, float(at), 7200.0),
+        )
         for at in range(100_000)
     ]
     app = OneTable()

@@ -39,7 +39,9 @@ def at_home(monkeypatch, made):
 
 def source_of(path):
     (kept,) = store.kept_at(path)
-    return Source(str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, 3)
+    return Source(
+        str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, 3
+    )
 
 
 def opened(drive, screen, script, size=USUAL, desk=None):

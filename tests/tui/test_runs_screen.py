@@ -102,13 +102,19 @@ def test_damaged_and_closed_folders(home, drive, snapshot, size, name, monkeypat
         assert len(names(pilot)) == 4
 
         def closed(within=None):
-            raise runs_reading.RunFileError("cannot be listed (Permission denied)", where="~/runs", remedy="set CKPTCOST_RUNS to another")
+            raise runs_reading.RunFileError(
+                "cannot be listed (Permission denied)",
+                where="~/runs",
+                remedy="set CKPTCOST_RUNS to another",
+            )
 
         monkeypatch.setattr(store, "folders", closed)
         await pilot.press("R")
         await settled(pilot)
         assert names(pilot) == []
-        assert screen_text(pilot.app).count("cannot be listed (Permission denied)") >= 2, "in the list and in the line below"
+        assert screen_text(pilot.app).count("cannot be listed (Permission denied)") >= 2, (
+            "in the list and in the line below"
+        )
 
     drive(app(), script, size)
 
@@ -138,11 +144,18 @@ def test_marks_are_calibrated_together(home, drive):
         await pilot.press("end", "space", "up", "space")
         await settled(pilot)
         assert "2 marked" in screen_text(pilot.app)
-        assert [row.marked for row in pilot.app.screen.query_one("#list", Rows).grid.rows] == [False, False, True, True]
+        assert [row.marked for row in pilot.app.screen.query_one("#list", Rows).grid.rows] == [
+            False,
+            False,
+            True,
+            True,
+        ]
         await pilot.press("c")
         await settled(pilot)
         assert isinstance(pilot.app.screen, CalibrateScreen)
-        assert sorted(source.run for source in pilot.app.screen._sources) == sorted([LARGE_RUN, SMALL_RUN])
+        assert sorted(source.run for source in pilot.app.screen._sources) == sorted(
+            [LARGE_RUN, SMALL_RUN]
+        )
         await pilot.press("escape")
         await settled(pilot)
         await pilot.press("end", "space")
@@ -227,7 +240,9 @@ def test_a_path_opens_a_run_and_a_wrong_one_says_so(home, drive):
 
 
 def test_replay_and_follow_are_handed_to_the_application(home, drive, monkeypatch):
-    recorded(home / "zz-live", 3, run_id="f" * 32, wall_ns=time.time_ns() - 3_000_000_000, stop=False)
+    recorded(
+        home / "zz-live", 3, run_id="f" * 32, wall_ns=time.time_ns() - 3_000_000_000, stop=False
+    )
     monkeypatch.setattr(summary, "LIVE_S", 1e6)
     asked = []
 

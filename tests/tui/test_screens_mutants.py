@@ -111,7 +111,9 @@ def test_a_file_that_is_typed_out_is_that_file_and_not_a_recent_one(drive, here)
 
     async def script(pilot):
         opened = []
-        await pilot.app.push_screen(OpenScenario(Desk(base="small-8b"), ("deep/job.toml",)), opened.append)
+        await pilot.app.push_screen(
+            OpenScenario(Desk(base="small-8b"), ("deep/job.toml",)), opened.append
+        )
         await settled(pilot)
         await saved_as(pilot, "job.toml")
         return [desk.base for desk in opened]
@@ -132,15 +134,25 @@ def test_what_was_opened_twice_is_remembered_once(drive):
 
 
 def test_all_of_the_desk_is_remembered(drive):
-    desk = Desk(base="small-8b", edits={"cluster.gpus": "64"}, tiers=("nas-hdd", "flash-shared"), baseline="nas-hdd", metric="usd")
+    desk = Desk(
+        base="small-8b",
+        edits={"cluster.gpus": "64"},
+        tiers=("nas-hdd", "flash-shared"),
+        baseline="nas-hdd",
+        metric="usd",
+    )
 
     async def script(pilot):
         return pilot.app.remember()
 
     told = drive(Bares(desk), script)
     assert (told.base, told.edits, told.tiers, told.baseline, told.metric) == (
-        "small-8b", {"cluster.gpus": "64"}, ("nas-hdd", "flash-shared"), "nas-hdd", "usd",
-    )  # fmt: skip
+        "small-8b",
+        {"cluster.gpus": "64"},
+        ("nas-hdd", "flash-shared"),
+        "nas-hdd",
+        "usd",
+    )
 
 
 # a question
@@ -219,7 +231,11 @@ def test_what_is_over_can_no_longer_be_acted_upon(action):
 
 def test_a_document_is_written_with_the_files_that_it_rests_on(drive, here, monkeypatch):
     wrote: list[tuple[str, ...]] = []
-    monkeypatch.setattr(files, "write_view", lambda shown, path, desk, command, over, read: wrote.append(tuple(read)) or path)
+    monkeypatch.setattr(
+        files,
+        "write_view",
+        lambda shown, path, desk, command, over, read: wrote.append(tuple(read)) or path,
+    )
     export = Export("audit", object(), Desk(), "ckptcost audit mine.toml", "<svg/>", ("mine.toml",))
     assert export.write("out.json", False) == "out.json"
     assert wrote == [("mine.toml",)]

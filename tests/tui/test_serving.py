@@ -45,7 +45,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
     port = free_port()
     env = {**os.environ, "CKPTCOST_STATE": str(tmp_path / "state"), "PYTHONUNBUFFERED": "1"}
     words = [sys.executable, "-m", "ckptcost", f"--serve={port}", "--fresh"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
+    ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)/\?key=(\S+)", line)
@@ -65,7 +67,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 def ask(port: int, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
-    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    connection.request(
+        "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
     answer = connection.getresponse()
     text = answer.read().decode("utf-8", "replace")
     connection.close()
@@ -74,7 +78,11 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str, dict[str, str]]
 
 def test_it_listens_to_this_machine_only(served):
     listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    mine = [words[1].split(":") for words in listening if words[3] == "0A" and int(words[1].split(":")[1], 16) == served.port]
+    mine = [
+        words[1].split(":")
+        for words in listening
+        if words[3] == "0A" and int(words[1].split(":")[1], 16) == served.port
+    ]
     assert [address for address, _ in mine] == ["0100007F"]
     six = Path("/proc/net/tcp6")
     assert not six.exists() or f":{served.port:04X} " not in six.read_text()
@@ -95,7 +103,13 @@ def test_only_who_has_the_address_is_answered(served):
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Host": "evil.example"}, {"Host": "evil.example:80"}, {"Origin": "http://evil.example"}, {"Origin": "null"}]
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ],
 )
 def test_another_sites_page_is_turned_away_even_with_the_secret(headers, served):
     assert ask(served.port, f"/ws?key={served.key}", **headers)[0] == 403
@@ -121,7 +135,11 @@ class Driver:
 
     def __init__(self, profile: Path) -> None:
         self.port = free_port()
-        self._process = subprocess.Popen(["chromedriver", f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            ["chromedriver", f"--port={self.port}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         until_s = time.monotonic() + WAIT_S
         while time.monotonic() < until_s:
             with socket.socket() as one:
@@ -129,15 +147,30 @@ class Driver:
                     break
             time.sleep(0.05)
         flags = [
-            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-            "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}", "--window-size=1100,700",
-        ]  # fmt: skip
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={profile}",
+            "--window-size=1100,700",
+        ]
         options = {"binary": shutil.which("chromium"), "args": flags}
-        self._session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}})["sessionId"]
+        self._session = self.call(
+            "POST", "/session", {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}}
+        )["sessionId"]
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+        connection.request(
+            method,
+            path,
+            json.dumps(body) if body is not None else None,
+            {"Content-Type": "application/json"},
+        )
         value = json.loads(connection.getresponse().read())["value"]
         connection.close()
         return value
@@ -174,7 +207,11 @@ def pixels(png: bytes) -> tuple[int, list[bytes]]:
             up, corner = above[i], above[i - each] if i >= each else 0
             if filter_ == 4:
                 guess = left + up - corner
-                near = min((abs(guess - left), 0, left), (abs(guess - up), 1, up), (abs(guess - corner), 2, corner))[2]
+                near = min(
+                    (abs(guess - left), 0, left),
+                    (abs(guess - up), 1, up),
+                    (abs(guess - corner), 2, corner),
+                )[2]
             else:
                 near = (0, left, up, (left + up) // 2)[filter_]
             line[i] = (line[i] + near) & 255
@@ -191,7 +228,9 @@ def test_a_browser_shows_it(served, tmp_path):
         driver.of("POST", "/url", {"url": f"http://127.0.0.1:{served.port}/?key={served.key}"})
         until_s = time.monotonic() + WAIT_S
         colours: set[bytes] = set()
-        while GROUND not in colours and time.monotonic() < until_s:  # before it there is a page that says "connecting"
+        while (
+            GROUND not in colours and time.monotonic() < until_s
+        ):  # before it there is a page that says "connecting"
             time.sleep(1)
             each, rows = pixels(base64.b64decode(driver.of("GET", "/screenshot")))
             colours = {row[i : i + 3] for row in rows[::3] for i in range(0, len(row), each)}
@@ -200,6 +239,8 @@ def test_a_browser_shows_it(served, tmp_path):
         script = "return performance.getEntriesByType('resource').filter(e => e.transferSize || e.decodedBodySize).map(e => e.name)"
         loaded = driver.of("POST", "/execute/sync", {"script": script, "args": []})
         assert loaded, "its own files"
-        assert [name for name in loaded if not name.startswith(f"http://127.0.0.1:{served.port}/")] == []
+        assert [
+            name for name in loaded if not name.startswith(f"http://127.0.0.1:{served.port}/")
+        ] == []
     finally:
         driver.close()

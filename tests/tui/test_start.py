@@ -59,7 +59,9 @@ def test_the_first_frame_is_computed_once_and_nothing_is_drawn_before_it(counted
     assert counted["evaluate"] == 1
     assert counted["reparse"] == 0, "style sheets are read once, when the widgets come"
     assert counted["render_update"] > 0
-    assert counted["render_update in vain"] == 0, "what is drawn while the application starts is thrown away"
+    assert counted["render_update in vain"] == 0, (
+        "what is drawn while the application starts is thrown away"
+    )
 
 
 def test_a_new_screen_does_not_have_all_style_sheets_read_anew(counted):
@@ -84,7 +86,11 @@ def test_a_new_screen_does_not_have_all_style_sheets_read_anew(counted):
 def test_a_screen_comes_with_the_classes_of_its_size(size, monkeypatch):
     """Those that came later would have every widget styled again."""
     seen = []
-    monkeypatch.setattr(ModelScreen, "body", lambda self, real=ModelScreen.body: (seen.append(set(self.classes)), real(self))[1])
+    monkeypatch.setattr(
+        ModelScreen,
+        "body",
+        lambda self, real=ModelScreen.body: (seen.append(set(self.classes)), real(self))[1],
+    )
     _, classes = opened(CkptcostApp(), size)
     of_size = {"-narrow", "-wide", "-short", "-tall"}
     assert seen[0] & of_size == classes & of_size
@@ -141,6 +147,17 @@ def test_a_server_collects(monkeypatch):
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads in /proc")
 def test_numpy_starts_no_threads_beside_the_screen():
     code = "from ckptcost.cli import screen_; import os; screen_._numpy_alone(); print(len(os.listdir('/proc/self/task')))"
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS", "OMP", "MKL"))}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=True)
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENBLAS", "OMP", "MKL"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout == "1\n"

@@ -10,7 +10,17 @@ from ckptcost.tui.state import Remembered
 
 
 def test_what_is_saved_is_loaded(tmp_path):
-    one = Remembered("ckptcost-light", "tiers", "job.toml", {"site.pue": "1.3"}, ("a", "b"), "a", "usd", ("x.toml",), True)
+    one = Remembered(
+        "ckptcost-light",
+        "tiers",
+        "job.toml",
+        {"site.pue": "1.3"},
+        ("a", "b"),
+        "a",
+        "usd",
+        ("x.toml",),
+        True,
+    )
     state.save(one, tmp_path / "deep" / "down")
     assert state.load(tmp_path / "deep" / "down") == one
     assert [each.name for each in (tmp_path / "deep" / "down").iterdir()] == ["screen.json"]
@@ -20,7 +30,10 @@ def test_nothing_yet(tmp_path):
     assert state.load(tmp_path) == Remembered()
 
 
-@pytest.mark.parametrize("text", ["", "{", "\x00\xff", "[1]", "null", '{"theme": 3, "edits": [1], "tiers": "a", "recent": [2]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "\x00\xff", "[1]", "null", '{"theme": 3, "edits": [1], "tiers": "a", "recent": [2]}'],
+)
 def test_a_damaged_file_costs_what_was_in_it_and_no_more(text, tmp_path):
     (tmp_path / "screen.json").write_text(text, "latin-1")
     loaded = state.load(tmp_path)
@@ -29,10 +42,21 @@ def test_a_damaged_file_costs_what_was_in_it_and_no_more(text, tmp_path):
 
 
 def test_what_has_another_shape_is_left_out(tmp_path):
-    told = {"theme": "ckptcost-dark", "edits": {"site.pue": "1.2", "cluster.gpus": 8}, "tiers": ["a", 1], "new": True, "welcomed": 1}
+    told = {
+        "theme": "ckptcost-dark",
+        "edits": {"site.pue": "1.2", "cluster.gpus": 8},
+        "tiers": ["a", 1],
+        "new": True,
+        "welcomed": 1,
+    }
     (tmp_path / "screen.json").write_text(json.dumps(told))
     loaded = state.load(tmp_path)
-    assert (loaded.theme, loaded.edits, loaded.tiers, loaded.welcomed) == ("ckptcost-dark", {"site.pue": "1.2"}, ("a",), False)
+    assert (loaded.theme, loaded.edits, loaded.tiers, loaded.welcomed) == (
+        "ckptcost-dark",
+        {"site.pue": "1.2"},
+        ("a",),
+        False,
+    )
 
 
 def test_where_it_cannot_be_written_is_said(tmp_path):

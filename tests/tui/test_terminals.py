@@ -56,7 +56,11 @@ class Terminal:
     @property
     def plain(self) -> str:
         """The letters, without where they go and how they look."""
-        return re.sub(r"\x1b(\[[0-9;?<>=]*[a-zA-Z]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>a-zA-Z])", "", self.raw)
+        return re.sub(
+            r"\x1b(\[[0-9;?<>=]*[a-zA-Z]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>a-zA-Z])",
+            "",
+            self.raw,
+        )
 
     def press(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
@@ -85,7 +89,11 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     started: list[Terminal] = []
 
     def start(*words: str, columns: int = 120, rows: int = 36, **env: str) -> Terminal:
-        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION")
+        }
         state = {"CKPTCOST_STATE": str(tmp_path / "state"), "TERM": "xterm-256color"}
         started.append(Terminal(list(words), {**kept, **state, **env}, columns, rows))
         return started[-1]
@@ -109,11 +117,20 @@ KINDS = {
 def test_every_screen_opens_in_every_kind_of_terminal(kind, terminal):
     seen = terminal("screen", "--fresh", **KINDS[kind])
     seen.wait_for("nas-hdd")
-    for key, text in (("2", "goodput"), ("3", "interval"), ("6", "Runs"), ("8", "Report"), ("1", "nas-hdd")):
+    for key, text in (
+        ("2", "goodput"),
+        ("3", "interval"),
+        ("6", "Runs"),
+        ("8", "Report"),
+        ("1", "nas-hdd"),
+    ):
         before = len(seen.raw)
         seen.press(key)
         until_s = time.monotonic() + WAIT_S
-        while text not in re.sub(r"\x1b\[[0-9;]*m", "", seen.raw[before:]) and time.monotonic() < until_s:
+        while (
+            text not in re.sub(r"\x1b\[[0-9;]*m", "", seen.raw[before:])
+            and time.monotonic() < until_s
+        ):
             assert seen.read(), seen.plain[-2000:]
     seen.press("q")
     assert seen.ended() == 0
@@ -126,7 +143,11 @@ def test_without_colours_there_are_none(terminal):
     seen.wait_for("nas-hdd")
     seen.press("q")
     seen.ended()
-    colours = {code for codes in re.findall(r"\x1b\[([0-9;]*)m", seen.raw) for code in re.findall(r"38;2;(\d+;\d+;\d+)", codes)}
+    colours = {
+        code
+        for codes in re.findall(r"\x1b\[([0-9;]*)m", seen.raw)
+        for code in re.findall(r"38;2;(\d+;\d+;\d+)", codes)
+    }
     assert all(len(set(colour.split(";"))) == 1 for colour in colours), "grey is no colour"
 
 
@@ -164,13 +185,17 @@ def test_plain_letters_only(terminal):
     seen.wait_for("interval")
     seen.press("q")
     assert seen.ended() == 0
-    assert not re.search(r"[\u2500-\u259f\u2800-\u28ff]", seen.plain), "no boxes, no blocks, no braille"
+    assert not re.search(r"[\u2500-\u259f\u2800-\u28ff]", seen.plain), (
+        "no boxes, no blocks, no braille"
+    )
 
 
 class Tmux:
     """A server of its own, so that nobody's sessions are touched."""
 
-    def __init__(self, folder: Path, columns: int, rows: int, env: dict[str, str], words: list[str]) -> None:
+    def __init__(
+        self, folder: Path, columns: int, rows: int, env: dict[str, str], words: list[str]
+    ) -> None:
         self._base = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
         command = [
             "env",
@@ -187,7 +212,9 @@ class Tmux:
         self._call("new-session", "-d", "-x", str(columns), "-y", str(rows), *command)
 
     def _call(self, *words: str) -> str:
-        return subprocess.run([*self._base, *words], check=True, capture_output=True, text=True, timeout=20).stdout
+        return subprocess.run(
+            [*self._base, *words], check=True, capture_output=True, text=True, timeout=20
+        ).stdout
 
     def press(self, *keys: str) -> None:
         self._call("send-keys", *keys)
@@ -213,7 +240,11 @@ def tmux(tmp_path: Path) -> Iterator[Callable[..., Tmux]]:
     opened: list[Tmux] = []
 
     def start(*words: str, columns: int = 120, rows: int = 36) -> Tmux:
-        env = {"CKPTCOST_STATE": str(tmp_path / "state"), "CKPTCOST_RUNS": str(tmp_path / "runs"), "CKPTCOST_USER": str(tmp_path / "user")}
+        env = {
+            "CKPTCOST_STATE": str(tmp_path / "state"),
+            "CKPTCOST_RUNS": str(tmp_path / "runs"),
+            "CKPTCOST_USER": str(tmp_path / "user"),
+        }
         opened.append(Tmux(tmp_path, columns, rows, env, list(words)))
         return opened[-1]
 

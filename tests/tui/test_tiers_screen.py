@@ -54,12 +54,24 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         ("80x24_error", WRONG, SMALL, ()),
         ("120x36_error", WRONG, USUAL, ()),
         ("120x36_one_save_claims", Desk(), USUAL, ("o", "o", "v", "end")),
-        ("80x24_bars", Desk(base="llama31-405b-16k", tiers=("nas-hdd", "aws-s3-standard", "flash-shared")), SMALL, ("p", "m", "m")),
+        (
+            "80x24_bars",
+            Desk(base="llama31-405b-16k", tiers=("nas-hdd", "aws-s3-standard", "flash-shared")),
+            SMALL,
+            ("p", "m", "m"),
+        ),
         ("80x24_carbon", Desk(), SMALL, ("m", "m", "m")),
         ("80x24_choices", Desk(), SMALL, ("t", "n", "v", "m", "e", "down", "space")),
     ],
 )
-def test_what_it_looks_like(drive: Drive, snapshot: Snapshot, name: str, desk: Desk, size: tuple[int, int], keys: tuple[str, ...]) -> None:
+def test_what_it_looks_like(
+    drive: Drive,
+    snapshot: Snapshot,
+    name: str,
+    desk: Desk,
+    size: tuple[int, int],
+    keys: tuple[str, ...],
+) -> None:
     app = app_on(desk)
 
     async def script(pilot: Pilot[None]) -> None:
@@ -81,7 +93,10 @@ def test_everything_shown_is_the_views(drive: Drive) -> None:
             await press(pilot, "o")
         await press(pilot, "m", "m")
         assert app.screen.command_line() == "ckptcost optimize --objective usd"
-        assert rows_of(app).grid.rows == tiers_table.grid(tiers.weighed(app.desk, "usd"), app.desk, "best").rows
+        assert (
+            rows_of(app).grid.rows
+            == tiers_table.grid(tiers.weighed(app.desk, "usd"), app.desk, "best").rows
+        )
         details = app.screen.query_one("#details", Note)
         assert details.lines[0].startswith("Traditional NAS")
         await press(pilot, "down", "down")
@@ -161,7 +176,12 @@ def test_choosing_tiers(drive: Drive) -> None:
         await settled(pilot)
         app.screen.query_one(Rows).select("nas-hdd")
         await press(pilot, "space", "enter")
-        assert app.desk.tiers_shown() == ("generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40", "flash-shared")
+        assert app.desk.tiers_shown() == (
+            "generic-pfs",
+            "ddn-exascaler-20",
+            "ddn-exascaler-40",
+            "flash-shared",
+        )
         assert [row.key for row in rows_of(app).grid.rows] == list(app.desk.tiers_shown())
         await press(pilot, "t", *"object", "space", "escape")
         assert "object-store" not in app.desk.tiers_shown()
@@ -174,7 +194,9 @@ def test_choosing_tiers(drive: Drive) -> None:
     drive(app, script)
 
 
-def test_a_tier_of_the_users_own(drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tier_of_the_users_own(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "a-tier-that-was-measured-on-a-machine-with-a-very-long-name-and-some-more"
     folder = tmp_path / "models" / "tiers"
     folder.mkdir(parents=True)
@@ -194,17 +216,23 @@ def test_a_tier_of_the_users_own(drive: Drive, tmp_path: Path, monkeypatch: pyte
     drive(app, script, SMALL)
 
 
-def test_a_tier_calibrated_again_has_other_figures(drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tier_calibrated_again_has_other_figures(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "models" / "tiers" / "mine.toml"
     file.parent.mkdir(parents=True)
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
 
     def write(rate: str) -> None:
-        file.write_text(f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n')
+        file.write_text(
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+        )
 
     def stall() -> str:
         grid = rows_of(app).grid
-        return next(row for row in grid.rows if row.key == "mine").cells[[head.id for head in grid.heads].index("stall")]
+        return next(row for row in grid.rows if row.key == "mine").cells[
+            [head.id for head in grid.heads].index("stall")
+        ]
 
     write("2 GB/s")
     app = app_on(Desk(tiers=("nas-hdd", "mine")))
@@ -227,10 +255,15 @@ def test_a_tier_without_a_rate_says_what_to_give(drive: Drive) -> None:
         await press(pilot, "end")
         lines = app.screen.query_one("#details", Note).lines
         assert any("the write rate of aws-s3-standard is not known" in line for line in lines)
-        assert next(row.tone for row in rows_of(app).grid.rows if row.key == "aws-s3-standard") == "muted"
+        assert (
+            next(row.tone for row in rows_of(app).grid.rows if row.key == "aws-s3-standard")
+            == "muted"
+        )
         await press(pilot, "enter")
         assert app.current_mode == "interval"
-        assert "the write rate of aws-s3-standard is not known" in " ".join(screen_text(app).split())
+        assert "the write rate of aws-s3-standard is not known" in " ".join(
+            screen_text(app).split()
+        )
 
     drive(app, script)
 
@@ -261,20 +294,31 @@ def test_what_is_shown_can_be_written(drive: Drive, tmp_path: Path) -> None:
         assert isinstance(screen, TiersScreen)
         for shown in ("best", "asked"):
             for form in files.FORMATS:
-                file = files.write_view(screen.exported(), str(tmp_path / f"{shown}.{form}"), app.desk, screen.command_line())
+                file = files.write_view(
+                    screen.exported(),
+                    str(tmp_path / f"{shown}.{form}"),
+                    app.desk,
+                    screen.command_line(),
+                )
                 assert "ddn-exascaler-40" in file.read_text()
             await press(pilot, "o")
 
     drive(app, script)
 
 
-def test_letters_only_where_nothing_else_can_be_drawn(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_only_where_nothing_else_can_be_drawn(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = app_on(Desk(), plain=True)
 
     async def script(pilot: Pilot[None]) -> None:
         app.screen.query_one("#front", Plot)
-        body = "\n".join(line for line in screen_text(app).splitlines() if not line.startswith(("\u256d", "\u2570", "\u2502")))
+        body = "\n".join(
+            line
+            for line in screen_text(app).splitlines()
+            if not line.startswith(("\u256d", "\u2570", "\u2502"))
+        )
         assert "> ddn-exascaler-40" in screen_text(app)
         assert not {"\u25b8", "\u2588", "\u28ff"} & set(body)
 

@@ -60,11 +60,16 @@ def layouts(app, seen):
 
 def drawn(app):
     """Letters and colours."""
-    return [[(each.text, str(each.style)) for each in strip.simplify()] for strip in app.screen._compositor.render_strips()]
+    return [
+        [(each.text, str(each.style)) for each in strip.simplify()]
+        for strip in app.screen._compositor.render_strips()
+    ]
 
 
 @pytest.mark.parametrize("path", ["cluster.gpus", "site.pue", "policy.saves"])
-def test_a_digit_is_drawn_at_once_with_all_that_follows_and_nothing_is_laid_out(drive, monkeypatch, never_idle, path):
+def test_a_digit_is_drawn_at_once_with_all_that_follows_and_nothing_is_laid_out(
+    drive, monkeypatch, never_idle, path
+):
     app, frames, tables, laid = CkptcostApp(Desk(edits={"policy.saves": "150"})), [], [], []
 
     async def script(pilot):
@@ -92,7 +97,9 @@ def test_a_digit_is_drawn_at_once_with_all_that_follows_and_nothing_is_laid_out(
     drive(app, script)
 
 
-def test_a_letter_that_nothing_can_be_done_with_is_not_laid_out_either(drive, monkeypatch, never_idle):
+def test_a_letter_that_nothing_can_be_done_with_is_not_laid_out_either(
+    drive, monkeypatch, never_idle
+):
     app, laid = CkptcostApp(), []
 
     async def script(pilot):
@@ -117,7 +124,9 @@ def test_a_letter_that_nothing_can_be_done_with_is_not_laid_out_either(drive, mo
 def test_keys_in_a_row_are_all_taken_and_the_last_text_counts(drive, monkeypatch, never_idle):
     app, asked = CkptcostApp(), []
     whole = model.evaluate
-    monkeypatch.setattr(model, "evaluate", lambda desk: asked.append(desk.edits.get("cluster.gpus")) or whole(desk))
+    monkeypatch.setattr(
+        model, "evaluate", lambda desk: asked.append(desk.edits.get("cluster.gpus")) or whole(desk)
+    )
 
     async def script(pilot):
         await at_field(pilot, "cluster.gpus")
@@ -126,7 +135,9 @@ def test_keys_in_a_row_are_all_taken_and_the_last_text_counts(drive, monkeypatch
         for key in "123":
             app.post_message(Key(key, key))
         await settled(pilot)
-        assert app.screen.form.text("cluster.gpus") == text + "123" == app.desk.edits["cluster.gpus"]
+        assert (
+            app.screen.form.text("cluster.gpus") == text + "123" == app.desk.edits["cluster.gpus"]
+        )
         assert asked[-1] == text + "123"
         assert len(asked) <= 3
         assert app.screen.results.query_one("#bill", Rows).grid == whole(app.desk).bill
@@ -141,8 +152,14 @@ def test_keys_in_a_row_are_all_taken_and_the_last_text_counts(drive, monkeypatch
 # lines that change
 
 
-FIELDS = tuple(Field(f"tier.f{at}", f"field {at}", str(at), "GB/s", "d", f"Group {at // 6}") for at in range(60))
-GRID = Grid((Head("id", "id", left=True), Head("n", "n")), [Row(f"r{at}", (f"r{at}", str(at)), (f"r{at}", float(at))) for at in range(30)])
+FIELDS = tuple(
+    Field(f"tier.f{at}", f"field {at}", str(at), "GB/s", "d", f"Group {at // 6}")
+    for at in range(60)
+)
+GRID = Grid(
+    (Head("id", "id", left=True), Head("n", "n")),
+    [Row(f"r{at}", (f"r{at}", str(at)), (f"r{at}", float(at))) for at in range(30)],
+)
 
 
 class Both(App[None]):
@@ -191,7 +208,12 @@ def test_of_a_form_only_the_lines_that_changed_are_drawn(monkeypatch):
 
         form.show(FIELDS)
         assert await lines() == []
-        form.show([one._replace(text="99") if one.path in ("tier.f4", "tier.f50") else one for one in FIELDS])
+        form.show(
+            [
+                one._replace(text="99") if one.path in ("tier.f4", "tier.f50") else one
+                for one in FIELDS
+            ]
+        )
         assert await lines() == [5]  # below a heading; the other one is not seen
         assert "99" in screen_text(app)
         form.show([one._replace(mark="u") if one.path == "tier.f3" else one for one in FIELDS])
@@ -221,7 +243,9 @@ def test_of_a_table_only_the_lines_that_changed_are_drawn(monkeypatch):
             return found
 
         def changed(**by):
-            return GRID._replace(rows=[row._replace(**by) if row.key in ("r3", "r20") else row for row in GRID.rows])
+            return GRID._replace(
+                rows=[row._replace(**by) if row.key in ("r3", "r20") else row for row in GRID.rows]
+            )
 
         await lines()
         rows.show(GRID)
@@ -234,7 +258,9 @@ def test_of_a_table_only_the_lines_that_changed_are_drawn(monkeypatch):
         assert await lines() == [4]
         rows.show(changed(cells=("r3", "x"), tone="best", marked=True, order=("z", 1.0)))
         assert await lines() == []
-        rows.show(GRID._replace(heads=(Head("id", "id", left=True), Head("n", "n", left=True))))  # as wide, and on the other side
+        rows.show(
+            GRID._replace(heads=(Head("id", "id", left=True), Head("n", "n", left=True)))
+        )  # as wide, and on the other side
         assert len(await lines()) == 8
         rows.show(GRID._replace(rows=GRID.rows[:2]))
         assert len(await lines()) == 8
@@ -267,7 +293,27 @@ def test_a_picture_is_looked_at_once_a_frame_and_new_data_are_seen(drive, monkey
     drive(app, script)
 
 
-KEYS = ("0", "5", "9", "backspace", "full_stop", "q", "down", "up", "tab", "end", "escape", "i", "s", "g", "k", "v", "u", "r", "a")
+KEYS = (
+    "0",
+    "5",
+    "9",
+    "backspace",
+    "full_stop",
+    "q",
+    "down",
+    "up",
+    "tab",
+    "end",
+    "escape",
+    "i",
+    "s",
+    "g",
+    "k",
+    "v",
+    "u",
+    "r",
+    "a",
+)
 
 
 @pytest.mark.parametrize("size", [SMALL, USUAL, WIDE])
@@ -280,7 +326,9 @@ def test_what_stands_there_is_what_would_be_drawn_anew(drive, size):
         await pilot.press("i")
         for turn in range(6):
             for key in keys.choices(KEYS, k=8):
-                if app.screen.form.focused_path or not key.isdigit():  # elsewhere a digit is another screen
+                if (
+                    app.screen.form.focused_path or not key.isdigit()
+                ):  # elsewhere a digit is another screen
                     await pilot.press(key)
             if turn % 3 == 1:
                 app.theme = keys.choice(THEMES).name
@@ -298,7 +346,9 @@ def test_what_stands_there_is_what_would_be_drawn_anew(drive, size):
 
 
 @pytest.mark.parametrize("theme", [THEMES[1].name, THEMES[-1].name])
-def test_a_theme_and_a_size_that_come_later_look_as_if_they_had_been_there_from_the_start(drive, theme):
+def test_a_theme_and_a_size_that_come_later_look_as_if_they_had_been_there_from_the_start(
+    drive, theme
+):
     late, early = CkptcostApp(), CkptcostApp(remembered=Remembered(theme=theme))
 
     async def changed(pilot):
@@ -321,7 +371,9 @@ def test_a_theme_and_a_size_that_come_later_look_as_if_they_had_been_there_from_
 BASE = 'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = {gpus}\n'
 
 
-def test_a_scenario_that_is_rewritten_while_the_screen_runs_is_seen_at_the_next_key(drive, tmp_path):
+def test_a_scenario_that_is_rewritten_while_the_screen_runs_is_seen_at_the_next_key(
+    drive, tmp_path
+):
     """As long as before and at the same time, as far as the file system can tell."""
     file = tmp_path / "job.toml"
     file.write_text(BASE.format(gpus=1000))
@@ -360,7 +412,9 @@ def test_a_preset_of_the_users_own_that_is_rewritten_is_seen(tmp_path, monkeypat
     assert desk.resolved().scenario.cluster.gpus == 1000
     (own / "mine.toml").write_text('id = "mine"\n' + BASE.format(gpus=7000))
     assert desk.resolved().scenario.cluster.gpus == 7000
-    (own / "gpt4-scale-2tb.toml").write_text('id = "gpt4-scale-2tb"\nextends = "small-8b"\n[run]\nwork = "3 days"\n')
+    (own / "gpt4-scale-2tb.toml").write_text(
+        'id = "gpt4-scale-2tb"\nextends = "small-8b"\n[run]\nwork = "3 days"\n'
+    )
     assert desk.resolved().scenario.work_s == 3 * 86400
 
 
@@ -369,7 +423,9 @@ def test_a_scenario_that_says_the_same_is_not_parsed_again(monkeypatch):
     model.evaluate(desk)
     counted_loads = []
     whole = files.tomllib.loads
-    monkeypatch.setattr(files.tomllib, "loads", lambda text: counted_loads.append(text) or whole(text))
+    monkeypatch.setattr(
+        files.tomllib, "loads", lambda text: counted_loads.append(text) or whole(text)
+    )
     view = model.evaluate(fields.put(desk, "cluster.gpus", "1234"))
     assert view.resolved.scenario.cluster.gpus == 1234
     assert counted_loads == []
@@ -377,8 +433,16 @@ def test_a_scenario_that_says_the_same_is_not_parsed_again(monkeypatch):
 
 def test_layers_that_are_handed_out_twice_were_not_changed_by_who_had_them_first():
     desk = Desk()
-    first = [(layer.label, {name: dict(said) for name, said in layer.sections.items()}) for layer in desk.layers()]
-    for path, text in (("tier.id", "nas-hdd"), ("policy.interval", "20 min"), ("cluster.gpus", "64"), ("policy.optimal", "energy")):
+    first = [
+        (layer.label, {name: dict(said) for name, said in layer.sections.items()})
+        for layer in desk.layers()
+    ]
+    for path, text in (
+        ("tier.id", "nas-hdd"),
+        ("policy.interval", "20 min"),
+        ("cluster.gpus", "64"),
+        ("policy.optimal", "energy"),
+    ):
         desk = desk.edited(path, text)
         model.form(model.evaluate(desk), everything=True)
     assert first == [(layer.label, layer.sections) for layer in Desk().layers()]

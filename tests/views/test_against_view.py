@@ -76,9 +76,13 @@ def test_bars_lead_from_modelled_to_measured(large):
     at_s = bars.rows[0].parts[0].end
     for bar in bars.rows[1:-1]:
         (part,) = bar.parts
-        assert at_s in (pytest.approx(part.begin), pytest.approx(part.end)), "each begins where the one before ends"
+        assert at_s in (pytest.approx(part.begin), pytest.approx(part.end)), (
+            "each begins where the one before ends"
+        )
         at_s = part.begin + part.end - at_s
-        assert part.tone == ("bad" if bar.text.startswith("+") else "good" if bar.text.startswith("-") else "muted")
+        assert part.tone == (
+            "bad" if bar.text.startswith("+") else "good" if bar.text.startswith("-") else "muted"
+        )
     assert at_s == pytest.approx(time["measured"])
     parts = next(table for table in view.study.tables if table.id == "parts_save").rows
     assert [bar.label for bar in bars.rows[1:-1]] == [row["cause"] for row in parts[:-1]]

@@ -27,10 +27,19 @@ def test_verdicts_are_those_of_the_command_line(cli, name):
     seen = audit.opened(CATALOG, name)
     printed = _printed(cli, "audit", name, "--table", "verdicts")
     assert [row.cells for row in seen.verdicts.rows[: len(printed)]] == [
-        (row["claim"], row["stated"], row["follows"].lstrip("'") or "-", row["verdict"], row["apart"] or "-") for row in printed
+        (
+            row["claim"],
+            row["stated"],
+            row["follows"].lstrip("'") or "-",
+            row["verdict"],
+            row["apart"] or "-",
+        )
+        for row in printed
     ]
     also = _printed(cli, "audit", name, "--table", "follows")
-    assert [(row.cells[0], row.cells[2]) for row in seen.verdicts.rows[len(printed) :]] == [(row["claim"], row["follows"]) for row in also]
+    assert [(row.cells[0], row.cells[2]) for row in seen.verdicts.rows[len(printed) :]] == [
+        (row["claim"], row["follows"]) for row in also
+    ]
     assert audit.command(name) == f"ckptcost audit {name}"
 
 
@@ -49,8 +58,11 @@ def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sente
 def test_tones_stand_beside_words():
     seen = audit.opened(CATALOG, "ddn-2025")
     assert {(row.cells[3], row.tone) for row in seen.verdicts.rows} == {
-        ("consistent", "good"), ("inconsistent", "bad"), ("not derivable", "muted"), ("not stated", "muted"),
-    }  # fmt: skip
+        ("consistent", "good"),
+        ("inconsistent", "bad"),
+        ("not derivable", "muted"),
+        ("not stated", "muted"),
+    }
     assert seen.contradictions == ["nas.total_energy", "nas.stall_share"]
     assert seen.summary == "9 consistent, 2 inconsistent, 1 not derivable"
 
@@ -85,7 +97,9 @@ def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
     seen = audit.opened(CATALOG, "my sheet.toml")
     assert seen.contradictions == ["nas.time"]
     assert audit.command(seen.name) == "ckptcost audit 'my sheet.toml'"
-    assert [row.cells[3] for row in seen.verdicts.rows] == [row["verdict"] for row in _printed(cli, "audit", "my sheet.toml")]
+    assert [row.cells[3] for row in seen.verdicts.rows] == [
+        row["verdict"] for row in _printed(cli, "audit", "my sheet.toml")
+    ]
     listed = audit.sheets(CATALOG, ["my sheet.toml", "gone.toml"])
     assert [(row.key, row.cells) for row in listed.grid.rows if row.key.endswith(".toml")] == [
         ("my sheet.toml", ("my sheet.toml", "0", "1", "0"))
@@ -111,7 +125,9 @@ def test_a_wrong_file_says_where(tmp_path, text):
 def test_the_words_and_the_laws_of_each(cli):
     seen = audit.opened(CATALOG, audit.VOCABULARY)
     printed = _printed(cli, "audit", "--vocabulary")
-    assert [row.cells for row in seen.verdicts.rows] == [(row["key"], row["example"], row["meaning"]) for row in printed]
+    assert [row.cells for row in seen.verdicts.rows] == [
+        (row["key"], row["example"], row["meaning"]) for row in printed
+    ]
     assert ("write = size / time", "") in seen.told["write"]
     assert all("write" in text for text, _ in seen.told["write"][1:])
     assert audit.command(seen.name) == "ckptcost audit --vocabulary"

@@ -44,14 +44,25 @@ DESK = Desk(base="small-8b")
 
 
 def test_the_figures_are_the_command_lines(cli, made, fitted):
-    said = cli("calibrate", str(made / "small"), str(made / "large"), "--as", "planted", "--dry-run", "-f", "json")
+    said = cli(
+        "calibrate",
+        str(made / "small"),
+        str(made / "large"),
+        "--as",
+        "planted",
+        "--dry-run",
+        "-f",
+        "json",
+    )
     document = json.loads(said.out)
     parameters = {row["id"]: row for row in document["tables"]["parameters"]["rows"]}
     grid = calibrating.parameters(fitted, DESK, fitted.usual)
     ids = {p.path or p.id: p.id for p in fitted.found.parameters}
     assert {ids[row.key] for row in grid.rows} == set(parameters)
     heads = [head.id for head in grid.heads]
-    text = cli("calibrate", str(made / "small"), str(made / "large"), "--as", "planted", "--dry-run").out
+    text = cli(
+        "calibrate", str(made / "small"), str(made / "large"), "--as", "planted", "--dry-run"
+    ).out
     for row in grid.rows:
         cells, told = dict(zip(heads, row.cells, strict=True)), parameters[ids[row.key]]
         assert row.order[heads.index("value")] == pytest.approx(told["value"])
@@ -65,7 +76,9 @@ def test_the_figures_are_the_command_lines(cli, made, fitted):
 
 
 def test_now_is_the_models_own(cli, fitted):
-    document = json.loads(cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out)
+    document = json.loads(
+        cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
+    )
     factors = {factor["id"]: factor["value"] for factor in document["factors"]}
     grid = calibrating.parameters(fitted, DESK, [])
     now = {row.key: row.order[1] for row in grid.rows if row.order[1] is not None}
@@ -77,7 +90,9 @@ def test_now_is_the_models_own(cli, fitted):
 
 
 def test_ticks_are_for_what_no_tier_file_holds(fitted):
-    assert set(fitted.usual) == {path for path in fitted.free if path.startswith("cluster.")} != set()
+    assert (
+        set(fitted.usual) == {path for path in fitted.free if path.startswith("cluster.")} != set()
+    )
     assert calibrating.why_not(fitted, "cluster.gpu_train") == ""
     assert "written whole" in calibrating.why_not(fitted, "tier.node_write")
     assert "not known" in calibrating.why_not(fitted, "policy.snapshot")
@@ -93,7 +108,10 @@ def test_ticks_are_for_what_no_tier_file_holds(fitted):
     assert "one GPU held up" in left[0]
     assert "tier.write = 5 GB/s" in left[1]
     assert calibrating.not_taken(fitted, fitted.free, DESK) == []
-    rows = {row.key: row.cells[0] for row in calibrating.parameters(fitted, DESK, ["cluster.gpu_train"]).rows}
+    rows = {
+        row.key: row.cells[0]
+        for row in calibrating.parameters(fitted, DESK, ["cluster.gpu_train"]).rows
+    }
     assert rows["cluster.gpu_train"].startswith("[x]")
     assert rows["cluster.gpu_stall"].startswith("[ ]")
     assert rows["tier.node_write"].startswith(" x ")
@@ -104,7 +122,15 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
     for user in ("by-cli", "by-screen"):
         monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / user))
         if user == "by-cli":
-            words = ("calibrate", str(made / "small"), str(made / "large"), "--as", "planted", "--name", "A planted machine")
+            words = (
+                "calibrate",
+                str(made / "small"),
+                str(made / "large"),
+                "--as",
+                "planted",
+                "--name",
+                "A planted machine",
+            )
             assert cli(*words).code == 0
         else:
             written = calibrating_writing.write(fitted, "planted", "A planted machine")
@@ -119,7 +145,9 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
     )
 
 
-@pytest.mark.parametrize("name", ["", "x/y", "../up", ".hidden", "a b", "flash-shared", "with.toml", "x" * 200])
+@pytest.mark.parametrize(
+    "name", ["", "x/y", "../up", ".hidden", "a b", "flash-shared", "with.toml", "x" * 200]
+)
 def test_refuses_what_the_command_line_refuses(cli, made, fitted, mine, name):
     said = cli("calibrate", str(made / "small"), str(made / "large"), f"--as={name}")
     assert said.code == 2
@@ -159,7 +187,17 @@ def test_the_check_is_what_compare_says_before_and_after(cli, made, fitted, mine
     for name, run in (("small", SMALL_RUN), ("large", LARGE_RUN)):
         _, _, measured, before, off_before, after, off_after = rows[run[:8]]
         now = lines(cli("compare", f"run:{made / name}", "small-8b", "-f", "json"))
-        then = lines(cli("compare", f"run:{made / name}", "small-8b", "--set", "tier.id=planted", "-f", "json"))
+        then = lines(
+            cli(
+                "compare",
+                f"run:{made / name}",
+                "small-8b",
+                "--set",
+                "tier.id=planted",
+                "-f",
+                "json",
+            )
+        )
         assert measured == pytest.approx(now["measured"])
         assert before == pytest.approx(now["at_size"])
         assert after == pytest.approx(then["at_size"], rel=1e-6)
@@ -181,12 +219,18 @@ def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
     edits = calibrating_effect.edits_of(fitted, fitted.usual)
     calibrating_writing.write(fitted, "planted")
     flags = [word for path, text in edits.items() for word in ("--set", f"{path}={text}")]
-    now = json.loads(cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out)["cases"][0]["values"]
-    then = json.loads(cli("model", "-s", "small-8b", "--tier", "planted", *flags, "-f", "json").out)["cases"][0]["values"]
+    now = json.loads(
+        cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
+    )["cases"][0]["values"]
+    then = json.loads(
+        cli("model", "-s", "small-8b", "--tier", "planted", *flags, "-f", "json").out
+    )["cases"][0]["values"]
     for key in set(rows) - {"best"}:
         assert rows[key][1] == pytest.approx(now[key])
         assert rows[key][2] == pytest.approx(then[key], rel=1e-6)
-    best = json.loads(cli("optimize", "-s", "small-8b", "--tier", "planted", *flags, "-f", "json").out)
+    best = json.loads(
+        cli("optimize", "-s", "small-8b", "--tier", "planted", *flags, "-f", "json").out
+    )
     intervals = {row["at"]: row["interval"] for row in best["tables"]["intervals"]["rows"]}
     assert rows["best"][2] == pytest.approx(intervals["best for time"], rel=1e-3)
 
@@ -204,7 +248,9 @@ def test_on_the_desk_and_off_again(fitted, mine):
     assert back.tiers_shown() == DESK.tiers_shown()
     assert back.chosen == ""
     assert "planted" in calibrating_effect.offer(fitted, "planted", ["cluster.gpu_stall"])
-    assert "cluster.gpu_stall = " in calibrating_effect.offer(fitted, "planted", ["cluster.gpu_stall"])
+    assert "cluster.gpu_stall = " in calibrating_effect.offer(
+        fitted, "planted", ["cluster.gpu_stall"]
+    )
 
 
 def test_the_users_other_entries_count_in_a_check(fitted, mine):

@@ -27,14 +27,22 @@ DESK = Desk(base="small-8b")
 
 def kept(folder: Path, plan: Plan, for_s: float) -> Path:
     seen = simulated.find(plan, origin_ns=0)
-    record(Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, for_s))), for_s, folder)
+    record(
+        Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, for_s))),
+        for_s,
+        folder,
+    )
     return folder
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory) -> Path:
     """Two saves of a machine with two cards."""
-    return kept(tmp_path_factory.mktemp("two") / "run", Plan(gpus=2, disks=2, first_s=12.0, interval_s=20.0), 45.0)
+    return kept(
+        tmp_path_factory.mktemp("two") / "run",
+        Plan(gpus=2, disks=2, first_s=12.0, interval_s=20.0),
+        45.0,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +59,11 @@ def recording(two) -> Recording:
 
 def told(folder: Path, text: str, **more) -> Checkpoint:
     """What is said of a save whose marks are given, on a machine with one card."""
-    recorded(Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=said(text, **more), directory=folder)
+    recorded(
+        Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}),
+        marks=said(text, **more),
+        directory=folder,
+    )
     return detail(Recording(str(folder)), "1", DESK)
 
 
@@ -89,7 +101,11 @@ def test_the_numbers_are_those_of_the_report(cli, two, recording):
 
 
 def test_domains_add_up_to_what_the_report_says_of_each(cli, two, recording):
-    each = [row for row in rows(document(cli, "report", str(two)), "energies") if row["window"] == "save-1"]
+    each = [
+        row
+        for row in rows(document(cli, "report", str(two)), "energies")
+        if row["window"] == "save-1"
+    ]
     shown = detail(recording, "save-1", DESK)
     cards = sum(row["joules"] for row in each if row["domain"].startswith("gpu:"))
     assert cells(shown.energy, "GPU, 2 meters")[1] == number(cards)
@@ -108,19 +124,33 @@ def test_of_a_run_with_one_save_the_comparison_is_the_command_s(cli, one):
     assert [row.key for row in shown.modelled.rows] == [row["quantity"] for row in lines]
     for row, line in zip(shown.modelled.rows, lines, strict=True):
         for mine, theirs in zip(row.order[1:3], (line["measured"], line["modelled"]), strict=True):
-            assert mine == (None if theirs is None else pytest.approx(theirs, rel=1e-9)), line["quantity"]
+            assert mine == (None if theirs is None else pytest.approx(theirs, rel=1e-9)), line[
+                "quantity"
+            ]
         assert (row.tone == "muted") == bool(line["why"])
     assert compared["findings"][0] in [text for text, _ in shown.notes]
 
 
 def test_the_bill_is_the_command_s_or_unknown_as_there(cli, tmp_path):
-    for name, plan in (("sync", Plan(gpus=2, disks=1, first_s=8.0)), ("async", Plan(gpus=2, disks=1, first_s=8.0, asynchronous=True))):
+    for name, plan in (
+        ("sync", Plan(gpus=2, disks=1, first_s=8.0)),
+        ("async", Plan(gpus=2, disks=1, first_s=8.0, asynchronous=True)),
+    ):
         run = kept(tmp_path / name, plan, 25.0)
-        together = next(row for row in rows(document(cli, "compare", str(run), "-s", "small-8b"), "bill") if row["line"] == "total")
+        together = next(
+            row
+            for row in rows(document(cli, "compare", str(run), "-s", "small-8b"), "bill")
+            if row["line"] == "total"
+        )
         shown = detail(Recording(str(run)), "1", DESK)
-        for label, column, unit in (("cost", "measured_cost", "USD"), ("CO2e", "measured_location", "kg")):
+        for label, column, unit in (
+            ("cost", "measured_cost", "USD"),
+            ("CO2e", "measured_location", "kg"),
+        ):
             value = together[column]
-            assert stat(shown, label).value == ("-" if value is None else f"{number(value)} {unit}"), (name, label)
+            assert stat(shown, label).value == (
+                "-" if value is None else f"{number(value)} {unit}"
+            ), (name, label)
     assert together["measured_cost"] is None
 
 
@@ -135,14 +165,22 @@ def test_the_chosen_tier_is_held_against_and_the_command_says_so(cli, one):
     for each in (shown, own):
         report, compare = (shlex.split(command) for command in each.command.split(" && "))
         assert report[1:] == ["report", str(one)]
-        for row, line in zip(each.modelled.rows, rows(document(cli, *compare[1:]), "lines"), strict=True):
-            assert row.order[2] == (None if line["modelled"] is None else pytest.approx(line["modelled"], rel=1e-9)), line["quantity"]
+        for row, line in zip(
+            each.modelled.rows, rows(document(cli, *compare[1:]), "lines"), strict=True
+        ):
+            assert row.order[2] == (
+                None if line["modelled"] is None else pytest.approx(line["modelled"], rel=1e-9)
+            ), line["quantity"]
 
 
 def test_each_tile_says_what_it_covers(cli, one, two):
     """Of a save that drains more joules are metered than its stall costs: the tiles are of different things, and say of which."""
     shown = detail(Recording(str(one)), "1", DESK)
-    together = next(row for row in rows(document(cli, *shlex.split(shown.command.split(" && ")[1])[1:]), "bill") if row["line"] == "total")
+    together = next(
+        row
+        for row in rows(document(cli, *shlex.split(shown.command.split(" && ")[1])[1:]), "bill")
+        if row["line"] == "total"
+    )
     joules = together["measured_energy"] * 3.6e6
     assert stat(shown, "energy at node").note == "metered until safe"
     assert stat(shown, "cost").note == "stall + drain, facility"
@@ -185,10 +223,16 @@ def test_a_save_that_drains_has_both_bars_one_after_the_other(one):
 
 def test_power_falls_inside_the_band(recording):
     shown = detail(recording, "save-2", DESK)
-    assert [chart.title for chart in shown.traces.charts] == ["GPU power, W", "CPU and memory power, W", "storage, bytes written"]
+    assert [chart.title for chart in shown.traces.charts] == [
+        "GPU power, W",
+        "CPU and memory power, W",
+        "storage, bytes written",
+    ]
     curve = shown.traces.charts[0].curves[0]
     band = next(band for band in shown.traces.bands if band.begin == 0.0)
-    inside = [y for x, y in zip(curve.xs, curve.ys, strict=True) if band.begin + 0.5 < x < band.end - 0.5]
+    inside = [
+        y for x, y in zip(curve.xs, curve.ys, strict=True) if band.begin + 0.5 < x < band.end - 0.5
+    ]
     outside = [y for x, y in zip(curve.xs, curve.ys, strict=True) if x < band.begin - 0.5]
     assert max(inside) < 0.8 * (sum(outside) / len(outside))
     low, high = shown.traces.x_range
@@ -201,7 +245,9 @@ def test_instants_stand_in_the_order_of_time(recording):
     after = [row.order[1] for row in shown.instants.rows]
     assert after == sorted(after)
     assert shown.instants.rows[0].cells[:2] == ("begin", "0 s")
-    assert {"snapshotted", "written", "synced", "committed", "returned", "durable"} <= {row.key for row in shown.instants.rows}
+    assert {"snapshotted", "written", "synced", "committed", "returned", "durable"} <= {
+        row.key for row in shown.instants.rows
+    }
 
 
 def test_by_name_by_number_and_not_at_all(recording):
@@ -211,12 +257,20 @@ def test_by_name_by_number_and_not_at_all(recording):
         recording.place("save-9")
     with pytest.raises(UnknownName):
         recording.place("0")
-    assert (neighbour(recording, "save-1", 1), neighbour(recording, "2", 1), neighbour(recording, "save-1", -1)) == ("save-2", "", "")
+    assert (
+        neighbour(recording, "save-1", 1),
+        neighbour(recording, "2", 1),
+        neighbour(recording, "save-1", -1),
+    ) == ("save-2", "", "")
 
 
 def test_without_a_safe_instant_nothing_is_invented(tmp_path):
     shown = told(tmp_path / "run", "begin 5, returned 7")
-    assert (stat(shown, "safe after").value, stat(shown, "rate").value, stat(shown, "energy at node").value) == ("-", "-", "-")
+    assert (
+        stat(shown, "safe after").value,
+        stat(shown, "rate").value,
+        stat(shown, "energy at node").value,
+    ) == ("-", "-", "-")
     assert stat(shown, "stall").value == "2 s"
     assert cells(shown.instants, "durable")[1:] == ("-", "-", "no mark says so")
     assert any(text == "When it was safe is not known: no mark says so." for text, _ in shown.notes)
@@ -232,7 +286,11 @@ def test_without_a_begin_there_are_neither_phases_nor_a_trace(tmp_path):
 
 def test_a_meter_that_stands_still_has_no_trace_and_says_why(tmp_path):
     folder = tmp_path / "run"
-    recorded(Told("told", {energy("psys:0", tick_s=0.1): lambda t_s: 7.0}), marks=said("begin 5, returned 7, durable 8"), directory=folder)
+    recorded(
+        Told("told", {energy("psys:0", tick_s=0.1): lambda t_s: 7.0}),
+        marks=said("begin 5, returned 7, durable 8"),
+        directory=folder,
+    )
     shown = detail(Recording(str(folder)), "w", DESK)
     assert cells(shown.energy, "CPU")[1:] == ("-", "-", "-", "-", "the counter does not move")
     assert "CPU and memory power, W" not in [chart.title for chart in shown.traces.charts]
@@ -242,7 +300,9 @@ def test_a_meter_that_stands_still_has_no_trace_and_says_why(tmp_path):
 def test_a_save_that_failed_says_so_first(tmp_path):
     folder = tmp_path / "run"
     told_ = [*said("begin 5, returned 7"), Mark(8.0, "end", "w", detail={"error": "no space left"})]
-    recorded(Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=told_, directory=folder)
+    recorded(
+        Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=told_, directory=folder
+    )
     shown = detail(Recording(str(folder)), "w", DESK)
     assert shown.notes[0] == ("It failed: no space left.", "bad")
     assert stat(shown, "safe after") == ("safe after", "-", "failed", "bad")
@@ -252,9 +312,14 @@ def test_a_save_that_failed_says_so_first(tmp_path):
 
 
 def test_a_load_is_read_not_written(tmp_path):
-    load = [Mark(5.0, "begin", "resume", detail={"of": "load", "bytes": 2e9}), Mark(9.0, "returned", "resume")]
+    load = [
+        Mark(5.0, "begin", "resume", detail={"of": "load", "bytes": 2e9}),
+        Mark(9.0, "returned", "resume"),
+    ]
     folder = tmp_path / "run"
-    recorded(Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=load, directory=folder)
+    recorded(
+        Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=load, directory=folder
+    )
     shown = detail(Recording(str(folder)), "resume", DESK)
     assert shown.title == "resume, load 1 of 1"
     assert "durable" not in [row.key for row in shown.instants.rows]
@@ -290,6 +355,11 @@ def test_who_found_it(by, detail_, words):
 
 def test_no_number_is_nan_in_words(recording):
     shown = detail(recording, "2", DESK, every_domain=True)
-    texts = [text for grid in (shown.instants, shown.energy, shown.modelled) for row in grid.rows for text in row.cells]
+    texts = [
+        text
+        for grid in (shown.instants, shown.energy, shown.modelled)
+        for row in grid.rows
+        for text in row.cells
+    ]
     assert not any("nan" in text for text in texts)
     assert not any(math.isnan(x) for x in shown.traces.charts[0].curves[0].xs)

@@ -57,8 +57,19 @@ def test_a_scenario_that_compares_nothing_shows_its_own_tier(tmp_path):
 
 
 def test_another_scenario_leaves_the_old_changes_behind():
-    one = desk(tiers=("nas-hdd",), baseline="nas-hdd", chosen="nas-hdd", metric="usd").edited("site.pue", "1.3").on("llama31-405b-16k")
-    assert (one.base, dict(one.edits), one.tiers, one.baseline, one.chosen, one.metric) == ("llama31-405b-16k", {}, (), "", "", "usd")
+    one = (
+        desk(tiers=("nas-hdd",), baseline="nas-hdd", chosen="nas-hdd", metric="usd")
+        .edited("site.pue", "1.3")
+        .on("llama31-405b-16k")
+    )
+    assert (one.base, dict(one.edits), one.tiers, one.baseline, one.chosen, one.metric) == (
+        "llama31-405b-16k",
+        {},
+        (),
+        "",
+        "",
+        "usd",
+    )
 
 
 def test_wrong_changes_are_refused_with_a_place():
@@ -69,7 +80,11 @@ def test_wrong_changes_are_refused_with_a_place():
 
 
 def test_a_saved_scenario_computes_the_same(tmp_path):
-    one = desk(tiers=("flash-shared", "nas-hdd")).edited("cluster.gpus", "512").edited("policy.interval", "30 min")
+    one = (
+        desk(tiers=("flash-shared", "nas-hdd"))
+        .edited("cluster.gpus", "512")
+        .edited("policy.interval", "30 min")
+    )
     one = one.edited("policy.pipelined", "true").edited("cluster.accelerator", "h200-sxm")
     file = tmp_path / "saved.toml"
     file.write_text(one.to_toml(tmp_path))
@@ -88,10 +103,14 @@ def test_a_file_over_a_file_names_it_from_where_it_stands(tmp_path):
     one = desk(base=str(below)).edited("site.pue", "1.5")
     (tmp_path / "over.toml").write_text(one.to_toml(tmp_path))
     assert 'extends = "jobs/base.toml"' in (tmp_path / "over.toml").read_text()
-    assert float(desk(base=str(tmp_path / "over.toml")).resolved("nas-hdd").scenario.site.pue) == 1.5
+    assert (
+        float(desk(base=str(tmp_path / "over.toml")).resolved("nas-hdd").scenario.site.pue) == 1.5
+    )
 
 
-@pytest.mark.parametrize("text", ['a "quoted" name', "back\\slash", "new\nline", "tab\there", "\x7f"])
+@pytest.mark.parametrize(
+    "text", ['a "quoted" name', "back\\slash", "new\nline", "tab\there", "\x7f"]
+)
 def test_any_text_survives_in_a_file(text, tmp_path):
     one = desk().edited("tier.name", text)
     assert tomllib.loads(one.to_toml(tmp_path))["tier"]["name"] == text

@@ -28,7 +28,10 @@ def test_three_lines():
 def test_a_counter_that_never_moves_measures_nothing():
     node = next(kind for kind in kinds_of(bare()) if kind.id == "node")
     assert (node.state, node.by) == ("asleep", ())
-    assert node.reasons == ("not asked for: each reading starts a process", "perf power/energy-psys/ answers and never moves")
+    assert node.reasons == (
+        "not asked for: each reading starts a process",
+        "perf power/energy-psys/ answers and never moves",
+    )
     row = next(row for row in doctor.grid(bare()).rows if row.key.startswith("psys"))
     assert (row.cells[0], row.cells[4], row.tone) == ("\u2717", "-", "bad")
 
@@ -63,7 +66,11 @@ def test_the_remedy_that_lasts():
     key = doctor.worst(study)
     assert doctor.remedy(study, key) == RULE
     lines = [line for line, _ in doctor.detail(study, key)]
-    assert lines == [f"rapl cpu: {CLOSED.reason}.", "What would help (y copies it):", *RULE.split("\n")]
+    assert lines == [
+        f"rapl cpu: {CLOSED.reason}.",
+        "What would help (y copies it):",
+        *RULE.split("\n"),
+    ]
     assert doctor.remedy(study, "gpu:* energy_j") == ""
     assert doctor.remedy(study, "absence 99") == "" == doctor.remedy(study, "")
 
@@ -71,11 +78,12 @@ def test_the_remedy_that_lasts():
 def test_all_that_is_known_of_a_channel():
     lines = [line for line, _ in doctor.detail(common(), "gpu:* power_w")]
     assert lines == [
-        "gpu:0 and 1 more like it: power, by nvml", "from NVML field 186, NVIDIA H200 0",
+        "gpu:0 and 1 more like it: power, by nvml",
+        "from NVML field 186, NVIDIA H200 0",
         "sees: gpu; a part: its joules are added to the others'",
         "a mean over 0.025 s; looks 25 % of the time; published error 5 %; deviation 2 W",
         "answered 198 of 202 times; one reading takes 4e-4 s",
-    ]  # fmt: skip
+    ]
     assert doctor.detail(common(), "nothing") == []
 
 
@@ -90,7 +98,9 @@ def test_what_works_without():
 def test_the_cursor_begins_at_what_refuses_where_something_would_be_measured():
     assert doctor.worst(bare()) == doctor.grid(bare()).rows[0].key
     extra = Absence("cgroup", "permission denied", "", "storage")
-    assert doctor.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", "storage is measured by another"
+    assert doctor.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", (
+        "storage is measured by another"
+    )
 
 
 def test_a_simulated_machine():
@@ -98,7 +108,11 @@ def test_a_simulated_machine():
     assert doctor.lights(study) == "GPU \u25cf CPU \u25cf DRAM \u25cf IO \u25cf"
     assert "simulated" in doctor.overview(study)[0][0]
     gpus = next(row for row in doctor.grid(study).rows if row.key == "gpu:* energy_j")
-    watts = [row["rate"] for row in rows_of(study, "channels") if row["domain"].startswith("gpu:") and row["quantity"] == "energy_j"]
+    watts = [
+        row["rate"]
+        for row in rows_of(study, "channels")
+        if row["domain"].startswith("gpu:") and row["quantity"] == "energy_j"
+    ]
     assert len(watts) == 8
     assert gpus.cells[2] == "gpu:0-7"
     assert gpus.order[4] == max(watts)
@@ -106,7 +120,10 @@ def test_a_simulated_machine():
 
 def test_command():
     assert doctor.command("auto") == "ckptcost doctor --for '1 s'"
-    assert doctor.command("simulated", every_gpu=True) == "ckptcost doctor --for '1 s' --meters simulated --gpus all"
+    assert (
+        doctor.command("simulated", every_gpu=True)
+        == "ckptcost doctor --for '1 s' --meters simulated --gpus all"
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +133,14 @@ def test_command():
         ("an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here", "refuses"),
         ("the package amdsmi is not installed", "refuses"),
         ("/sys/class/powercap has no RAPL zone and the driver is not loaded", "refuses"),
-        ("/sys/class/powercap has no RAPL zone: a virtual machine, and its hypervisor passes no counters on", "lacks"),
-        ("AMD's RAPL counts packages and cores and has nothing for memory. The memory's joules are unknown, not 0", "lacks"),
+        (
+            "/sys/class/powercap has no RAPL zone: a virtual machine, and its hypervisor passes no counters on",
+            "lacks",
+        ),
+        (
+            "AMD's RAPL counts packages and cores and has nothing for memory. The memory's joules are unknown, not 0",
+            "lacks",
+        ),
         ("no /sys/class/hwmon", "lacks"),
         ("not asked for: it needs a BMC's address and account", "asleep"),
     ],
@@ -132,7 +155,11 @@ def test_the_meters_still_say_it_in_these_words(tmp_path):
 
     empty = tmp_path / "sys"
     empty.mkdir()
-    found = [amd.find(sysfs=empty, visible={}), hwmon.find(empty), nvme.find(sysfs=empty, procfs=tmp_path)]
+    found = [
+        amd.find(sysfs=empty, visible={}),
+        hwmon.find(empty),
+        nvme.find(sysfs=empty, procfs=tmp_path),
+    ]
     for seen in found:
         assert [state_of(absence.reason) for absence in seen.absences] == ["lacks"]
     gpus = nvml.find(visible={}, sysfs=empty, procfs=tmp_path)

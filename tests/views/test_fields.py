@@ -16,7 +16,14 @@ from ckptcost.views.about_field import about_field, entries
 from ckptcost.views.desk import Desk
 from ckptcost.views.field_text import exact_text, with_unit
 
-PRESETS = ["bloom-176b", "gpt4-scale-2tb", "llama31-405b-16k", "micron-100k", "opt-175b", "small-8b"]
+PRESETS = [
+    "bloom-176b",
+    "gpt4-scale-2tb",
+    "llama31-405b-16k",
+    "micron-100k",
+    "opt-175b",
+    "small-8b",
+]
 
 
 def form_of(desk, everything=False):
@@ -49,11 +56,17 @@ def test_every_field_of_every_preset_is_read_back_as_the_value_in_force(preset):
     desk = Desk(base=preset)
     view = model.evaluate(desk)
     values = {i.path: i for i in view.resolved.inputs}
-    shown = [each for each in model.form(view, everything=True) if each.text and each.path in values]
+    shown = [
+        each for each in model.form(view, everything=True) if each.text and each.path in values
+    ]
     assert len(shown) > 25
     for each in shown:
         given_value = values[each.path].figure.value
-        assert each.text == "all" if math.isinf(given_value) else parse(each.text, values[each.path].unit) == given_value
+        assert (
+            each.text == "all"
+            if math.isinf(given_value)
+            else parse(each.text, values[each.path].unit) == given_value
+        )
 
 
 @pytest.mark.parametrize("preset", ["gpt4-scale-2tb", "small-8b"])
@@ -64,7 +77,9 @@ def test_typing_what_stands_there_changes_no_value(preset):
         if not each.text or each.path in fields.KINDS or each.path.endswith("keep_last"):
             continue
         found = model.evaluate(fields.put(desk, each.path, each.text))
-        assert found.looked.values == pytest.approx(before.looked.values, rel=1e-12, nan_ok=True), each.path
+        assert found.looked.values == pytest.approx(before.looked.values, rel=1e-12, nan_ok=True), (
+            each.path
+        )
 
 
 def test_all_fields_are_all_keys():
@@ -83,8 +98,14 @@ def test_the_first_view_is_short_and_has_every_group():
     shown = form_of(Desk())
     assert 20 <= len(shown) <= 30
     assert [*dict.fromkeys(each.group for each in shown)] == [
-        "Checkpoint", "Storage", "Cluster", "Saving", "Failures", "Site and prices", "Run",
-    ]  # fmt: skip
+        "Checkpoint",
+        "Storage",
+        "Cluster",
+        "Saving",
+        "Failures",
+        "Site and prices",
+        "Run",
+    ]
 
 
 def test_the_rate_in_force_is_the_one_shown():
@@ -146,7 +167,9 @@ def test_a_number_alone_has_the_unit_that_stood_there():
     assert fields.put(Desk(), "cluster.gpu_train", "700").edits == {"cluster.gpu_train": "700 W"}
     assert fields.put(Desk(), "tier.write", "500").edits == {"tier.write": "500 MB/s"}
     assert fields.put(Desk(), "cluster.gpus", "512").edits == {"cluster.gpus": "512"}
-    assert fields.put(Desk(), "tier.capacity", "6").edits == {"tier.capacity": "6 TB"}  # as in the example of a size
+    assert fields.put(Desk(), "tier.capacity", "6").edits == {
+        "tier.capacity": "6 TB"
+    }  # as in the example of a size
 
 
 def test_a_number_alone_is_a_percentage_where_one_stood_there():
@@ -163,7 +186,12 @@ def test_a_number_can_be_typed_where_the_scenario_cannot_be_resolved():
 
 
 @pytest.mark.parametrize(
-    "path", [f"{s}.{k}" for s in ("checkpoint", "tier", "cluster", "policy", "failures", "site", "run") for k in KEYS[s]]
+    "path",
+    [
+        f"{s}.{k}"
+        for s in ("checkpoint", "tier", "cluster", "policy", "failures", "site", "run")
+        for k in KEYS[s]
+    ],
 )
 def test_a_bare_number_can_be_typed_in_every_field(path):
     section, _, key = path.partition(".")
@@ -198,7 +226,9 @@ def test_an_unknown_entry_says_what_is_near():
 def test_parameters_decide_nothing_where_the_size_is_given():
     with pytest.raises(InputError, match="size is given"):
         fields.put(Desk(), "checkpoint.params", "70B")
-    assert fields.put(Desk(base="small-8b"), "checkpoint.params", "70B").edits == {"checkpoint.params": "70B"}
+    assert fields.put(Desk(base="small-8b"), "checkpoint.params", "70B").edits == {
+        "checkpoint.params": "70B"
+    }
 
 
 def test_a_reason_is_short_and_says_what_would_be_right():
@@ -215,7 +245,15 @@ def test_a_reason_is_short_and_says_what_would_be_right():
 
 def test_about_a_figure():
     told = said(Desk(), "site.pue")
-    for part in ("facility energy over it energy", "1.15", "1.08-1.56", "assumed", "site usa", "1 or more, at most 10", "site.pue"):
+    for part in (
+        "facility energy over it energy",
+        "1.15",
+        "1.08-1.56",
+        "assumed",
+        "site usa",
+        "1 or more, at most 10",
+        "site.pue",
+    ):
         assert part in told.lower()
 
 
@@ -223,7 +261,9 @@ def test_about_what_you_wrote():
     desk = Desk(edits={"tier.write": "1 GB/s"})
     assert "yours" in said(desk, "tier.write")
     assert "every tier in the table" in said(desk, "tier.write")
-    assert "every tier" not in said(Desk(base="small-8b", edits={"tier.node_write": "1 GB/s"}), "tier.node_write")
+    assert "every tier" not in said(
+        Desk(base="small-8b", edits={"tier.node_write": "1 GB/s"}), "tier.node_write"
+    )
 
 
 def test_about_what_nobody_gives():

@@ -76,20 +76,34 @@ def test_a_page_is_written_of_any_answer(tmp_path, cli):
     from ckptcost import answers
 
     report = api.model(tier=["nas-hdd"], saves=[100])
-    where = files.write_view(report, str(tmp_path / "out.html"), DESK, "ckptcost model --tier nas-hdd --saves 100")
+    where = files.write_view(
+        report, str(tmp_path / "out.html"), DESK, "ckptcost model --tier nas-hdd --saves 100"
+    )
     told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "html").out
     figures = re.compile(r'<data value="([^"]+)"')
     assert figures.findall(where.read_text("utf-8")) == figures.findall(told) != []
     compared = answers.comparison(CATALOG, [("a", DESK.layers())], ["policy.mode=async"])
-    assert "<!doctype html>" in files.write_view(compared, str(tmp_path / "two.html"), DESK, "").read_text("utf-8").lower()
-    other = files.write_view(answers.optimum(CATALOG, DESK.layers()), str(tmp_path / "none.html"), DESK, "").read_text("utf-8")
+    assert (
+        "<!doctype html>"
+        in files.write_view(compared, str(tmp_path / "two.html"), DESK, "")
+        .read_text("utf-8")
+        .lower()
+    )
+    other = files.write_view(
+        answers.optimum(CATALOG, DESK.layers()), str(tmp_path / "none.html"), DESK, ""
+    ).read_text("utf-8")
     assert "it holds no bill of its own" in other
     assert "best for time" in other
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("", "no file is named"), (".", "is a folder"), ("no/such/folder/a.txt", "No such file"), ("a.docx", r"end the name in \.csv")],
+    [
+        ("", "no file is named"),
+        (".", "is a folder"),
+        ("no/such/folder/a.txt", "No such file"),
+        ("a.docx", r"end the name in \.csv"),
+    ],
 )
 def test_what_cannot_be_written_is_one_sentence(name, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -23,13 +23,21 @@ DESKS = {
     "one of four": replace(Desk(), chosen="generic-pfs"),
     "the first": Desk(),
     "two tiers": Desk(base="small-8b"),
-    "async, edited": Desk(base="llama31-405b-16k", tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd")
+    "async, edited": Desk(
+        base="llama31-405b-16k", tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd"
+    )
     .edited("policy.mode", "async")
     .edited("policy.interval", "20 min"),
 }
 
 
-PAIRS = [("one of four", "time"), ("one of four", "energy"), ("the first", "usd"), ("two tiers", "carbon"), ("async, edited", "usd")]
+PAIRS = [
+    ("one of four", "time"),
+    ("one of four", "energy"),
+    ("the first", "usd"),
+    ("two tiers", "carbon"),
+    ("async, edited", "usd"),
+]
 _SEEN: dict[str, dict[str, Any]] = {}
 
 
@@ -64,11 +72,17 @@ def test_every_row_is_optimizes(cli: Callable[..., Any], name: str, objective: s
     intervals, regrets = rows_of(document, "intervals"), rows_of(document, "regret")
     assert shown.points.rows[1].cells[0] == "now"
     for row in shown.points.rows[1:]:
-        label = f"{row.cells[0].partition(':')[0]}'s rule" if row.cells[0].startswith(("Young:", "Daly:")) else row.cells[0]
+        label = (
+            f"{row.cells[0].partition(':')[0]}'s rule"
+            if row.cells[0].startswith(("Young:", "Daly:"))
+            else row.cells[0]
+        )
         mine, theirs = cells(shown.points, row.cells[0]), intervals[label]
         assert mine["interval"] == duration(theirs["interval"])
         assert mine["goodput"] == share(theirs["goodput"])
-        assert (mine["energy"], mine["cost"], mine["carbon"]) == tuple(number(theirs[key]) for key in ("energy", "cost", "carbon"))
+        assert (mine["energy"], mine["cost"], mine["carbon"]) == tuple(
+            number(theirs[key]) for key in ("energy", "cost", "carbon")
+        )
         assert mine["over"] == share(regrets[label][f"regret_{objective}"])
 
 
@@ -83,7 +97,9 @@ def test_the_curve_and_the_plateau_are_optimizes(cli: Callable[..., Any], object
     assert list(mine) == pytest.approx(sorted(theirs))
     assert list(mine.values()) == pytest.approx([theirs[at] for at in sorted(theirs)])
     ends = rows_of(document, "regret")[f"best for {objective}"]
-    assert (chart.bands[0].begin, chart.bands[0].end) == pytest.approx((ends["plateau_low"], ends["plateau_high"]))
+    assert (chart.bands[0].begin, chart.bands[0].end) == pytest.approx(
+        (ends["plateau_low"], ends["plateau_high"])
+    )
     best = next(rule for rule in chart.rules if rule.kind == "best")
     assert best.at == pytest.approx(ends["interval"])
 
@@ -97,7 +113,9 @@ def test_every_objectives_best_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "usd"])
-def test_a_trial_is_what_optimize_prints_once_it_is_in_force(cli: Callable[..., Any], objective: str) -> None:
+def test_a_trial_is_what_optimize_prints_once_it_is_in_force(
+    cli: Callable[..., Any], objective: str
+) -> None:
     desk = DESKS["one of four"]
     one = interval.studied(desk, objective)
     trial = interval.moved(one, interval.trial_of(one), 20)
@@ -106,7 +124,11 @@ def test_a_trial_is_what_optimize_prints_once_it_is_in_force(cli: Callable[..., 
     theirs, regret = rows_of(document, "intervals")["now"], rows_of(document, "regret")["now"]
     mine = cells(shown.points, "on trial")
     assert mine["interval"] == duration(theirs["interval"])
-    assert (mine["goodput"], mine["energy"], mine["cost"]) == (share(theirs["goodput"]), number(theirs["energy"]), number(theirs["cost"]))
+    assert (mine["goodput"], mine["energy"], mine["cost"]) == (
+        share(theirs["goodput"]),
+        number(theirs["energy"]),
+        number(theirs["cost"]),
+    )
     assert mine["over"] == share(regret[f"regret_{objective}"])
     again = interval.studied(interval.applied(one, desk, trial), objective)
     assert again.now is not None
@@ -115,7 +137,9 @@ def test_a_trial_is_what_optimize_prints_once_it_is_in_force(cli: Callable[..., 
 
 
 @pytest.mark.parametrize(("name", "objective"), PAIRS)
-def test_what_is_lost_adds_up_to_what_the_run_shows(cli: Callable[..., Any], name: str, objective: str) -> None:
+def test_what_is_lost_adds_up_to_what_the_run_shows(
+    cli: Callable[..., Any], name: str, objective: str
+) -> None:
     one = interval.studied(DESKS[name], objective)
     trial = interval.moved(one, interval.trial_of(one), -7)
     grid = interval_shown.view_of(one, trial).lost
@@ -135,19 +159,28 @@ def test_what_is_lost_to_what_is_the_bill_of_model(cli: Callable[..., Any]) -> N
     one = interval.studied(DESKS["one of four"], "energy")
     grid = interval_shown.view_of(one, interval.trial_of(one)).lost
     document = printed(cli, "ckptcost model --tier generic-pfs")
-    lines = {line["id"]: line["energy"]["value"] or 0.0 for line in document["components"] if line["ledger"] == "marginal"}
+    lines = {
+        line["id"]: line["energy"]["value"] or 0.0
+        for line in document["components"]
+        if line["ledger"] == "marginal"
+    }
     mine = {row.key: row.order[3] for row in grid.rows}
     assert mine["redone"] == pytest.approx(lines["redone_work"])
     assert mine["restart"] == pytest.approx(lines["restart"])
     assert mine["loading"] == pytest.approx(lines["loading"])
-    assert mine["saves"] == pytest.approx(lines["gpu_wait"] + lines["host_wait"] + lines["storage_write"])
+    assert mine["saves"] == pytest.approx(
+        lines["gpu_wait"] + lines["host_wait"] + lines["storage_write"]
+    )
 
 
 def test_the_price_of_the_present_interval(cli: Callable[..., Any]) -> None:
     one = interval.studied(DESKS["one of four"], "energy")
     text, tone = interval_shown.view_of(one, interval.trial_of(one)).notes[0]
     document = printed(cli, interval.command(one))
-    now, best = rows_of(document, "intervals")["now"], rows_of(document, "intervals")["best for energy"]
+    now, best = (
+        rows_of(document, "intervals")["now"],
+        rows_of(document, "intervals")["best for energy"],
+    )
     regret = rows_of(document, "regret")["now"]["regret_energy"]
     assert text == (
         f"Now every 7,200 s: {share(regret)} more energy added and {number(now['cost'] - best['cost'])} USD a run than every "
@@ -158,14 +191,20 @@ def test_the_price_of_the_present_interval(cli: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize(
     ("desk", "tone", "word"),
-    [(Desk(base="small-8b"), "good", "green"), (DESKS["one of four"], "warn", "amber"), (Desk(), "bad", "red")],
+    [
+        (Desk(base="small-8b"), "good", "green"),
+        (DESKS["one of four"], "warn", "amber"),
+        (Desk(), "bad", "red"),
+    ],
 )
 def test_the_light_beside_the_rules_of_thumb(desk: Desk, tone: str, word: str) -> None:
     said = {"good": "{}'s rule", "warn": "{}: rough", "bad": "{}: unsound"}[tone]
     one = interval.studied(desk, "time")
     view = interval_shown.view_of(one, interval.trial_of(one))
     assert any(word in text and each == tone for text, each in view.notes)
-    assert {row.cells[0]: row.tone for row in view.points.rows[-2:]} == {said.format(name): tone for name in ("Young", "Daly")}
+    assert {row.cells[0]: row.tone for row in view.points.rows[-2:]} == {
+        said.format(name): tone for name in ("Young", "Daly")
+    }
 
 
 # moving
@@ -191,7 +230,10 @@ def test_each_press_moves_the_trial_and_never_past_the_ends() -> None:
 
 
 FAR = {
-    "an interval far beyond the run": (Desk(base="bloom-176b").edited("policy.interval", "500 d"), ""),
+    "an interval far beyond the run": (
+        Desk(base="bloom-176b").edited("policy.interval", "500 d"),
+        "",
+    ),
     "a run shorter than its interval": (Desk(base="bloom-176b").edited("run.work", "1 h"), ""),
     "a trial that another measure left there": (Desk(), "9000 d"),
     "a trial far too short": (Desk(), "0.01 s"),
@@ -217,7 +259,10 @@ def test_longer_is_never_shorter_and_what_is_in_force_is_on_the_axis(name: str) 
         after = interval.seconds_of(one, interval.moved(one, trial, steps))
         assert (after - before) * steps >= 0
         if interval.moved(one, trial, steps) == trial:
-            assert f"no {'longer' if steps > 0 else 'shorter'} than every {duration(before)}" in interval.why_stayed(one, trial, steps)
+            assert (
+                f"no {'longer' if steps > 0 else 'shorter'} than every {duration(before)}"
+                in interval.why_stayed(one, trial, steps)
+            )
 
 
 def test_where_the_run_ends_the_curve_does_and_says_so() -> None:
@@ -227,10 +272,16 @@ def test_where_the_run_ends_the_curve_does_and_says_so() -> None:
     short = interval.studied(Desk().edited("run.work", "20 h"), "time")
     trial = interval.picked(short, "1 h", 1e12)
     assert interval.moved(short, trial, 1) == trial == "20 h"
-    assert interval.why_stayed(short, trial, 1) == "The curve goes no longer than every 20 h, and the run has 20 h of training."
+    assert (
+        interval.why_stayed(short, trial, 1)
+        == "The curve goes no longer than every 20 h, and the run has 20 h of training."
+    )
 
 
-@pytest.mark.parametrize(("path", "text"), [("policy.saves", "70"), ("policy.interval", "1234.56 s"), ("policy.per_day", "7")])
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("policy.saves", "70"), ("policy.interval", "1234.56 s"), ("policy.per_day", "7")],
+)
 def test_what_is_in_force_is_applied_as_it_is(path: str, text: str) -> None:
     desk = replace(Desk(), chosen="generic-pfs").edited(path, text)
     one = interval.studied(desk, "time")
@@ -353,12 +404,17 @@ def test_the_present_interval_is_on_the_axis_however_far_it_is() -> None:
 
 def test_two_tiers_are_told_of() -> None:
     one = interval.studied(Desk(base="small-8b"), "time")
-    assert any("second tier" in text for text, _ in interval_shown.view_of(one, interval.trial_of(one)).notes)
+    assert any(
+        "second tier" in text
+        for text, _ in interval_shown.view_of(one, interval.trial_of(one)).notes
+    )
 
 
 def test_a_tier_that_is_in_no_catalogue(tmp_path: Path, cli: Callable[..., Any]) -> None:
     file = tmp_path / "job.toml"
-    file.write_text('[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n')
+    file.write_text(
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
+    )
     one = interval.studied(Desk(base=str(file)), "usd")
     assert (one.tier, one.now) == ("", None)
     view = interval_shown.view_of(one, interval.trial_of(one))
@@ -372,7 +428,9 @@ def test_a_change_of_the_tier_itself_holds_here_too() -> None:
     assert one.tier == "flash-shared"
     assert one.found.option.tier_id == "flash-shared"
     assert float(one.found.option.scenario.tier.setup_s) == 2.0
-    both = interval.studied(replace(desk, tiers=("nas-hdd", "generic-pfs"), chosen="generic-pfs"), "time")
+    both = interval.studied(
+        replace(desk, tiers=("nas-hdd", "generic-pfs"), chosen="generic-pfs"), "time"
+    )
     assert both.found.option.tier_id == "generic-pfs"
 
 

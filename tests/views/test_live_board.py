@@ -29,14 +29,22 @@ def gpus(count: int) -> tuple[Channel, ...]:
 
 def header(*meters: MeterHead, host: str = "node-1", **more: Any) -> Header:
     return Header(
-        run="ab" * 16, host=host, monotonic_ns=0, wall_ns=WALL_NS, meters=meters, settings={"quick_s": 0.02, "rest_s": 0.2}, **more
+        run="ab" * 16,
+        host=host,
+        monotonic_ns=0,
+        wall_ns=WALL_NS,
+        meters=meters,
+        settings={"quick_s": 0.02, "rest_s": 0.2},
+        **more,
     )
 
 
 class Played:
     """A board with readings once a second."""
 
-    def __init__(self, *meters: MeterHead, absences: tuple[Absence, ...] = (), desk: Desk | None = None) -> None:
+    def __init__(
+        self, *meters: MeterHead, absences: tuple[Absence, ...] = (), desk: Desk | None = None
+    ) -> None:
         self.board = LiveBoard(absences=absences)
         self.board.price(desk or Desk())
         self.board.absorb([("p", header(*meters))])
@@ -49,8 +57,18 @@ class Played:
         self.board.absorb([("p", Second(begin_ns, begin_ns + 4 * S // 5, counts, took, rows))])
         self.turn()
 
-    def mark(self, t_s: float, name: str, window: str, by: str = "api", rank: int = 0, **detail: object) -> None:
-        fields = {"k": "mark", "t": round(t_s * S), "name": name, "window": window, "rank": rank, "by": by, "detail": detail}
+    def mark(
+        self, t_s: float, name: str, window: str, by: str = "api", rank: int = 0, **detail: object
+    ) -> None:
+        fields = {
+            "k": "mark",
+            "t": round(t_s * S),
+            "name": name,
+            "window": window,
+            "rank": rank,
+            "by": by,
+            "detail": detail,
+        }
         self.board.absorb([("p", fields)])
         self.turn()
 
@@ -59,8 +77,20 @@ class Played:
         while self.board.work():
             pass
 
-    def view(self, span_s: float = 60.0, end_s: float | None = None, per_gpu: bool = False, status: Status | None = None):
-        return self.picture.view(self.board, status or Status("own", "python train.py", "looked for in ckpt"), span_s, end_s, per_gpu)
+    def view(
+        self,
+        span_s: float = 60.0,
+        end_s: float | None = None,
+        per_gpu: bool = False,
+        status: Status | None = None,
+    ):
+        return self.picture.view(
+            self.board,
+            status or Status("own", "python train.py", "looked for in ckpt"),
+            span_s,
+            end_s,
+            per_gpu,
+        )
 
 
 def nvml(count: int = 2) -> MeterHead:
@@ -150,7 +180,10 @@ def test_a_counter_that_stands_still_is_no_power_of_zero():
 
 
 def test_bytes_and_queue_come_from_counters():
-    disk = tuple(Channel("disk:nvme0n1", quantity, "diskstats", "disk") for quantity in ("written_bytes", "queue_s"))
+    disk = tuple(
+        Channel("disk:nvme0n1", quantity, "diskstats", "disk")
+        for quantity in ("written_bytes", "queue_s")
+    )
     one = Played(MeterHead("block", disk))
     for n in range(6):
         one.second([n * 5e9, n * 8.0])
@@ -161,7 +194,9 @@ def test_bytes_and_queue_come_from_counters():
 
 
 def test_what_is_not_metered_is_said_with_its_remedy():
-    one = Played(absences=(Absence("nvml", "no NVIDIA GPU is in this machine", "lspci -d 10de:", "gpu"),))
+    one = Played(
+        absences=(Absence("nvml", "no NVIDIA GPU is in this machine", "lspci -d 10de:", "gpu"),)
+    )
     one.second()
     view = one.view()
     assert view.meters.rows[0].cells[0] == "not here"
@@ -172,13 +207,19 @@ def test_what_is_not_metered_is_said_with_its_remedy():
 
 def test_a_counter_of_the_whole_node_that_stands_still_does_not_lead():
     still = Channel("psys:0", "energy_j", "rapl", "rapl")
-    disk, queue = Channel("disk:sda", "written_bytes", "diskstats", "disk"), Channel("disk:sda", "in_flight", "diskstats", "disk")
+    disk, queue = (
+        Channel("disk:sda", "written_bytes", "diskstats", "disk"),
+        Channel("disk:sda", "in_flight", "diskstats", "disk"),
+    )
     one = Played(MeterHead("both", (still, disk, queue)))
     for n in range(6):
         one.second([5.0, n * 1e6, 6.93e-4])
     titles = [chart.title for chart in one.view().traces.charts]
     assert titles[0].startswith("Storage write")
-    assert titles[1:] == ["Requests under way at the drives   now 0", "Whole node (psys) power, W   now -"]
+    assert titles[1:] == [
+        "Requests under way at the drives   now 0",
+        "Whole node (psys) power, W   now -",
+    ]
     assert one.view().stats[-1].value == "-"
 
 
@@ -193,7 +234,14 @@ def test_without_meters_checkpoints_have_their_times_and_reasons_for_the_rest():
     for n in range(12):
         one.second([n * 1e6 + 5e6])
     view = one.view()
-    assert [stat.label for stat in view.stats] == ["safe after", "in checkpoints", "energy", "cost", "CO2e", "GPU-h lost"]
+    assert [stat.label for stat in view.stats] == [
+        "safe after",
+        "in checkpoints",
+        "energy",
+        "cost",
+        "CO2e",
+        "GPU-h lost",
+    ]
     assert [stat.value for stat in view.stats] == ["2 s", "11.9 %", "-", "-", "-", "-"]
     assert view.stats[0].note == "#1  2 GB  1 GB/s"
     assert view.stats[3].note == "nothing says how many GPUs"
@@ -240,7 +288,10 @@ def test_many_ranks_and_a_label_used_again():
     for _ in range(60):
         one.second([600.0, 600.0])
     view = one.view()
-    assert [row.cells[:1] + row.cells[5:6] for row in view.checkpoints.rows] == [("2", "16 GB"), ("1", "16 GB")]
+    assert [row.cells[:1] + row.cells[5:6] for row in view.checkpoints.rows] == [
+        ("2", "16 GB"),
+        ("1", "16 GB"),
+    ]
     assert len(one.board.book.done) == 2
     assert any("one node of 8" in note for note in view.notes)  # 16 ranks, 2 GPUs here
 
@@ -307,7 +358,11 @@ def test_a_hole_of_one_value_is_no_value():
 
 
 def test_the_end_of_an_output_is_plain():
-    assert last_lines(b"one\r\n\x1b[31mred\x1b[0m\n 50%\r 100%\n\n") == ["one", "[31mred[0m", " 100%"]
+    assert last_lines(b"one\r\n\x1b[31mred\x1b[0m\n 50%\r 100%\n\n") == [
+        "one",
+        "[31mred[0m",
+        " 100%",
+    ]
 
 
 SPANS = (30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0)
@@ -321,15 +376,32 @@ def test_now_and_peak_do_not_depend_on_how_much_is_shown(seed):
     one = Played(nvml(), MeterHead("block", (disk,)))
     written, peaks = 0.0, []
     for _ in range(2400):
-        peaks.append(float(chance.choice([0.0, 1e9, 1e9 * chance.random() * 40], p=[0.9, 0.09, 0.01])))
+        peaks.append(
+            float(chance.choice([0.0, 1e9, 1e9 * chance.random() * 40], p=[0.9, 0.09, 0.01]))
+        )
         written += peaks[-1]
-        one.board.absorb([("p", Second(one.at_s * S, one.at_s * S + 4 * S // 5, (5, 5), (9, 9), ([600.0, 610.0], [written])))])
+        one.board.absorb(
+            [
+                (
+                    "p",
+                    Second(
+                        one.at_s * S,
+                        one.at_s * S + 4 * S // 5,
+                        (5, 5),
+                        (9, 9),
+                        ([600.0, 610.0], [written]),
+                    ),
+                )
+            ]
+        )
         one.at_s += 1
     watts = []
     for tenth in range(25):  # in the middle of a save: quick readings, which jump
         watts.append(chance.uniform(200, 700, 2).tolist())
         written += 1.4e9
-        one.board.absorb([("p", Raw(one.at_s * S + tenth * S // 10, (9, 9), (watts[-1], [written])))])
+        one.board.absorb(
+            [("p", Raw(one.at_s * S + tenth * S // 10, (9, 9), (watts[-1], [written])))]
+        )
     one.turn()
     views = [one.view(span_s) for span_s in SPANS]
     power, storage = ([view.traces.charts[n].title for view in views] for n in (0, 1))
@@ -340,23 +412,43 @@ def test_now_and_peak_do_not_depend_on_how_much_is_shown(seed):
     assert gpu.cells[3] in (f"{now} W", f"{expected / 1000:.2f} kW")
     assert gpu.order[3] == pytest.approx(expected)
     assert sum(row.order[1] for row in views[0].gpus.rows) == pytest.approx(expected)
-    assert {title.partition("now ")[2].partition("   ")[0] for title in storage} == {block.cells[3]} == {"14 GB/s"}
+    assert (
+        {title.partition("now ")[2].partition("   ")[0] for title in storage}
+        == {block.cells[3]}
+        == {"14 GB/s"}
+    )
     told = [float(title.partition("peak ")[2].removesuffix(" GB/s")) for title in storage]
     assert told == sorted(told)
     assert told[-1] == pytest.approx(max(*peaks[1:], 14e9) / 1e9, rel=0.006)
 
 
 def test_the_meters_are_put_in_order_by_their_numbers():
-    disks = tuple(Channel(f"disk:sd{letter}", "written_bytes", "diskstats", "disk") for letter in "ab")
-    one = Played(nvml(), *(MeterHead(f"block {n}", (disk,)) for n, disk in enumerate(disks)),
-                 absences=(Absence("rapl", "permission denied", "chmod", "cpu"),))  # fmt: skip
+    disks = tuple(
+        Channel(f"disk:sd{letter}", "written_bytes", "diskstats", "disk") for letter in "ab"
+    )
+    one = Played(
+        nvml(),
+        *(MeterHead(f"block {n}", (disk,)) for n, disk in enumerate(disks)),
+        absences=(Absence("rapl", "permission denied", "chmod", "cpu"),),
+    )
     for n in range(6):
         one.second([600.0, 610.0], [n * 9e6], [n * 10e6])
     grid = one.view().meters
     assert [row.cells[3] for row in grid.rows[1:3]] == ["9 MB/s", "10 MB/s"]
-    assert [row.cells[1] for row in sorted_by(grid, "now").rows] != [row.cells[1] for row in sorted_by(grid, "now", True).rows]
-    assert [row.cells[3] for row in sorted_by(grid, "now", True).rows][:3] == ["10 MB/s", "9 MB/s", "1,210 W"]
-    assert [row.order[4] for row in grid.rows] == [pytest.approx(1210 * 5 / 3.6e6), None, None, None]
+    assert [row.cells[1] for row in sorted_by(grid, "now").rows] != [
+        row.cells[1] for row in sorted_by(grid, "now", True).rows
+    ]
+    assert [row.cells[3] for row in sorted_by(grid, "now", True).rows][:3] == [
+        "10 MB/s",
+        "9 MB/s",
+        "1,210 W",
+    ]
+    assert [row.order[4] for row in grid.rows] == [
+        pytest.approx(1210 * 5 / 3.6e6),
+        None,
+        None,
+        None,
+    ]
 
 
 def test_instants_out_of_order_are_marked_and_said_in_words():
@@ -371,10 +463,14 @@ def test_instants_out_of_order_are_marked_and_said_in_words():
     for _ in range(20):
         one.second([600.0, 610.0])
     view = one.view()
-    assert [(row.cells[0], row.key, row.tone) for row in view.checkpoints.rows] == [("2!", "2", "warn"), ("1", "1", "")]
-    assert "The instants of #2 (marked !) are out of order: the mark synced stands before one that it should follow." in view.notes, (
-        view.notes
-    )
+    assert [(row.cells[0], row.key, row.tone) for row in view.checkpoints.rows] == [
+        ("2!", "2", "warn"),
+        ("1", "1", ""),
+    ]
+    assert (
+        "The instants of #2 (marked !) are out of order: the mark synced stands before one that it should follow."
+        in view.notes
+    ), view.notes
 
 
 def test_a_save_that_was_safe_before_it_was_written_is_marked_too():
@@ -387,4 +483,6 @@ def test_a_save_that_was_safe_before_it_was_written_is_marked_too():
         one.second([600.0, 610.0])
     view = one.view()
     assert view.checkpoints.rows[0].cells[0] == "1!"
-    assert any("it is said to be safe before its last byte was written" in note for note in view.notes)
+    assert any(
+        "it is said to be safe before its last byte was written" in note for note in view.notes
+    )

@@ -39,8 +39,14 @@ def test_whoever_evaluates_may_rest_between_the_meters_of_one_checkpoint():
     seen, again = at_once.board.tally.seen, piecewise.board.tally.seen
     assert list(again) == list(seen) == [1, 2]
     for number, one in seen.items():
-        assert (again[number].window, again[number].absolute, list(again[number].costs)) == (one.window, one.absolute, list(one.costs))
-        assert rests.count(number - 1) >= 3 * (PLAN.gpus + 2)  # of each domain: before it, while training stood still, until it was safe
+        assert (again[number].window, again[number].absolute, list(again[number].costs)) == (
+            one.window,
+            one.absolute,
+            list(one.costs),
+        )
+        assert rests.count(number - 1) >= 3 * (
+            PLAN.gpus + 2
+        )  # of each domain: before it, while training stood still, until it was safe
 
 
 def test_the_lock_is_free_while_a_checkpoint_is_evaluated():
@@ -90,9 +96,20 @@ def test_work_and_rest_by_turns(monkeypatch: pytest.MonkeyPatch):
 def test_channels_are_as_the_newest_header_has_them():
     board = LiveBoard()
     first = [Channel(f"gpu:{n}", "energy_j", "a") for n in range(3)]
-    later = [Channel("gpu:1", "energy_j", "a", note="known by now"), Channel("cpu:0", "energy_j", "b")]
-    headers = [Header(run="ab" * 16, host="node-1", monotonic_ns=n * S, wall_ns=n * S, meters=(MeterHead("m", tuple(channels)),))
-               for n, channels in enumerate((first, later))]  # fmt: skip
+    later = [
+        Channel("gpu:1", "energy_j", "a", note="known by now"),
+        Channel("cpu:0", "energy_j", "b"),
+    ]
+    headers = [
+        Header(
+            run="ab" * 16,
+            host="node-1",
+            monotonic_ns=n * S,
+            wall_ns=n * S,
+            meters=(MeterHead("m", tuple(channels)),),
+        )
+        for n, channels in enumerate((first, later))
+    ]
     for n, header in enumerate(headers):
         board.absorb([(f"part {n}", header)])
     expected = {key_of(channel): channel for channel in (*first, *later)}

@@ -80,7 +80,10 @@ def test_a_folder_that_is_not_there_is_waited_for_aloud(tmp_path):
         assert note[:-1] in source.view().headline.detail
         absent.mkdir(parents=True)
         assert until(lambda: note not in source.view().notes)
-        assert f"looked for in {middle_cut(str(tmp_path))}, {middle_cut(str(absent))}" in source.view().headline.detail
+        assert (
+            f"looked for in {middle_cut(str(tmp_path))}, {middle_cut(str(absent))}"
+            in source.view().headline.detail
+        )
     finally:
         source.stop()
 
@@ -88,7 +91,9 @@ def test_a_folder_that_is_not_there_is_waited_for_aloud(tmp_path):
 def test_a_long_path_keeps_its_ends():
     path = "/lustre/projects/" + "deep/" * 20 + "checkpoints/step"
     assert len(middle_cut(path)) == 48
-    assert middle_cut(path).startswith("/lustre/project ... ") or middle_cut(path).startswith("/lustre/projects ... ")
+    assert middle_cut(path).startswith("/lustre/project ... ") or middle_cut(path).startswith(
+        "/lustre/projects ... "
+    )
     assert middle_cut(path).endswith("checkpoints/step")
     assert middle_cut("/data/ckpt") == "/data/ckpt"
 
@@ -99,7 +104,10 @@ def test_the_title_is_the_command_as_it_was_typed():
 
 
 def test_why_there_is_no_output():
-    alone, silent = begun(), begun(command=shlex.join([sys.executable, "-c", "import time; time.sleep(0.5)"]))
+    alone, silent = (
+        begun(),
+        begun(command=shlex.join([sys.executable, "-c", "import time; time.sleep(0.5)"])),
+    )
     assert alone.view().no_output == "No command was started here, so there is no output."
     assert silent.view().no_output == "The command has printed nothing yet."
     assert until(lambda: silent.pump() >= 0 and silent.over)
@@ -125,7 +133,12 @@ def test_a_command_that_does_not_end_is_counted_down_and_who_quits_waits_two_sec
 
 
 def test_checkpoints_that_wait_are_said_to_be_evaluated(monkeypatch):
-    source = Simulated(Desk(base="small-8b"), Plan(gpus=2, first_s=6.0, interval_s=20.0), history_s=40.0, threaded=False)
+    source = Simulated(
+        Desk(base="small-8b"),
+        Plan(gpus=2, first_s=6.0, interval_s=20.0),
+        history_s=40.0,
+        threaded=False,
+    )
     monkeypatch.setattr(source.board, "work", lambda: False)
     source.start()
     assert [stat.note for stat in source.view().stats[:4]] == ["evaluating 1 of 2 ..."] * 4

@@ -58,7 +58,12 @@ def test_a_command_from_its_line_to_the_rows(tmp_path):
     folder.mkdir()
     (tmp_path / "save.py").write_text(SAVING)
     command = f"{sys.executable} {tmp_path / 'save.py'} {folder}"
-    source = Own(Start(command=command, watch=(str(folder),), meters="block,process,writeback"), Desk(), settle_s=5.0, gap_s=0.2)
+    source = Own(
+        Start(command=command, watch=(str(folder),), meters="block,process,writeback"),
+        Desk(),
+        settle_s=5.0,
+        gap_s=0.2,
+    )
     source.start()
     assert source.actions.stops_job
     assert "save.py" in source.busy()
@@ -74,9 +79,15 @@ def test_a_command_from_its_line_to_the_rows(tmp_path):
     assert source.folder is not None
     seen = reviewed(source.folder)  # what `ckptcost report` reads
     times = [window.durable_s - window.begin_s for window in seen.windows]
-    assert [float(row.cells[4]) for row in reversed(view.checkpoints.rows)] == pytest.approx(times, abs=0.002)
-    assert f"  {duration(seen.length_s)}" in view.headline.detail  # not of the readings before and after, which are a margin
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ckptcost-live")]
+    assert [float(row.cells[4]) for row in reversed(view.checkpoints.rows)] == pytest.approx(
+        times, abs=0.002
+    )
+    assert (
+        f"  {duration(seen.length_s)}" in view.headline.detail
+    )  # not of the readings before and after, which are a margin
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("ckptcost-live")
+    ]
 
 
 def test_a_hand_marks_the_beginning_and_the_end():
@@ -136,18 +147,32 @@ def test_a_run_that_another_writes_is_followed_and_left_alone(tmp_path):
     clock.now_s += 25.0
     writer.pump()
     assert writer.position_s > 44.0
-    assert until(lambda: len(source.view().checkpoints.rows) == 2 and "-" not in source.view().checkpoints.rows[0].cells[7])
+    assert until(
+        lambda: (
+            len(source.view().checkpoints.rows) == 2
+            and "-" not in source.view().checkpoints.rows[0].cells[7]
+        )
+    )
     source.stop()
     clock.now_s += 5.0
     writer.pump()
     assert writer.position_s > 49.0  # it goes on
     writer.stop()
     assert reviewed(tmp_path / "run").run.ended
-    assert [r.cells[2:] for r in source.view().checkpoints.rows] == [r.cells[2:] for r in writer.view().checkpoints.rows]
+    assert [r.cells[2:] for r in source.view().checkpoints.rows] == [
+        r.cells[2:] for r in writer.view().checkpoints.rows
+    ]
 
 
 def test_a_followed_run_that_ends_is_over(tmp_path):
-    writer = Simulated(Desk(), Plan(gpus=1, saves=0), history_s=5.0, threaded=False, clock=Hand(), directory=tmp_path / "run")
+    writer = Simulated(
+        Desk(),
+        Plan(gpus=1, saves=0),
+        history_s=5.0,
+        threaded=False,
+        clock=Hand(),
+        directory=tmp_path / "run",
+    )
     writer.start()
     source = followed(str(tmp_path / "run"), Desk())
     source.start()
@@ -160,14 +185,25 @@ def test_a_followed_run_that_ends_is_over(tmp_path):
 
 
 def test_a_torn_line_of_a_followed_run_is_counted(tmp_path):
-    writer = Simulated(Desk(), Plan(gpus=1, saves=0), history_s=5.0, threaded=False, clock=Hand(), directory=tmp_path / "run")
+    writer = Simulated(
+        Desk(),
+        Plan(gpus=1, saves=0),
+        history_s=5.0,
+        threaded=False,
+        clock=Hand(),
+        directory=tmp_path / "run",
+    )
     writer.start()
     (file,) = (tmp_path / "run").glob("*.jsonl")
     with file.open("ab") as out:
         out.write(b'{"k":"raw","t":1,"c":"00000000"}\n')
     source = followed(str(tmp_path / "run"), Desk())
     source.start()
-    assert until(lambda: source.pump() >= 0 and any("could not be read" in note for note in source.view().notes))
+    assert until(
+        lambda: (
+            source.pump() >= 0 and any("could not be read" in note for note in source.view().notes)
+        )
+    )
     source.stop()
     writer.stop()
 
@@ -205,7 +241,9 @@ def test_a_thread_keeps_the_demonstration_going():
     source.start()
     assert until(lambda: source.position_s > 1.4, 10.0)
     source.stop()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ckptcost-live")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("ckptcost-live")
+    ]
 
 
 def test_who_leaves_while_it_begins_leaves_nothing_behind():
@@ -227,12 +265,16 @@ def test_quitting_takes_two_seconds_and_leaves_a_complete_run():
     assert time.monotonic() - began_s < 2.5
     run = reviewed(source.folder).run
     assert run.ended
-    assert [mark.detail["exit_status"] for mark in run.marks if "exit_status" in mark.detail] == [143]
+    assert [mark.detail["exit_status"] for mark in run.marks if "exit_status" in mark.detail] == [
+        143
+    ]
 
 
 def test_idle_power_is_learned_with_progress_and_may_be_stopped(tmp_path):
     told: list[tuple[float, str]] = []
-    said = learn_baseline("simulated", lambda: False, lambda share, text: told.append((share, text)), for_s=3.0)
+    said = learn_baseline(
+        "simulated", lambda: False, lambda share, text: told.append((share, text)), for_s=3.0
+    )
     assert "idle power" in said
     assert told[-1][0] == 1.0
     with pytest.raises(CkptcostError, match="stopped"):
@@ -251,9 +293,12 @@ def test_a_full_disk_is_a_trouble_that_is_shown():
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         os.dup2(full, writer._fd)
-        assert until(lambda: any("space" in note.lower() or "written" in note.lower() for note in source.view().notes), 15.0), (
-            source.view().notes
-        )
+        assert until(
+            lambda: any(
+                "space" in note.lower() or "written" in note.lower() for note in source.view().notes
+            ),
+            15.0,
+        ), source.view().notes
     finally:
         os.close(full)
         source.stop()

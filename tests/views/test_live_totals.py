@@ -39,10 +39,14 @@ class Hand:
         return self.now_s
 
 
-def played(plan: Plan, for_s: float, directory, desk: Desk | None = None, step_s: float = 2.0) -> Simulated:
+def played(
+    plan: Plan, for_s: float, directory, desk: Desk | None = None, step_s: float = 2.0
+) -> Simulated:
     """A simulated run, to its end, with the screen's calls along the way."""
     clock = Hand()
-    source = Simulated(desk or Desk(), plan, history_s=0.0, threaded=False, clock=clock, directory=directory)
+    source = Simulated(
+        desk or Desk(), plan, history_s=0.0, threaded=False, clock=clock, directory=directory
+    )
     source.start()
     while clock.now_s < for_s:
         clock.now_s += step_s
@@ -57,7 +61,10 @@ def whole(directory, desk: Desk) -> Gap:
 
 def bills_of(found: Gap) -> list[dict[str, float]]:
     seen = found.seen
-    bills = [bill_of_save(seen, w, c.bytes, found.scenario, found.machine.gpus) for w, c in zip(seen.windows, seen.contents, strict=True)]
+    bills = [
+        bill_of_save(seen, w, c.bytes, found.scenario, found.machine.gpus)
+        for w, c in zip(seen.windows, seen.contents, strict=True)
+    ]
     return [{q: float(bill.bill.total(q)) for q in QUANTITIES} for bill in bills]
 
 
@@ -71,7 +78,9 @@ def test_totals_are_those_of_compare(name, tmp_path):
     for quantity in QUANTITIES:
         known = [one[quantity] for one in each if not isnan(one[quantity])]
         assert totals.known[quantity] == len(known), quantity
-        assert (isnan(totals.amounts[quantity]) and not known) or totals.amounts[quantity] == pytest.approx(sum(known), rel=1e-3)
+        assert (isnan(totals.amounts[quantity]) and not known) or totals.amounts[
+            quantity
+        ] == pytest.approx(sum(known), rel=1e-3)
     assert found.saves is not None
     assert totals.least["gpu_s"] == pytest.approx(found.saves.row("gpu_s").total, rel=1e-3)
     for line, joules in totals.lines_j.items():
@@ -88,7 +97,9 @@ def test_another_scenario_prices_the_same_joules_again(tmp_path):
     source.price(dear)
     source.board.work()
     after, (first, *_) = source.board.tally.totals, bills_of(whole(tmp_path / "run", dear))
-    assert after.amounts["cost_usd"] == pytest.approx(2 * first["cost_usd"], rel=0.05)  # two saves, nearly alike
+    assert after.amounts["cost_usd"] == pytest.approx(
+        2 * first["cost_usd"], rel=0.05
+    )  # two saves, nearly alike
     assert after.amounts["cost_usd"] > 1.5 * before.amounts["cost_usd"]
     assert after.amounts["gpu_s"] == before.amounts["gpu_s"]
 
@@ -105,14 +116,18 @@ def test_energy_so_far_is_that_of_the_report(tmp_path):
     seen = reviewed(tmp_path / "run")
     for one in source.board.sums:
         # the report leaves half a second out at either end
-        assert one.joules == pytest.approx(seen.spans[one.channel.domain].value, rel=0.012), one.channel.domain
+        assert one.joules == pytest.approx(seen.spans[one.channel.domain].value, rel=0.012), (
+            one.channel.domain
+        )
 
 
 def test_a_meter_that_is_lost_is_a_gap_and_its_checkpoint_unknown_until_it_is_back(tmp_path):
     plan = replace(OFTEN, faults=(Fault("lost", "gpu:1", 65.0, 95.0),))
     clock = Hand()
     desk = Desk()
-    source = Simulated(desk, plan, history_s=0.0, threaded=False, clock=clock, directory=tmp_path / "run")
+    source = Simulated(
+        desk, plan, history_s=0.0, threaded=False, clock=clock, directory=tmp_path / "run"
+    )
     source.start()
     while clock.now_s < 88.0:
         clock.now_s += 2.0
@@ -132,7 +147,9 @@ def test_a_meter_that_is_lost_is_a_gap_and_its_checkpoint_unknown_until_it_is_ba
     source.stop()
     assert not any("was lost" in note for note in source.view().notes)
     each = bills_of(whole(tmp_path / "run", desk))
-    assert source.board.tally.totals.amounts["energy_j"] == pytest.approx(sum(one["energy_j"] for one in each), rel=1e-3)
+    assert source.board.tally.totals.amounts["energy_j"] == pytest.approx(
+        sum(one["energy_j"] for one in each), rel=1e-3
+    )
 
 
 def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
@@ -161,7 +178,9 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     assert source.over
     assert view.headline.word == "REPLAY 600x ENDED"
     assert [row.cells[2:] for row in view.checkpoints.rows] == rows
-    assert source.board.tally.totals.amounts == pytest.approx(live.board.tally.totals.amounts, rel=1e-3)
+    assert source.board.tally.totals.amounts == pytest.approx(
+        live.board.tally.totals.amounts, rel=1e-3
+    )
 
 
 def stepped(plan: Plan, until_saves: int) -> Simulated:

@@ -12,8 +12,22 @@ from ckptcost.views.about_field import about_field
 from ckptcost.views.desk import Desk
 from ckptcost.views.model_runs import METRICS
 
-NASTY = ("0", "-1", "1e400", "nan", "inf", "0 USD/GPU-h", "9" * 400, "\u00e9\u00bd \u202e\u2603", "")
-DESKS = [Desk(base="small-8b"), Desk(base="llama31-405b-16k", tiers=("nas-hdd",)), Desk(tiers=("flash-shared",))]
+NASTY = (
+    "0",
+    "-1",
+    "1e400",
+    "nan",
+    "inf",
+    "0 USD/GPU-h",
+    "9" * 400,
+    "\u00e9\u00bd \u202e\u2603",
+    "",
+)
+DESKS = [
+    Desk(base="small-8b"),
+    Desk(base="llama31-405b-16k", tiers=("nas-hdd",)),
+    Desk(tiers=("flash-shared",)),
+]
 
 
 def refused(desk, edits, sentences=False):
@@ -34,8 +48,15 @@ def refused(desk, edits, sentences=False):
 
 @pytest.mark.parametrize("desk", DESKS, ids=[desk.base for desk in DESKS])
 def test_no_text_in_any_field_is_a_defect(desk):
-    metrics, paths = itertools.cycle(METRICS), [each.path for each in model.form(model.evaluate(desk), everything=True)]
-    said = [refused(model.on_metric(desk, next(metrics)), {path: text}) for path in paths for text in NASTY]
+    metrics, paths = (
+        itertools.cycle(METRICS),
+        [each.path for each in model.form(model.evaluate(desk), everything=True)],
+    )
+    said = [
+        refused(model.on_metric(desk, next(metrics)), {path: text})
+        for path in paths
+        for text in NASTY
+    ]
     assert len(paths) > 70
     assert max(len(each) for each in said) <= 200
     assert min(said.count(""), len(said) - said.count("")) > 100
@@ -45,7 +66,12 @@ def test_no_text_in_any_field_is_a_defect(desk):
 @pytest.mark.parametrize("desk", DESKS, ids=[desk.base for desk in DESKS])
 def test_what_costs_nothing_is_no_defect_in_any_metric(desk, metric):
     """One price or power alone, and all at once, where a best interval is asked for as well."""
-    free = {"cluster.gpu_price": "0", "site.tariff": "0", "cluster.gpu_train": "0", "cluster.host_train": "0"}
+    free = {
+        "cluster.gpu_price": "0",
+        "site.tariff": "0",
+        "cluster.gpu_train": "0",
+        "cluster.host_train": "0",
+    }
     best = {"policy.optimal": METRICS[metric].objective}
     tried = [
         *({path: text} for path, text in free.items()),
@@ -60,6 +86,10 @@ def test_what_costs_nothing_is_no_defect_in_any_metric(desk, metric):
 
 
 def test_sums_that_cannot_be_done_are_refusals_in_words():
-    for error in (ZeroDivisionError("float division by zero"), OverflowError("too large"), ValueError("math domain error")):
+    for error in (
+        ZeroDivisionError("float division by zero"),
+        OverflowError("too large"),
+        ValueError("math domain error"),
+    ):
         assert isinstance(error, fields.REFUSALS)
         assert fields.reason(error) == f"cannot be computed with this ({error})"

@@ -26,11 +26,19 @@ from ckptcost.views.waterfall import amount_of
 DESKS = {
     "as it is": Desk(),
     "another tier looked at": Desk(chosen="ddn-exascaler-20"),
-    "tiers of one's own": Desk(tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd", baseline="nas-hdd"),
+    "tiers of one's own": Desk(
+        tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd", baseline="nas-hdd"
+    ),
     "changed": Desk(edits={"cluster.gpus": "2048", "checkpoint.size": "7 TB", "site.grid": "FRA"}),
-    "asynchronous": Desk(edits={"policy.mode": "async"}, tiers=("generic-pfs", "local-nvme-8xgen5")),
+    "asynchronous": Desk(
+        edits={"policy.mode": "async"}, tiers=("generic-pfs", "local-nvme-8xgen5")
+    ),
     "every half hour": Desk(edits={"policy.interval": "30 min"}),
-    "the best interval": Desk(base="llama31-405b-16k", edits={"policy.optimal": "usd"}, tiers=("flash-shared", "generic-pfs")),
+    "the best interval": Desk(
+        base="llama31-405b-16k",
+        edits={"policy.optimal": "usd"},
+        tiers=("flash-shared", "generic-pfs"),
+    ),
     "two tiers": Desk(base="small-8b", tiers=("local-nvme-4xgen5", "nas-hdd")),
     "one tier": Desk(base="micron-100k"),
 }
@@ -50,7 +58,9 @@ def plain_of(view):
 
 
 def alike(mine, theirs):
-    return (theirs is None and not math.isfinite(mine)) or (theirs is not None and mine == pytest.approx(theirs, rel=1e-11))
+    return (theirs is None and not math.isfinite(mine)) or (
+        theirs is not None and mine == pytest.approx(theirs, rel=1e-11)
+    )
 
 
 def own_row(report, tier):
@@ -75,11 +85,15 @@ def test_so_many_saves_are_the_saves_of_the_case_with_that_count(name, metric, c
     desk = model.on_metric(DESKS[name], metric)
     view = model.evaluate(desk)
     report = report_of(view, cli)
-    counts = {float(head.id[1:]): at for at, head in enumerate(view.grid.heads) if head.id.startswith("x")}
+    counts = {
+        float(head.id[1:]): at for at, head in enumerate(view.grid.heads) if head.id.startswith("x")
+    }
     assert sorted(counts) == [100.0, 1000.0]
     for row in view.grid.rows:
         for saves, at in counts.items():
-            case = next(c for c in report["cases"] if c["tier"] == row.key and c["values"]["saves"] == saves)
+            case = next(
+                c for c in report["cases"] if c["tier"] == row.key and c["values"]["saves"] == saves
+            )
             theirs = case["values"][f"saves_{METRICS[metric].column}"]
             assert alike(row.order[at] if row.order[at] is not None else math.nan, theirs)
             assert row.cells[at] == number(theirs)
@@ -98,7 +112,13 @@ def test_the_bill_is_the_command_lines_bill_cell_by_cell(name, cli):
 def test_the_bills_range_is_that_of_the_metric(metric, cli):
     view = model.evaluate(model.on_metric(Desk(), metric))
     report = report_of(view, cli)
-    field = {"kwh": "energy", "gpuh": "gpu_time_lost", "usd": "cost", "co2e": "emissions_location", "time": "gpu_time_lost"}[metric]
+    field = {
+        "kwh": "energy",
+        "gpuh": "gpu_time_lost",
+        "usd": "cost",
+        "co2e": "emissions_location",
+        "time": "gpu_time_lost",
+    }[metric]
     at = next(i for i, head in enumerate(view.bill.heads) if head.id == "range")
     shown = {row.key: row.cells[at] for row in view.bill.rows}
     assert len(shown) > 6
@@ -113,47 +133,80 @@ def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
     avoidable = report_of(view, cli)["avoidable"]
     assert avoidable["tier"] == view.best.key == "ddn-exascaler-40"
     said, tone = view.headline
-    for column, unit in (("run_energy_kwh", "kWh"), ("run_cost_usd", "USD"), ("run_gpu_hours", "GPU-h")):
+    for column, unit in (
+        ("run_energy_kwh", "kWh"),
+        ("run_cost_usd", "USD"),
+        ("run_gpu_hours", "GPU-h"),
+    ):
         assert f"{number(avoidable['values'][column])} {unit}" in said
     assert tone == "best"
     assert "vs nas-hdd (first)" in said
 
 
 @pytest.mark.parametrize(
-    ("metric", "objective"), [("kwh", "energy"), ("usd", "usd"), ("co2e", "carbon"), ("gpuh", "time"), ("time", "time")]
+    ("metric", "objective"),
+    [("kwh", "energy"), ("usd", "usd"), ("co2e", "carbon"), ("gpuh", "time"), ("time", "time")],
 )
 def test_the_best_interval_is_that_of_the_best_tier_for_the_metric(metric, objective, cli):
     view = model.evaluate(model.on_metric(Desk(), metric))
     report = report_of(model.evaluate(Desk(tiers=(view.best.key,))), cli)
     best_s = report["schedule"]["best_interval_s"][objective]
-    assert view.stats[-1] == (f"best for {objective}", f"every {number(best_s)} s", "now 7,200 s", "")
+    assert view.stats[-1] == (
+        f"best for {objective}",
+        f"every {number(best_s)} s",
+        "now 7,200 s",
+        "",
+    )
     assert view.headline[0].endswith(f"best for {objective} every {number(best_s)} s")
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_best_tier_has_the_least_whole_run(metric):
-    view = model.evaluate(model.on_metric(Desk(tiers=("nas-hdd", "ddn-exascaler-40", "generic-pfs")), metric))
+    view = model.evaluate(
+        model.on_metric(Desk(tiers=("nas-hdd", "ddn-exascaler-40", "generic-pfs")), metric)
+    )
     at = next(i for i, head in enumerate(view.grid.heads) if head.id == "run")
     least = min(view.grid.rows, key=lambda row: row.order[at])
-    assert [row.key for row in view.grid.rows if row.tone == "best"] == [least.key] == [view.best.key]
+    assert (
+        [row.key for row in view.grid.rows if row.tone == "best"] == [least.key] == [view.best.key]
+    )
     assert view.stats[0].value == least.key
 
 
 def test_the_baseline_stays_the_base_where_it_is_the_best():
     desk = Desk(baseline="ddn-exascaler-40")
     view = model.evaluate(desk)
-    assert (view.base.key, view.best.key, view.against.key) == ("ddn-exascaler-40", "ddn-exascaler-40", "ddn-exascaler-20")
-    more = {each: number(view.against.of(each) - view.best.of(each)) for each in ("run_energy_kwh", "run_cost_usd", "run_gpu_hours")}
+    assert (view.base.key, view.best.key, view.against.key) == (
+        "ddn-exascaler-40",
+        "ddn-exascaler-40",
+        "ddn-exascaler-20",
+    )
+    more = {
+        each: number(view.against.of(each) - view.best.of(each))
+        for each in ("run_energy_kwh", "run_cost_usd", "run_gpu_hours")
+    }
     assert view.headline[0].startswith(
         f"ddn-exascaler-40 (baseline) saves nothing; ddn-exascaler-20 costs {more['run_energy_kwh']} kWh, {more['run_cost_usd']} USD, "
         f"{more['run_gpu_hours']} GPU-h more a run; best for energy every "
     )
-    assert view.stats[1] == ("the next costs", f"{more['run_energy_kwh']} kWh more", "on ddn-exascal..", "")
-    assert view.stats[2][:3] == ("and", f"{more['run_cost_usd']} USD more", f"{more['run_gpu_hours']} GPU-h more")
+    assert view.stats[1] == (
+        "the next costs",
+        f"{more['run_energy_kwh']} kWh more",
+        "on ddn-exascal..",
+        "",
+    )
+    assert view.stats[2][:3] == (
+        "and",
+        f"{more['run_cost_usd']} USD more",
+        f"{more['run_gpu_hours']} GPU-h more",
+    )
     assert view.grid.title.endswith("base ddn-exascaler-40")
 
 
-@pytest.mark.parametrize(("baseline", "key", "role"), [("", "nas-hdd", "first"), ("generic-pfs", "generic-pfs", "baseline")])
+@pytest.mark.parametrize(
+    ("baseline", "key", "role"),
+    [("", "nas-hdd", "first"), ("generic-pfs", "generic-pfs", "baseline")],
+)
 def test_the_base_is_the_one_of_the_tiers_screen_and_is_named(baseline, key, role):
     desk = Desk(baseline=baseline)
     view = model.evaluate(desk)
@@ -166,27 +219,46 @@ def test_the_base_is_the_one_of_the_tiers_screen_and_is_named(baseline, key, rol
 def test_a_baseline_without_figures_is_said_to_have_none():
     desk = Desk(tiers=("nas-hdd", "flash-shared", "aws-s3-standard"), baseline="aws-s3-standard")
     view = model.evaluate(desk)
-    assert view.headline[0].startswith("flash-shared is best; aws-s3-standard (baseline) has no figures; ")
+    assert view.headline[0].startswith(
+        "flash-shared is best; aws-s3-standard (baseline) has no figures; "
+    )
     assert view.stats[1].value == "-"
     assert "--against" not in model.command(view)
 
 
 def test_two_tiers_that_differ_by_rounding_cost_the_same():
-    view = model.evaluate(Desk(tiers=("nas-hdd", "generic-pfs"), edits={"tier.write": "5 GB/s", "tier.read": "5 GB/s"}))
+    view = model.evaluate(
+        Desk(
+            tiers=("nas-hdd", "generic-pfs"), edits={"tier.write": "5 GB/s", "tier.read": "5 GB/s"}
+        )
+    )
     assert "saves nothing" in view.headline[0]
     assert ", costs" not in view.headline[0]
     one = view.runs[0]
     for factor, saved in ((1 + 1e-13, 0.0), (1 + 1e-6, one.values["run_energy_kwh"] * 1e-6)):
-        other = one._replace(values={**one.values, "run_energy_kwh": one.values["run_energy_kwh"] * factor})
+        other = one._replace(
+            values={**one.values, "run_energy_kwh": one.values["run_energy_kwh"] * factor}
+        )
         assert less(one, other, METRICS["kwh"]) == pytest.approx(saved, rel=1e-6)
 
 
 def test_sums_that_lack_different_lines_are_held_against_each_other_with_a_sign():
     view = model.evaluate(Desk())
-    assert "saves ~257,000 kWh, ~1.81M USD, 334,000 GPU-h a run" in view.headline[0], "no line of the GPU-hours is unknown"
-    assert [view.stats[1].value, *view.stats[2][1:3]] == ["~257,000 kWh", "~1.81M USD", "334,000 GPU-h"]
+    assert "saves ~257,000 kWh, ~1.81M USD, 334,000 GPU-h a run" in view.headline[0], (
+        "no line of the GPU-hours is unknown"
+    )
+    assert [view.stats[1].value, *view.stats[2][1:3]] == [
+        "~257,000 kWh",
+        "~1.81M USD",
+        "334,000 GPU-h",
+    ]
     alike = model.evaluate(Desk(tiers=("nas-hdd", "generic-pfs")))
-    assert "~" not in alike.headline[0] + "".join(each.value + each.note for each in alike.stats) + alike.grid.note
+    assert (
+        "~"
+        not in alike.headline[0]
+        + "".join(each.value + each.note for each in alike.stats)
+        + alike.grid.note
+    )
 
 
 def test_what_is_in_no_sum_of_the_metric_is_said():
@@ -197,7 +269,9 @@ def test_what_is_in_no_sum_of_the_metric_is_said():
     assert (note, "") in model.evaluate(Desk()).cautions
     assert "keeping the bytes" in model.evaluate(Desk(metric="usd")).grid.note
     assert [model.evaluate(Desk(metric=each)).grid.note for each in ("gpuh", "time")] == ["", ""]
-    assert model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"})).grid.note == "", "where there are no sums nothing is left out"
+    assert model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"})).grid.note == "", (
+        "where there are no sums nothing is left out"
+    )
 
 
 def test_a_tier_that_saves_energy_and_costs_money_says_both():
@@ -227,7 +301,11 @@ def test_the_course_of_a_run_ends_at_its_total(metric):
     rows = view.course.rows
     for before, after in itertools.pairwise(rows[:-1]):
         assert after.parts[0].begin == before.parts[0].end
-    total = view.looked.of("wall_s") if metric == "time" else view.looked.of(f"run_{METRICS[metric].column}")
+    total = (
+        view.looked.of("wall_s")
+        if metric == "time"
+        else view.looked.of(f"run_{METRICS[metric].column}")
+    )
     if metric == "gpuh":
         total += float(view.resolved.scenario.work_s * view.resolved.scenario.cluster.gpus) / 3600
     assert rows[-1].parts[0].begin == 0
@@ -254,14 +332,24 @@ _TIERS = ["nas-hdd", "flash-shared", "generic-pfs", "local-nvme-8xgen5", "object
     base=st.sampled_from(["llama31-405b-16k", "gpt4-scale-2tb", "small-8b", "micron-100k"]),
     tiers=st.lists(st.sampled_from(_TIERS), min_size=1, max_size=2, unique=True),
     saving=st.fixed_dictionaries(
-        {"policy.mode": st.sampled_from(["sync", "async"]), "policy.interval": st.sampled_from(["1 min", "30 min", "3 h"])},
-        optional={"policy.slowdown": st.sampled_from(["5 %", "20 %"]), "policy.keep_last": st.sampled_from(["1", "all"]),
-                  "second_tier.id": st.sampled_from(_TIERS), "policy.second_every": st.just("4")},
+        {
+            "policy.mode": st.sampled_from(["sync", "async"]),
+            "policy.interval": st.sampled_from(["1 min", "30 min", "3 h"]),
+        },
+        optional={
+            "policy.slowdown": st.sampled_from(["5 %", "20 %"]),
+            "policy.keep_last": st.sampled_from(["1", "all"]),
+            "second_tier.id": st.sampled_from(_TIERS),
+            "policy.second_every": st.just("4"),
+        },
     ),
     metric=st.sampled_from(list(METRICS)),
-)  # fmt: skip
+)
 @example(
-    base="llama31-405b-16k", tiers=["nas-hdd", "flash-shared"], saving={"policy.mode": "async", "policy.slowdown": "5 %"}, metric="time"
+    base="llama31-405b-16k",
+    tiers=["nas-hdd", "flash-shared"],
+    saving={"policy.mode": "async", "policy.slowdown": "5 %"},
+    metric="time",
 )
 def test_what_a_save_is_made_of_adds_up_to_the_amount_beside_it(base, tiers, saving, metric):
     try:
@@ -269,34 +357,50 @@ def test_what_a_save_is_made_of_adds_up_to_the_amount_beside_it(base, tiers, sav
     except InputError:
         assume(False)
     of = METRICS[metric]
-    for bar, run in zip(view.one_save.rows, (run for run in view.runs if run.found is not None), strict=True):
+    for bar, run in zip(
+        view.one_save.rows, (run for run in view.runs if run.found is not None), strict=True
+    ):
         lines = [amount_of(of, run.case, line) for line in run.case.outcome.one_save.of()]
         total = math.fsum(each for each in lines if not math.isnan(each))
         if bar.text == "-" or not 0 < total < math.inf:
             continue
         assert bar.text == of.said(total)
-        assert math.fsum(part.end - part.begin for part in bar.parts) == pytest.approx(1.0, rel=1e-9)
+        assert math.fsum(part.end - part.begin for part in bar.parts) == pytest.approx(
+            1.0, rel=1e-9
+        )
         assert bar.parts[-1].end == pytest.approx(1.0, rel=1e-9)
 
 
 def test_a_drain_that_slows_training_is_part_of_a_saves_time():
     edits = {"policy.mode": "async", "policy.slowdown": "5 %"}
-    view = model.evaluate(Desk(base="llama31-405b-16k", tiers=("nas-hdd", "flash-shared"), edits=edits, metric="time"))
+    view = model.evaluate(
+        Desk(base="llama31-405b-16k", tiers=("nas-hdd", "flash-shared"), edits=edits, metric="time")
+    )
     bar = view.one_save.rows[1]
     assert bar.text == duration(view.runs[1].values["save_gpu_hours"] * 3600 / 16384)
-    assert [part.name for part in bar.parts] == ["GPUs waiting for saves", "training slowed by a drain"]
+    assert [part.name for part in bar.parts] == [
+        "GPUs waiting for saves",
+        "training slowed by a drain",
+    ]
 
 
-@pytest.mark.parametrize(("metric", "head", "last"), [
-    ("kwh", "run adds", "added in the run"), ("usd", "run adds", "added in the run"),
-    ("gpuh", "run loses", "useful and lost"), ("time", "whole run", "useful and lost"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("metric", "head", "last"),
+    [
+        ("kwh", "run adds", "added in the run"),
+        ("usd", "run adds", "added in the run"),
+        ("gpuh", "run loses", "useful and lost"),
+        ("time", "whole run", "useful and lost"),
+    ],
+)
 def test_the_table_and_the_course_say_whether_useful_time_is_in_it(metric, head, last):
     view = model.evaluate(Desk(metric=metric))
     assert view.grid.heads[-1].label == head
     assert view.course.rows[-1].label == last
     lost = f"lost in the run: {number(view.looked.of('run_gpu_hours'))} GPU-h; the rest is useful training"
-    assert view.course.note == (lost if metric in ("gpuh", "time") else "useful training, 8.33 d, is not in it")
+    assert view.course.note == (
+        lost if metric in ("gpuh", "time") else "useful training, 8.33 d, is not in it"
+    )
 
 
 # ---- what is not known, never ends, or is wrong
@@ -316,7 +420,12 @@ def test_what_is_not_known_is_a_dash_and_named():
 
 
 def test_a_run_that_never_ends_is_not_the_best():
-    view = model.evaluate(Desk(tiers=("nas-hdd", "ddn-exascaler-40"), edits={"cluster.gpus": "200000", "policy.saves": "100"}))
+    view = model.evaluate(
+        Desk(
+            tiers=("nas-hdd", "ddn-exascaler-40"),
+            edits={"cluster.gpus": "200000", "policy.saves": "100"},
+        )
+    )
     never = next(row for row in view.grid.rows if row.key == "nas-hdd")
     assert (never.tone, never.cells[-1]) == ("bad", "never")
     assert view.course.rows == ()
@@ -357,7 +466,10 @@ def test_the_sentences_below_are_the_command_lines(cli):
     for part in view.grid.note.partition("left out because unknown: ")[2].split(" | "):
         assert f"energy: {part.split(' [')[0]}; cost" in printed
         assert f"[{part.split('[')[1]}" in printed
-    for said, _ in (*(each for each in view.cautions if each[0] != view.grid.note), *model.remarks(view)):
+    for said, _ in (
+        *(each for each in view.cautions if each[0] != view.grid.note),
+        *model.remarks(view),
+    ):
         assert " ".join(said.split()).rstrip(".") in printed
 
 
@@ -380,7 +492,10 @@ def test_the_export_is_the_command_lines_report(cli):
 
 def test_the_command_says_no_more_than_it_must():
     best = "ckptcost optimize --tier ddn-exascaler-40 --objective energy"
-    assert model.command(model.evaluate(Desk())) == f"ckptcost model --against ddn-exascaler-40; {best}"
+    assert (
+        model.command(model.evaluate(Desk()))
+        == f"ckptcost model --against ddn-exascaler-40; {best}"
+    )
     assert model.command(model.evaluate(DESKS["one tier"])) == "ckptcost model -s micron-100k"
 
 
@@ -391,9 +506,13 @@ TOLD = {
     "a baseline beside": Desk(baseline="generic-pfs", metric="time"),
     "as carbon": Desk(metric="co2e"),
     "time every half hour": Desk(edits={"policy.interval": "30 min"}, metric="time"),
-    "slowed": Desk(base="llama31-405b-16k", edits={"policy.mode": "async", "policy.slowdown": "5 %"},
-                   tiers=("nas-hdd", "flash-shared"), metric="time"),
-}  # fmt: skip
+    "slowed": Desk(
+        base="llama31-405b-16k",
+        edits={"policy.mode": "async", "policy.slowdown": "5 %"},
+        tiers=("nas-hdd", "flash-shared"),
+        metric="time",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -408,7 +527,9 @@ def test_every_figure_of_the_tiles_and_the_table_is_printed_by_the_copied_comman
         if words[0] == "model":
             for case in json.loads(cli(*words, "-f", "json").out)["cases"]:
                 values = [each for each in case["values"].values() if each is not None]
-                cases.setdefault(case["tier"], set()).update(said(each) for each in values for said in (number, duration, share, rate))
+                cases.setdefault(case["tier"], set()).update(
+                    said(each) for each in values for said in (number, duration, share, rate)
+                )
     for stat in view.stats:
         for told in (stat.value, stat.note):
             for word in told.replace("~", "").split():

@@ -46,4 +46,6 @@ def test_a_folder_that_may_not_be_looked_into(tmp_path):
     closed = tmp_path / "closed"
     (closed / "in").mkdir(parents=True)
     closed.chmod(0)
-    assert as_nobody(lambda: preview_page.standing(str(closed / "in" / "x"))[0]).endswith('permission denied"')
+    assert as_nobody(lambda: preview_page.standing(str(closed / "in" / "x"))[0]).endswith(
+        'permission denied"'
+    )

@@ -21,7 +21,12 @@ EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")
 DESKS = {
     "plain": DESK,
     "edited": EDITED,
-    "tiers": replace(EDITED, tiers=("nas-hdd", "generic-pfs", "ddn-exascaler-40"), baseline="generic-pfs", chosen="generic-pfs"),
+    "tiers": replace(
+        EDITED,
+        tiers=("nas-hdd", "generic-pfs", "ddn-exascaler-40"),
+        baseline="generic-pfs",
+        chosen="generic-pfs",
+    ),
     "metric": replace(DESK, metric="time", chosen="generic-pfs"),
     "other": Desk(Catalog(), base="small-8b").edited("cluster.gpus", "64"),
 }
@@ -47,7 +52,14 @@ def _printed(cli, command):
 
 @pytest.mark.parametrize(
     ("which", "form"),
-    [("plain", "md"), ("edited", "text"), ("edited", "csv"), ("tiers", "json"), ("metric", "text"), ("other", "json")],
+    [
+        ("plain", "md"),
+        ("edited", "text"),
+        ("edited", "csv"),
+        ("tiers", "json"),
+        ("metric", "text"),
+        ("other", "json"),
+    ],
 )
 def test_the_command_prints_the_very_same_text(cli, which, form):
     desk = DESKS[which]
@@ -68,7 +80,9 @@ def test_each_table_of_a_csv(cli):
 
 
 def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path):
-    (tmp_path / "job.toml").write_text('extends = "gpt4-scale-2tb"\nname = "job"\n[cluster]\ngpus = 256\n')
+    (tmp_path / "job.toml").write_text(
+        'extends = "gpt4-scale-2tb"\nname = "job"\n[cluster]\ngpus = 256\n'
+    )
     desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
     for subject in (preview.MODEL, preview.RANKING):
         seen = preview_page.page(preview.answered(desk, subject), "json")
@@ -115,8 +129,12 @@ def _tiers_of(words):
         ("nas-hdd", ["ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"]),
     ],
 )
-def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that_was_removed(cli, baseline, order):
-    desk = replace(DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline)
+def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that_was_removed(
+    cli, baseline, order
+):
+    desk = replace(
+        DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline
+    )
     found = preview.answered(desk, preview.TIERS)
     assert _tiers_of(found.words) == order
     assert found.note == ""
@@ -126,7 +144,16 @@ def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that
 
 
 def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
-    many = ("nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40", "flash-shared", "micron-9550", "local-nvme", "node-ram")
+    many = (
+        "nas-hdd",
+        "generic-pfs",
+        "ddn-exascaler-20",
+        "ddn-exascaler-40",
+        "flash-shared",
+        "micron-9550",
+        "local-nvme",
+        "node-ram",
+    )
     found = preview.answered(replace(DESK, tiers=many), preview.TIERS)
     assert found.note == "6 of 8 tiers: `compare` takes 6; left out: local-nvme, node-ram"
     assert len(found.found.about) > 0
@@ -135,8 +162,10 @@ def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
 
 def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
     file = tmp_path / "bare.toml"
-    file.write_text('[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
-                    'survives = "site"\n[policy]\ninterval = "1 h"\n')  # fmt: skip
+    file.write_text(
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
+        'survives = "site"\n[policy]\ninterval = "1 h"\n'
+    )
     desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
     assert preview.answered(desk, preview.TIERS).note == ""
     held = preview.answered(replace(desk, baseline="nas-hdd"), preview.TIERS)
@@ -145,7 +174,9 @@ def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
 
 def test_a_change_of_the_tier_alone_is_a_change():
     assert preview.CHANGES in _offered(DESK.edited("tier.id", "flash-shared"))
-    assert preview.CHANGES not in _offered(replace(DESK.edited("tier.id", "flash-shared"), tiers=("nas-hdd", "generic-pfs")))
+    assert preview.CHANGES not in _offered(
+        replace(DESK.edited("tier.id", "flash-shared"), tiers=("nas-hdd", "generic-pfs"))
+    )
 
 
 def test_the_first_table_is_sorted_by_its_numbers():
@@ -154,7 +185,11 @@ def test_the_first_table_is_sorted_by_its_numbers():
     labels = [head.label for head in grid.heads]
     for label in ("rate", "stall", "kWh", "USD", "claimed"):
         place = labels.index(label)
-        orders = [row.order[place] for row in sorted_by(grid, str(place)).rows if row.order[place] is not None]
+        orders = [
+            row.order[place]
+            for row in sorted_by(grid, str(place)).rows
+            if row.order[place] is not None
+        ]
         assert orders == sorted(orders)
         assert len(orders) >= 2
     rising = [row.key for row in sorted_by(grid, str(labels.index("stall"))).rows]
@@ -176,7 +211,11 @@ def test_the_state_changes_with_what_the_answer_depends_on(tmp_path, runs):
     assert hash(first) == hash(preview.state_of(desk, preview.MODEL))
     assert preview.state_of(replace(desk, catalog=Catalog()), preview.MODEL) != first
     os.utime(job, ns=(1, 1))
-    others = {preview.state_of(desk, preview.MODEL), preview.state_of(desk, preview.OPTIMUM), preview.state_of(EDITED, preview.MODEL)}
+    others = {
+        preview.state_of(desk, preview.MODEL),
+        preview.state_of(desk, preview.OPTIMUM),
+        preview.state_of(EDITED, preview.MODEL),
+    }
     assert len({first, *others}) == 4
     recorded(runs / "one", seconds=20)
     before = preview.state_of(DESK, "run:one")

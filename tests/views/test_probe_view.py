@@ -22,7 +22,15 @@ from ckptcost.runs import store
 from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import NONE
 from ckptcost.savers.place import Place
-from ckptcost.views import probe, probe_form, probe_place, probe_plan, probe_progress, probe_result, probe_run
+from ckptcost.views import (
+    probe,
+    probe_form,
+    probe_place,
+    probe_plan,
+    probe_progress,
+    probe_result,
+    probe_run,
+)
 from ckptcost.views.desk import Desk
 from ckptcost.views.probe_form import NODES, WHOLE, Draft
 
@@ -47,54 +55,108 @@ class TestForm:
     def test_fields_hold_what_the_command_takes(self, desk):
         draft = Draft("/scratch")
         assert [field.path for field in probe_form.fields(draft, desk)] == [
-            "directory", "size", "writer", "ranks", "rounds", "quarter", "warm_up", "read",
-        ]  # fmt: skip
+            "directory",
+            "size",
+            "writer",
+            "ranks",
+            "rounds",
+            "quarter",
+            "warm_up",
+            "read",
+        ]
         assert not any(field.error for field in probe_form.fields(draft, desk))
         defaults = options_of("ckptcost probe /scratch")
         one = probe_form.wish(draft, desk)
-        assert (one.ranks, one.writer, one.rounds, one.small, one.read, one.warm_up, str(one.size_bytes)) == (
-            defaults.ranks, defaults.saver, defaults.rounds, not defaults.one_size, not defaults.no_read, defaults.warm_up, "1000000000",
-        )  # fmt: skip
+        assert (
+            one.ranks,
+            one.writer,
+            one.rounds,
+            one.small,
+            one.read,
+            one.warm_up,
+            str(one.size_bytes),
+        ) == (
+            defaults.ranks,
+            defaults.saver,
+            defaults.rounds,
+            not defaults.one_size,
+            not defaults.no_read,
+            defaults.warm_up,
+            "1000000000",
+        )
 
     @pytest.mark.parametrize(
         "draft",
         [
-            Draft("/my disk", "1 GB"), Draft("/s", "20 GB", "posix", "3", "5", "no", "2", "no"),
-            Draft("/s", "123456789 B", "safetensors", "1", "1", "yes", "0", "no"), Draft("/s", NODES), Draft("/s", WHOLE),
+            Draft("/my disk", "1 GB"),
+            Draft("/s", "20 GB", "posix", "3", "5", "no", "2", "no"),
+            Draft("/s", "123456789 B", "safetensors", "1", "1", "yes", "0", "no"),
+            Draft("/s", NODES),
+            Draft("/s", WHOLE),
         ],
-    )  # fmt: skip
+    )
     def test_the_command_does_the_same(self, desk, draft):
-        one, said = probe_form.wish(draft, desk), options_of(probe_form.command(draft, desk, "rapl,block"))
+        one, said = (
+            probe_form.wish(draft, desk),
+            options_of(probe_form.command(draft, desk, "rapl,block")),
+        )
         asked = one.asked
         assert probe_._size_of(said, desk.catalog) == one.size_bytes
         assert (said.directory, said.saver, said.ranks, said.rounds, said.warm_up) == (
-            draft.directory, one.writer, one.ranks, one.rounds, one.warm_up,
-        )  # fmt: skip
-        assert (not said.one_size, not said.no_read, not said.no_verify) == (asked.small, asked.read, asked.settings.verify)
+            draft.directory,
+            one.writer,
+            one.ranks,
+            one.rounds,
+            one.warm_up,
+        )
+        assert (not said.one_size, not said.no_read, not said.no_verify) == (
+            asked.small,
+            asked.read,
+            asked.settings.verify,
+        )
         assert (said.depth, said.block) == (asked.settings.depth, "4 MiB")
         assert asked.settings.block_bytes == 4 << 20
         assert said.meters == "rapl,block"
 
     def test_sizes_of_the_scenario(self, desk):
-        whole, share = (probe_form.wish(Draft("/s", name), desk).size_bytes for name in (WHOLE, NODES))
+        whole, share = (
+            probe_form.wish(Draft("/s", name), desk).size_bytes for name in (WHOLE, NODES)
+        )
         assert whole == 2_000_000_000_000
         assert share == whole / 128
-        unit = next(field.unit for field in probe_form.fields(Draft("/s", NODES), desk) if field.path == "size")
+        unit = next(
+            field.unit
+            for field in probe_form.fields(Draft("/s", NODES), desk)
+            if field.path == "size"
+        )
         assert unit == "15.6 GB"
-        assert [row.cells[1] for row in probe_form.choices("size", desk).rows] == ["15.6 GB", "2 TB"]
+        assert [row.cells[1] for row in probe_form.choices("size", desk).rows] == [
+            "15.6 GB",
+            "2 TB",
+        ]
 
     @pytest.mark.parametrize(
         ("path", "text", "why"),
         [
-            ("directory", " ", "name a folder"), ("size", "3 apples", "apples"), ("size", "1 kB", "1 MB to 1 PB"), ("size", "", ""),
-            ("writer", "tar", "no writer named 'tar'. Known: direct"), ("ranks", "0", "from 1 to 4096"), ("ranks", "-1", "whole number"),
-            ("rounds", "1.5", "whole number"), ("warm_up", "101", "from 0 to 100"), ("read", "maybe", "yes or no"), ("quarter", "", "yes"),
+            ("directory", " ", "name a folder"),
+            ("size", "3 apples", "apples"),
+            ("size", "1 kB", "1 MB to 1 PB"),
+            ("size", "", ""),
+            ("writer", "tar", "no writer named 'tar'. Known: direct"),
+            ("ranks", "0", "from 1 to 4096"),
+            ("ranks", "-1", "whole number"),
+            ("rounds", "1.5", "whole number"),
+            ("warm_up", "101", "from 0 to 100"),
+            ("read", "maybe", "yes or no"),
+            ("quarter", "", "yes"),
         ],
-    )  # fmt: skip
+    )
     def test_what_is_wrong_stands_at_its_field(self, desk, path, text, why):
         draft = Draft("/s").edited(path, text)
         assert list(probe_form.problems(draft, desk)) == [path]
-        assert why in next(field.error for field in probe_form.fields(draft, desk) if field.path == path)
+        assert why in next(
+            field.error for field in probe_form.fields(draft, desk) if field.path == path
+        )
         assert probe_form.command(draft, desk, "auto") == ""
         with pytest.raises(InputError):
             probe_form.wish(draft, desk)
@@ -141,47 +203,72 @@ class TestPlace:
         (proc / "self" / "mountinfo").write_text(f"36 35 0:24 / {tmp_path} rw - tmpfs tmpfs rw\n")
         (proc / "meminfo").write_text("MemTotal: 1000 kB\n")
         spot = probe_place.look(tmp_path, procfs=proc)
-        assert (spot.kind, spot.fs_type, spot.memory_bytes) == (probe_place.MEMORY, "tmpfs", 1_024_000.0)
-        assert ("tmpfs is memory: this measures memory and no storage", "warn") in probe_place.lines(
-            spot, probe_form.wish(Draft("x"), desk)
+        assert (spot.kind, spot.fs_type, spot.memory_bytes) == (
+            probe_place.MEMORY,
+            "tmpfs",
+            1_024_000.0,
         )
+        assert (
+            "tmpfs is memory: this measures memory and no storage",
+            "warn",
+        ) in probe_place.lines(spot, probe_form.wish(Draft("x"), desk))
 
     def test_too_small(self, desk):
         one = probe_form.wish(Draft(".", "500 GB"), desk)
-        assert probe_place.refusal(DISK, one) == ".: a checkpoint of 500 GB does not fit: 400 GB are free, of which 1.07 GB are left alone"
+        assert (
+            probe_place.refusal(DISK, one)
+            == ".: a checkpoint of 500 GB does not fit: 400 GB are free, of which 1.07 GB are left alone"
+        )
         assert probe.asking(Draft(".", "500 GB"), desk, DISK).ready is None
-        assert probe_place.refusal(DISK._replace(whole_bytes=0.0), one) == "", "who does not say may have room"
+        assert probe_place.refusal(DISK._replace(whole_bytes=0.0), one) == "", (
+            "who does not say may have room"
+        )
 
     def test_the_same_numbers_as_the_job(self, tmp_path, desk):
         """What is refused here is refused there, and nothing more."""
         spot = probe_place.look(tmp_path)
         fits, too_large = (int(spot.room_bytes * part) for part in (0.9, 1.1))
         Place(tmp_path, fits).close()
-        assert probe_place.refusal(spot, probe_form.wish(Draft(str(tmp_path), f"{fits} B"), desk)) == ""
+        assert (
+            probe_place.refusal(spot, probe_form.wish(Draft(str(tmp_path), f"{fits} B"), desk))
+            == ""
+        )
         with pytest.raises(OutputError, match="does not fit"):
             Place(tmp_path, too_large)
-        assert "does not fit" in probe_place.refusal(spot, probe_form.wish(Draft(str(tmp_path), f"{too_large} B"), desk))
+        assert "does not fit" in probe_place.refusal(
+            spot, probe_form.wish(Draft(str(tmp_path), f"{too_large} B"), desk)
+        )
 
     def test_the_page_cache(self, desk):
         said = probe_place.lines(DISK, probe_form.wish(Draft(".", "10 GB", "posix"), desk))
-        assert said[-1] == ("10 GB fit into the page cache of 64 GB: what counts is until fsync is through", "muted")
+        assert said[-1] == (
+            "10 GB fit into the page cache of 64 GB: what counts is until fsync is through",
+            "muted",
+        )
         for other in (Draft(".", "10 GB", "direct"), Draft(".", "100 GB", "posix")):
             assert len(probe_place.lines(DISK, probe_form.wish(other, desk))) == 1
 
 
 class TestPlan:
     def test_what_it_will_write(self, desk):
-        p = probe_plan.plan(probe_form.wish(Draft(".", "4 GB", rounds="3", warm_up="2"), desk), DISK)
+        p = probe_plan.plan(
+            probe_form.wish(Draft(".", "4 GB", rounds="3", warm_up="2"), desk), DISK
+        )
         assert (p.saves, p.written_bytes, p.read_bytes) == (8, 3 * 5 * GB + 2 * 4 * GB, 2 * 15 * GB)
         said = [line for line, _ in probe_plan.lines(p)]
         assert said[0] == "Will write 23 GB into ./.ckptcost-probe-..."
-        assert said[1] == "8 saves, 4 GB each, every second one a quarter; the first 2 do not count; at most 4 GB at a time."
+        assert (
+            said[1]
+            == "8 saves, 4 GB each, every second one a quarter; the first 2 do not count; at most 4 GB at a time."
+        )
         assert said[3].startswith("About ")
         assert "if a drive does 2 GB/s" in said[3]
 
     def test_it_asks_where_it_is_much(self, desk):
         def of(size, spot=DISK):
-            return probe_plan.plan(probe_form.wish(Draft(".", size, rounds="1", quarter="no"), desk), spot).question
+            return probe_plan.plan(
+                probe_form.wish(Draft(".", size, rounds="1", quarter="no"), desk), spot
+            ).question
 
         assert of("39 GB") == ""
         assert of("41 GB") == "that is 10.2 % of the 400 GB that are free"
@@ -192,13 +279,19 @@ class TestPlan:
     def test_how_long_by_what_was_found_before(self, desk):
         one = probe_form.wish(Draft(".", "10 GB", rounds="1", quarter="no", read="no"), desk)
         assert probe_plan.plan(one, DISK, 1e9).seconds == pytest.approx(20.0 + 1.0 + 1.0 + 1.0)
-        assert "at 1 GB/s, as before" in [line for line, _ in probe_plan.lines(probe_plan.plan(one, DISK, 1e9))][3]
+        assert (
+            "at 1 GB/s, as before"
+            in [line for line, _ in probe_plan.lines(probe_plan.plan(one, DISK, 1e9))][3]
+        )
 
     def test_a_library_that_is_missing(self, desk, monkeypatch):
         monkeypatch.setattr(probe_plan, "find_spec", lambda name: None)
         asking = probe.asking(Draft(".", writer="torch_save"), desk, DISK)
         assert asking.ready is None
-        assert asking.why_not == "torch_save needs torch, which is not installed: pip install 'ckptcost[torch]'."
+        assert (
+            asking.why_not
+            == "torch_save needs torch, which is not installed: pip install 'ckptcost[torch]'."
+        )
         assert probe.asking(Draft("."), desk, DISK).ready is not None
 
     def test_nothing_begins_before_the_folder_was_looked_at(self, desk):
@@ -218,7 +311,9 @@ class TestRun:
         asking = probe.asking(draft, desk, probe.look(place))
         running = probe.begin(asking.ready, "block")
         ended = running.work(lambda: False)
-        assert running.watch.all_bytes == asking.ready.moved_bytes == (2 * 1.25 + 1 + 4 * 1.25) * 16e6
+        assert (
+            running.watch.all_bytes == asking.ready.moved_bytes == (2 * 1.25 + 1 + 4 * 1.25) * 16e6
+        )
         assert not os.listdir(place)
         assert not ended.cancelled
         found = probe.result(ended, running, desk)
@@ -235,7 +330,10 @@ class TestRun:
         assert probe.known_rate(ended) == probe_result.rates_of(ended.study)["save"]["rate"]
 
     def test_kept_only_when_it_is_said(self, place, desk, tmp_path):
-        running = probe.begin(probe.asking(small(place, quarter="no", read="no"), desk, probe.look(place)).ready, "block")
+        running = probe.begin(
+            probe.asking(small(place, quarter="no", read="no"), desk, probe.look(place)).ready,
+            "block",
+        )
         ended = running.work(lambda: False)
         assert not store.folders()
         assert "Not kept yet" in probe.result(ended, running, desk).words[-1][0]
@@ -251,7 +349,9 @@ class TestRun:
 
     def test_what_is_dropped_is_gone(self, place, desk, tmp_path):
         draft = Draft(str(place), rounds="1", quarter="no")
-        ended = probe.begin(probe.asking(draft, desk, None, "simulated").ready, "simulated").work(lambda: False)
+        ended = probe.begin(probe.asking(draft, desk, None, "simulated").ready, "simulated").work(
+            lambda: False
+        )
         assert os.listdir(tmp_path / "scratch")
         probe.forget(ended)
         assert not os.listdir(tmp_path / "scratch")
@@ -273,7 +373,10 @@ class TestRun:
         assert not os.listdir(tmp_path / "scratch")
         assert (ended[0].cancelled, ended[0].study) == (True, None)
         line = probe.result(ended[0], running, desk).line
-        assert line == ("Stopped before a pass was through; everything that was written is removed.", "warn")
+        assert line == (
+            "Stopped before a pass was through; everything that was written is removed.",
+            "warn",
+        )
 
     def test_stopped_by_who_runs_it(self, place, desk, monkeypatch):
         counted = slow_writes(monkeypatch, 0.01)
@@ -282,7 +385,9 @@ class TestRun:
         assert not os.listdir(place)
 
     def test_stopped_after_some_passes(self, place, desk):
-        running = probe.begin(probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block")
+        running = probe.begin(
+            probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block"
+        )
         stop_at(running.watch, 2)
         ended = running.work(lambda: False)
         found = probe.result(ended, running, desk)
@@ -293,7 +398,9 @@ class TestRun:
         assert not os.listdir(place)
 
     def test_what_nobody_waits_for_is_dropped(self, place, desk, tmp_path):
-        running = probe.begin(probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block")
+        running = probe.begin(
+            probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block"
+        )
         assert running.work(lambda: running.watch.number == 2) == probe_run.Ended(True)
         assert not os.listdir(place)
         assert not os.listdir(tmp_path / "scratch")
@@ -333,9 +440,13 @@ class TestProgress:
         one = probe_form.wish(Draft(".", "1 GB", rounds="1"), desk)
         now = probe_progress.progress(one, watch, 35 * 10**8, 3.75e9)
         assert [row.cells for row in now.rows.rows] == [
-            ("1", "1 GB", "1.5 s", "0.667 GB/s", "0.5 s", "-", "2 GB/s", "done"), ("2", "250 MB", "-", "-", "-", "-", "-", "writing 50 %"),
-        ]  # fmt: skip
-        assert now.line == "Writing round 2 of 2: 125 MB of 250 MB, 0.25 GB/s; about 3 s left. Esc stops."
+            ("1", "1 GB", "1.5 s", "0.667 GB/s", "0.5 s", "-", "2 GB/s", "done"),
+            ("2", "250 MB", "-", "-", "-", "-", "-", "writing 50 %"),
+        ]
+        assert (
+            now.line
+            == "Writing round 2 of 2: 125 MB of 250 MB, 0.25 GB/s; about 3 s left. Esc stops."
+        )
         assert now.share == pytest.approx(2.125 / 3.75)
         assert [(stat.label, stat.value, stat.note) for stat in now.stats] == [
             ("WRITE", "0.667 GB/s", "1 round"),
@@ -346,7 +457,11 @@ class TestProgress:
 
     def test_the_curve_falls_to_nothing_while_it_is_not_safe(self, watch, desk):
         chart = probe_progress.curve(watch.passes, 0)
-        assert [(band.begin, band.end, band.kind) for band in chart.bands] == [(0.0, 1.5, "save"), (2.0, 2.5, "load"), (3.0, 3.5, "save")]
+        assert [(band.begin, band.end, band.kind) for band in chart.bands] == [
+            (0.0, 1.5, "save"),
+            (2.0, 2.5, "load"),
+            (3.0, 3.5, "save"),
+        ]
         points = list(zip(chart.curves[0].xs, chart.curves[0].ys, strict=True))
         assert (0.5, 1e9) in [(x, round(y)) for x, y in points if y == y]
         assert (1.5, 0.0) in points
@@ -380,7 +495,14 @@ class TestResult:
         assert [stat.label for stat in found.stats] == ["WRITE", "SAFE AFTER", "ENERGY", "STEADY"]
         write, safe, energy, steady = found.stats
         low, high = write.note.removesuffix(" GB/s in 2 rounds").split("-")
-        for text in (write.value, low, high, safe.value, energy.value.removesuffix(" J/GB"), steady.note.removeprefix("rounds differ by ")):
+        for text in (
+            write.value,
+            low,
+            high,
+            safe.value,
+            energy.value.removesuffix(" J/GB"),
+            steady.note.removeprefix("rounds differ by "),
+        ):
             assert text in printed
         for bar in found.tiers.rows:
             assert bar.label in printed
@@ -394,11 +516,16 @@ class TestResult:
         rate = probe_result.rates_of(ended.study)["save"]["rate"]
         here = probe_result.like_this(desk, rate, None)
         assert here.edits["tier.node_write"] == quantity(rate, "bytes_per_s")
-        document = json.loads(cli(*shlex.split(here.command("model"))[1:], "--tier", "nas-hdd", "-f", "json").out)
+        document = json.loads(
+            cli(*shlex.split(here.command("model"))[1:], "--tier", "nas-hdd", "-f", "json").out
+        )
         said = " ".join(text for text, _ in probe_result.on_the_desk(ended.study, desk))
         totals = document["one_save"]["totals"]
         assert f"{duration(document['schedule']['write_s'])} to write" in said
-        assert f"{number(totals['energy']['value'])} kWh, {number(totals['gpu_time_lost']['value'])} GPU-h" in said
+        assert (
+            f"{number(totals['energy']['value'])} kWh, {number(totals['gpu_time_lost']['value'])} GPU-h"
+            in said
+        )
         assert f"{number(totals['cost']['value'])} USD" in said
         assert "2 TB, 15.6 GB on each of 128 nodes" in said
         assert "on tier nas-hdd it takes 10,000 s" in said

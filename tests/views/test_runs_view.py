@@ -46,9 +46,13 @@ def home(tmp_path, monkeypatch, made):
 
 def listed(within=None, learn=True):
     found = {}
-    reading = runs_reading.read(within, never, lambda entries, done, of: found.update({e.key: e for e in entries}))
+    reading = runs_reading.read(
+        within, never, lambda entries, done, of: found.update({e.key: e for e in entries})
+    )
     if learn:
-        runs_reading.learn(list(found.values()), never, lambda entry: found.update({entry.key: entry}))
+        runs_reading.learn(
+            list(found.values()), never, lambda entry: found.update({entry.key: entry})
+        )
     return runs.latest_first(found.values()), reading
 
 
@@ -58,7 +62,12 @@ def at(entries, run_id):
 
 def test_every_cell_is_the_command_lines(cli, home):
     entries, _ = listed()
-    table = {row["run"]: row for row in csv.DictReader(line for line in io.StringIO(cli("runs", "-f", "csv").out) if line[0] != "#")}
+    table = {
+        row["run"]: row
+        for row in csv.DictReader(
+            line for line in io.StringIO(cli("runs", "-f", "csv").out) if line[0] != "#"
+        )
+    }
     text = cli("runs").out
     grid = runs.grid_of_runs(entries)
     assert [row.order[1] for row in grid.rows] == [row["run"] for row in table.values()]
@@ -66,13 +75,19 @@ def test_every_cell_is_the_command_lines(cli, home):
     for row, entry in zip(grid.rows, entries, strict=True):
         cells = dict(zip(ids, row.cells, strict=True))
         said = table[entry.source.run]
-        assert [cells["run"], cells["started"], cells["state"]] == [said["id"], said["started"], said["state"]]
+        assert [cells["run"], cells["started"], cells["state"]] == [
+            said["id"],
+            said["started"],
+            said["state"],
+        ]
         line = next(line for line in text.splitlines() if line.startswith(cells["run"]))
         assert all(cells[name] in line for name in ("started", "host", "state", "length", "size"))
         shown = json.loads(cli("runs", "show", entry.source.run, "-f", "json").out)
         assert f"{cells['saves']} checkpoint" in shown["findings"][0]
     assert runs.study_of_runs(entries, [], None) == _study_of_list()
-    assert "3 complete, 1 cut short" in runs.heading(runs.study_of_runs(entries, [], None), None, 4, 4, 0)
+    assert "3 complete, 1 cut short" in runs.heading(
+        runs.study_of_runs(entries, [], None), None, 4, 4, 0
+    )
 
 
 def _study_of_list():
@@ -88,8 +103,12 @@ def test_what_readings_tell_is_the_reports(cli, home):
         windows = report["tables"]["windows"]["rows"]
         assert list(entry.learned.findings) == report["findings"]
         assert entry.learned.bytes == sum(row["bytes"] for row in windows)
-        assert entry.learned.stall_s == pytest.approx(sum(row["stall"] for row in windows) / len(windows))
-        parts = [row["joules"] for row in report["tables"]["domains"]["rows"] if row["role"] == "part"]
+        assert entry.learned.stall_s == pytest.approx(
+            sum(row["stall"] for row in windows) / len(windows)
+        )
+        parts = [
+            row["joules"] for row in report["tables"]["domains"]["rows"] if row["role"] == "part"
+        ]
         assert entry.learned.joules == pytest.approx(sum(parts))
 
 
@@ -99,7 +118,9 @@ def test_details_are_those_of_show_and_report(cli, home):
     said = [text for text, _ in runs.details(entry)]
     show = json.loads(cli("runs", "show", "c0ffee", "-f", "json").out)
     assert [*show["about"], *show["findings"], *entry.learned.findings] == said
-    assert any("python train.py --steps 100 --config configs/llama-8b.yaml" in text for text in said)
+    assert any(
+        "python train.py --steps 100 --config configs/llama-8b.yaml" in text for text in said
+    )
     unread = runs.details(entry._replace(told=None, learned=None))
     assert not any("0 checkpoint" in text for text, _ in unread), "not counted is not none"
 
@@ -119,7 +140,12 @@ def test_words_marks_and_empty_lists(home):
 
 def test_the_column_of_commands_gives_way_where_there_is_none(home):
     entries, _ = listed(learn=False)
-    ranks = {head.id: head.rank for head in runs.grid_of_runs([entry for entry in entries if not entry.cells["command"]]).heads}
+    ranks = {
+        head.id: head.rank
+        for head in runs.grid_of_runs(
+            [entry for entry in entries if not entry.cells["command"]]
+        ).heads
+    }
     assert max(ranks, key=ranks.get) == "command"
     ranks = {head.id: head.rank for head in runs.grid_of_runs(entries).heads}
     assert max(ranks, key=ranks.get) != "command"
@@ -134,7 +160,9 @@ def test_damaged_folders_are_named_and_cost_nobody_else(home):
     assert len(entries) == 4
     assert len(reading.unread) == 1
     assert "foreign" in runs.unread_text(reading.unread)
-    assert any(tone == "warn" and "cut off" in text for text, tone in runs.details(at(entries, "dead")))
+    assert any(
+        tone == "warn" and "cut off" in text for text, tone in runs.details(at(entries, "dead"))
+    )
 
 
 def test_without_rights(home):
@@ -143,7 +171,9 @@ def test_without_rights(home):
         if folder != Path("/"):
             folder.chmod(folder.stat().st_mode | 0o055)
     (home / "20260102T000000Z-gpu-07-c0ffee00").chmod(0o700)
-    said = as_nobody(lambda: [reading.unread for entries, reading in [listed(learn=False)] if len(entries) == 3])
+    said = as_nobody(
+        lambda: [reading.unread for entries, reading in [listed(learn=False)] if len(entries) == 3]
+    )
     assert "Permission denied" in said
     home.chmod(0o700)
     assert "cannot be listed" in as_nobody(lambda: listed(learn=False))
@@ -156,12 +186,16 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
         shutil.copytree(source, many / f"run-{number:03d}")
     monkeypatch.setattr(runs_reading, "FIRST_S", 0.0)
     pieces = []
-    runs_reading.read(many, never, lambda entries, done, of: pieces.append((len(entries), done, of)))
+    runs_reading.read(
+        many, never, lambda entries, done, of: pieces.append((len(entries), done, of))
+    )
     assert len(pieces) > 1
     assert sum(count for count, _, _ in pieces) == 300
     assert pieces[-1][1:] == (300, 300)
     seen = []
-    reading = runs_reading.read(many, lambda: len(seen) > 2, lambda entries, done, of: seen.append(done))
+    reading = runs_reading.read(
+        many, lambda: len(seen) > 2, lambda entries, done, of: seen.append(done)
+    )
     assert not reading.whole
     assert len(seen) == 3
     assert "R reads on" in runs.unread_text([], whole=False)
@@ -249,7 +283,9 @@ def test_a_folder_that_became_a_link_is_not_followed(home, tmp_path):
 
 def source_of(path, saves=3):
     (kept,) = store.kept_at(path)
-    return Source(str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, saves)
+    return Source(
+        str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, saves
+    )
 
 
 def test_a_run_is_what_report_prints(cli, made):
@@ -264,7 +300,9 @@ def test_a_run_is_what_report_prints(cli, made):
             for column in table.columns:
                 assert said[column.id] == pytest.approx(row.get(column.id)), (table.id, column.id)
     assert view.table_ids[0] == run.CHECKPOINTS
-    assert [row.key for row in view.tables[0].rows] == [row["window"] for row in document["tables"]["windows"]["rows"]]
+    assert [row.key for row in view.tables[0].rows] == [
+        row["window"] for row in document["tables"]["windows"]["rows"]
+    ]
     assert run.command_of(source) == f"ckptcost report {made / 'small'}"
     assert "3 checkpoints" in view.head
 
@@ -278,7 +316,10 @@ def test_hosts_one_after_another(cli, tmp_path):
     second = run.read(source, run.next_host(first))
     assert (first.host, second.host, run.next_host(second)) == ("node1", "node2", "node1")
     assert "(2 of 2)" in second.head
-    assert json.loads(cli("report", str(folder), "--host", "node2", "-f", "json").out)["findings"] == second.study.findings
+    assert (
+        json.loads(cli("report", str(folder), "--host", "node2", "-f", "json").out)["findings"]
+        == second.study.findings
+    )
     assert run.command_of(source, "node2", 2).endswith("--host node2")
 
 
@@ -301,7 +342,9 @@ def test_traces_are_thin_and_gaps_are_gaps(made):
     seen = run.seen_of(source_of(made / "small"))
     edges = np.linspace(0.0, 100.0, 11)
     lost = seen.energies.series(seen.energies.sources["gpu:0"].place)
-    lost = lost._replace(value=np.where((lost.t_s > 40) & (lost.t_s < 60), 5.0, lost.value))  # it fell: a reset
+    lost = lost._replace(
+        value=np.where((lost.t_s > 40) & (lost.t_s < 60), 5.0, lost.value)
+    )  # it fell: a reset
     from ckptcost.core import depth
 
     rates = power_trace.rates_of(depth.growth(lost, None, counters.math.inf), edges)

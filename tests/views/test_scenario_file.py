@@ -29,7 +29,9 @@ saves = 20
 
 def test_a_change_stands_where_it_stood_and_comments_stay():
     found = changed(MINE, {"cluster.gpus": "128"})
-    assert found == MINE.replace("gpus = 64      # nodes of 8", 'gpus = "128"' + " " * 22 + "# nodes of 8")
+    assert found == MINE.replace(
+        "gpus = 64      # nodes of 8", 'gpus = "128"' + " " * 22 + "# nodes of 8"
+    )
 
 
 def test_a_commented_key_is_woken_and_a_new_section_added():
@@ -54,7 +56,9 @@ def test_another_entry_of_the_catalogue_forgets_what_was_said_of_its_section():
 
 
 def test_tiers_side_by_side():
-    assert tomllib.loads(changed(MINE, {}, ["nas-hdd", "flash-shared"]))["compare"] == {"tier": ["nas-hdd", "flash-shared"]}
+    assert tomllib.loads(changed(MINE, {}, ["nas-hdd", "flash-shared"]))["compare"] == {
+        "tier": ["nas-hdd", "flash-shared"]
+    }
 
 
 def test_what_is_no_table_of_lines_is_refused():
@@ -78,12 +82,20 @@ def test_any_text_can_be_said(text):
 def test_the_template_takes_every_change(tmp_path):
     file = tmp_path / "job.toml"
     file.write_text(template())
-    edits = {"cluster.gpus": "512", "policy.optimal": "time", "site.pue": "1.25", "tier.id": "generic-pfs", "failures.detect": "30 s"}
+    edits = {
+        "cluster.gpus": "512",
+        "policy.optimal": "time",
+        "site.pue": "1.25",
+        "tier.id": "generic-pfs",
+        "failures.detect": "30 s",
+    }
     desk = Desk(Catalog(), base=str(file), edits=edits)
     meant = desk.resolved().scenario
     files.save_scenario(desk, str(file), over=True)
     assert Desk(Catalog(), base=str(file)).resolved().scenario == meant
-    comments = [line for line in template().splitlines() if line.startswith("# ") and "=" not in line]
+    comments = [
+        line for line in template().splitlines() if line.startswith("# ") and "=" not in line
+    ]
     assert set(comments) <= set(file.read_text().splitlines()) | {"# [failures]"}
 
 

@@ -14,18 +14,37 @@ from ckptcost.report.study_views import text
 from ckptcost.views.desk import Desk
 from ckptcost.views.studies import grid_of, paragraphs, tables_of
 
-COLUMNS = (Column("name", "name"), Column("seen", "seen", "bool"), Column("took", "took", "s"), Column("raw", "raw", "1", shown=False))
+COLUMNS = (
+    Column("name", "name"),
+    Column("seen", "seen", "bool"),
+    Column("took", "took", "s"),
+    Column("raw", "raw", "1", shown=False),
+)
 TABLE = Table(
-    "t", "Title", COLUMNS,
-    [{"name": "b", "seen": True, "took": 100.0}, {"name": "a", "seen": False, "took": 9.0}, {"name": "b", "seen": True, "took": None}],
+    "t",
+    "Title",
+    COLUMNS,
+    [
+        {"name": "b", "seen": True, "took": 100.0},
+        {"name": "a", "seen": False, "took": 9.0},
+        {"name": "b", "seen": True, "took": None},
+    ],
     "a note",
-)  # fmt: skip
+)
 
 
 def test_cells_labels_and_sides() -> None:
     grid = grid_of(TABLE)
-    assert [(head.id, head.left) for head in grid.heads] == [("name", True), ("seen", True), ("took", False)]
-    assert [row.cells for row in grid.rows] == [("b", "yes", "100 s"), ("a", "no", "9 s"), ("b", "yes", "-")]
+    assert [(head.id, head.left) for head in grid.heads] == [
+        ("name", True),
+        ("seen", True),
+        ("took", False),
+    ]
+    assert [row.cells for row in grid.rows] == [
+        ("b", "yes", "100 s"),
+        ("a", "no", "9 s"),
+        ("b", "yes", "-"),
+    ]
     assert (grid.title, grid.note) == ("Title", "a note")
 
 
@@ -37,7 +56,11 @@ def test_rows_have_names_of_their_own() -> None:
 def test_numbers_sort_as_numbers_and_unknown_stands_last() -> None:
     grid = grid_of(TABLE)
     assert [row.cells[2] for row in sorted_by(grid, "took").rows] == ["9 s", "100 s", "-"]
-    assert [row.cells[2] for row in sorted_by(grid, "took", down=True).rows] == ["100 s", "9 s", "-"]
+    assert [row.cells[2] for row in sorted_by(grid, "took", down=True).rows] == [
+        "100 s",
+        "9 s",
+        "-",
+    ]
 
 
 def test_the_first_two_columns_stay_and_later_ones_give_way_first() -> None:
@@ -55,7 +78,9 @@ def test_every_cell_of_a_real_study_is_the_text_reports() -> None:
         assert len({row.key for row in grid.rows}) == len(grid.rows)
         for head in grid.heads:
             sorted_by(grid, head.id)  # no column mixes what cannot be compared
-    assert [grid.title for grid in tables_of(study)] == [table.title for table in study.tables if table.shown and table.rows]
+    assert [grid.title for grid in tables_of(study)] == [
+        table.title for table in study.tables if table.shown and table.rows
+    ]
 
 
 @pytest.mark.parametrize("what", ["sensitivity", "solve", "gates"])
@@ -64,7 +89,9 @@ def test_paragraphs_are_those_of_the_text_report_in_its_order(what: str) -> None
     study = {
         "sensitivity": lambda: ranking(desk.catalog, desk.layers(), "kwh"),
         "solve": lambda: solution(desk.catalog, desk.layers(), "write", "goodput>=0.8"),
-        "gates": lambda: optimum(desk.catalog, desk.layers(), gates=[gate_of("goodput>=0.99999", "--fail-on")]),
+        "gates": lambda: optimum(
+            desk.catalog, desk.layers(), gates=[gate_of("goodput>=0.99999", "--fail-on")]
+        ),
     }[what]()
     told = paragraphs(study)
     whole = _flat(text(study))

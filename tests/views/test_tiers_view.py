@@ -55,12 +55,16 @@ def orders(grid: Grid, key: str) -> dict[str, Any]:
         (Desk(tiers=SOME).edited("policy.mode", "async"), "energy"),
     ],
 )
-def test_the_run_at_each_best_interval_is_what_optimize_prints(cli: Callable[..., Any], desk: Desk, objective: str) -> None:
+def test_the_run_at_each_best_interval_is_what_optimize_prints(
+    cli: Callable[..., Any], desk: Desk, objective: str
+) -> None:
     weighed = tiers.weighed(desk, objective)
     grid = tiers_table.grid(weighed, desk, "best")
     (document,) = printed(cli, tiers.command(weighed, "best"))
     rows = document["tables"]["options"]["rows"]
-    assert [row["tier"] for row in rows] == [entry.key for entry in weighed.entries if entry.best is not None]
+    assert [row["tier"] for row in rows] == [
+        entry.key for entry in weighed.entries if entry.best is not None
+    ]
     for row in rows:
         shown = cells(grid, row["tier"])
         assert shown["goodput"] == share(row["goodput"])
@@ -75,8 +79,17 @@ def test_the_run_at_each_best_interval_is_what_optimize_prints(cli: Callable[...
 
 
 @pytest.mark.parametrize("shown", ["asked", "save"])
-@pytest.mark.parametrize("desk", [Desk(), Desk(tiers=SOME).edited("policy.interval", "4 h"), Desk(base="llama31-405b-16k", tiers=SOME)])
-def test_the_run_in_force_and_one_save_are_what_model_prints(cli: Callable[..., Any], desk: Desk, shown: tiers.Shown) -> None:
+@pytest.mark.parametrize(
+    "desk",
+    [
+        Desk(),
+        Desk(tiers=SOME).edited("policy.interval", "4 h"),
+        Desk(base="llama31-405b-16k", tiers=SOME),
+    ],
+)
+def test_the_run_in_force_and_one_save_are_what_model_prints(
+    cli: Callable[..., Any], desk: Desk, shown: tiers.Shown
+) -> None:
     weighed = tiers.weighed(desk, "usd")
     grid = tiers_table.grid(weighed, desk, shown)
     (document,) = printed(cli, tiers.command(weighed, shown))
@@ -92,7 +105,9 @@ def test_the_run_in_force_and_one_save_are_what_model_prints(cli: Callable[..., 
         if shown == "save":
             assert mine["location_kgco2e"] == number(values["save_location_kgco2e"])
         else:
-            assert mine["carbon_kgco2e"] == number(values["run_location_kgco2e"] + values["run_embodied_kgco2e"])
+            assert mine["carbon_kgco2e"] == number(
+                values["run_location_kgco2e"] + values["run_embodied_kgco2e"]
+            )
         assert mine["stall"] == duration(values["stall_s"])
         assert mine["safe"] == duration(values["stall_s"] + values["lag_s"])
         assert mine["rate"] == number(values["rate_bytes_per_s"] / 1e9)
@@ -102,14 +117,22 @@ def test_the_run_in_force_and_one_save_are_what_model_prints(cli: Callable[..., 
             assert mine["storage"] == number(values["save_storage_kwh"])
 
 
-@pytest.mark.parametrize(("objective", "quantity"), [("time", "gpu_hours"), ("energy", "kwh"), ("usd", "usd"), ("carbon", "kgco2e")])
+@pytest.mark.parametrize(
+    ("objective", "quantity"),
+    [("time", "gpu_hours"), ("energy", "kwh"), ("usd", "usd"), ("carbon", "kgco2e")],
+)
 @pytest.mark.parametrize(("shown", "of"), [("asked", ""), ("save", "save_")])
 def test_the_ratio_is_to_the_baseline_and_compare_says_the_same(
     cli: Callable[..., Any], objective: str, quantity: str, shown: tiers.Shown, of: str
 ) -> None:
     desk = Desk()
     others = ("generic-pfs", "ddn-exascaler-40")
-    (document,) = printed(cli, desk.command("compare", *(word for tier in others for word in ("--with", f"tier.id={tier}"))))
+    (document,) = printed(
+        cli,
+        desk.command(
+            "compare", *(word for tier in others for word in ("--with", f"tier.id={tier}"))
+        ),
+    )
     rows = document["tables"]["values"]["rows"]
     found = [row for row in rows if row["quantity"] == of + quantity]
     grid = tiers_table.grid(tiers.weighed(desk, objective), desk, shown)
@@ -118,10 +141,14 @@ def test_the_ratio_is_to_the_baseline_and_compare_says_the_same(
         if row["relative"] is None:  # a line is known for one of the two only
             assert cells(grid, tier)["ratio"].startswith("~")
             assert "~" in grid.note
-        elif quantity == "kgco2e" and not of:  # a run's are with the embodied share, which stands in a row of its own
+        elif (
+            quantity == "kgco2e" and not of
+        ):  # a run's are with the embodied share, which stands in a row of its own
             embodied = [row for row in rows if row["quantity"] == "embodied_kgco2e"]
             (mine,) = [each for each in embodied if each["scenario"] == row["scenario"]]
-            assert orders(grid, tier)["ratio"] == pytest.approx((row["value"] + mine["value"]) / (found[0]["value"] + embodied[0]["value"]))
+            assert orders(grid, tier)["ratio"] == pytest.approx(
+                (row["value"] + mine["value"]) / (found[0]["value"] + embodied[0]["value"])
+            )
         else:
             assert cells(grid, tier)["ratio"] == f"{number(1.0 + row['relative'])}x"
 
@@ -130,7 +157,9 @@ def test_another_baseline_turns_the_ratios() -> None:
     desk = tiers.on_baseline(Desk(), "generic-pfs")
     grid = tiers_table.grid(tiers.weighed(desk, "usd"), desk, "best")
     assert cells(grid, "generic-pfs")["ratio"] == "base"
-    assert orders(grid, "nas-hdd")["ratio"] == pytest.approx(orders(grid, "nas-hdd")["cost_usd"] / orders(grid, "generic-pfs")["cost_usd"])
+    assert orders(grid, "nas-hdd")["ratio"] == pytest.approx(
+        orders(grid, "nas-hdd")["cost_usd"] / orders(grid, "generic-pfs")["cost_usd"]
+    )
     assert next(row.tone for row in grid.rows if row.key == "generic-pfs") == "base"
 
 
@@ -140,8 +169,13 @@ def test_what_the_best_tier_saves_is_what_model_calls_avoidable(cli: Callable[..
     (document,) = printed(cli, "ckptcost model --tier nas-hdd --against ddn-exascaler-40")
     avoidable = document["avoidable"]["values"]
     assert tone == "best"
-    assert f"saves {number(avoidable['run_gpu_hours'])} GPU-h, ~{number(avoidable['run_cost_usd'])} USD and " in text
-    assert f"~{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
+    assert (
+        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, ~{number(avoidable['run_cost_usd'])} USD and "
+        in text
+    )
+    assert (
+        f"~{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
+    )
 
 
 def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any]) -> None:
@@ -153,14 +187,21 @@ def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any
     assert {dot.label for dot in chart.dots if dot.tone == "best"} == {row["tier"] for row in front}
     assert sorted(chart.curves[0].xs) == pytest.approx(sorted(row["cost"] for row in front))
     rows = {row["tier"]: row for row in document["tables"]["options"]["rows"]}
-    assert {dot.label: dot.x for dot in chart.dots} == pytest.approx({tier: row["cost"] for tier, row in rows.items()})
-    assert {dot.label: dot.y for dot in chart.dots} == pytest.approx({tier: 1 - row["goodput"] for tier, row in rows.items()})
+    assert {dot.label: dot.x for dot in chart.dots} == pytest.approx(
+        {tier: row["cost"] for tier, row in rows.items()}
+    )
+    assert {dot.label: dot.y for dot in chart.dots} == pytest.approx(
+        {tier: 1 - row["goodput"] for tier, row in rows.items()}
+    )
 
 
 def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why() -> None:
     desk = Desk(tiers=("nas-hdd", "flash-shared")).edited("cluster.accelerator", "gb300")
     weighed = tiers.weighed(desk, "time")
-    assert all(entry.resolved is not None and "cluster.gpu_price" in entry.resolved.unknown for entry in weighed.entries)
+    assert all(
+        entry.resolved is not None and "cluster.gpu_price" in entry.resolved.unknown
+        for entry in weighed.entries
+    )
     assert tiers_pictures.front_chart(weighed, desk).x_label == "kWh"
     bars = tiers_pictures.save_bars(weighed, desk)
     assert not bars.rows
@@ -171,7 +212,12 @@ def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why() -> None
 def test_bars_fall_and_name_the_best() -> None:
     desk = Desk()
     bars = tiers_pictures.save_bars(tiers.weighed(desk, "time"), desk)
-    assert [bar.label for bar in bars.rows] == ["nas-hdd", "generic-pfs", "ddn-exascaler-20", "ddn-exascaler-40"]
+    assert [bar.label for bar in bars.rows] == [
+        "nas-hdd",
+        "generic-pfs",
+        "ddn-exascaler-20",
+        "ddn-exascaler-40",
+    ]
     assert [bar.tone for bar in bars.rows] == ["base", "", "", "best"]
     assert bars.log
 
@@ -180,16 +226,23 @@ def test_claims_stand_beside_the_model_of_the_same_size_only(cli: Callable[..., 
     desk = Desk()
     weighed = tiers.weighed(desk, "time")
     (document,) = printed(cli, tiers.command(weighed, "save"))
-    values = next(case["values"] for case in document["cases"] if case["tier"] == "ddn-exascaler-40")
+    values = next(
+        case["values"] for case in document["cases"] if case["tier"] == "ddn-exascaler-40"
+    )
     claim = cells(tiers_pictures.claims(weighed), "ddn-exascaler-40 1")
     assert claim["claimed"] == "1-2 kWh"
     assert claim["model"] == f"{number(values['save_energy_kwh'])} kWh"
     assert claim["storage"] == f"{number(values['save_storage_kwh'])} kWh"
     other = desk.edited("checkpoint.size", "3 TB")
-    assert cells(tiers_pictures.claims(tiers.weighed(other, "time")), "ddn-exascaler-40 1")["model"] == "-"
+    assert (
+        cells(tiers_pictures.claims(tiers.weighed(other, "time")), "ddn-exascaler-40 1")["model"]
+        == "-"
+    )
 
 
-def test_what_is_exported_is_the_document_that_model_writes(cli: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_is_exported_is_the_document_that_model_writes(
+    cli: Callable[..., Any], tmp_path: Path
+) -> None:
     file = tmp_path / "job.toml"
     file.write_text('extends = "small-8b"\n')
     desk = Desk(base=str(file), tiers=("flash-shared", "nas-hdd"))
@@ -212,7 +265,10 @@ def test_a_tier_without_a_rate_stays_and_says_why() -> None:
     assert set(cells(grid, "aws-s3-standard").values()) == {"aws-s3-standard", "-"}
     assert weighed.baseline(desk).key == "nas-hdd"
     lines = tiers_pictures.details(weighed, desk, "aws-s3-standard", "best")
-    assert any("the write rate of aws-s3-standard is not known" in text and tone == "bad" for text, tone in lines)
+    assert any(
+        "the write rate of aws-s3-standard is not known" in text and tone == "bad"
+        for text, tone in lines
+    )
     assert "1 of 2 without figures" in grid.note
     assert "aws-s3-standard" not in tiers.command(weighed, "best")
 
@@ -224,7 +280,9 @@ def test_without_failures_there_is_no_best_interval_but_there_is_a_run() -> None
     assert tone == "warn"
     assert "never to save" in text
     assert "o: the run at the interval in force" in text
-    assert tiers_table.sentence(weighed, desk, "asked")[0].startswith("ddn-exascaler-40 is best for time")
+    assert tiers_table.sentence(weighed, desk, "asked")[0].startswith(
+        "ddn-exascaler-40 is best for time"
+    )
     assert cells(tiers_table.grid(weighed, desk, "asked"), "nas-hdd")["goodput"] != "-"
     assert tiers.exported(weighed, "best") is None
     assert tiers.exported(weighed, "asked") is not None
@@ -250,7 +308,9 @@ def test_a_scenario_that_is_wrong_raises() -> None:
         tiers.weighed(Desk().edited("cluster.gpus", "many"), "time")
 
 
-def test_a_scenario_without_an_interval_is_run_at_the_best_one(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_a_scenario_without_an_interval_is_run_at_the_best_one(
+    tmp_path: Path, cli: Callable[..., Any]
+) -> None:
     file = tmp_path / "job.toml"
     file.write_text(
         '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n'
@@ -267,7 +327,9 @@ def test_a_scenario_without_an_interval_is_run_at_the_best_one(tmp_path: Path, c
     )
 
 
-def test_a_tier_of_the_scenario_itself_beside_one_of_the_catalogue(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_a_tier_of_the_scenario_itself_beside_one_of_the_catalogue(
+    tmp_path: Path, cli: Callable[..., Any]
+) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
         '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
@@ -281,7 +343,9 @@ def test_a_tier_of_the_scenario_itself_beside_one_of_the_catalogue(tmp_path: Pat
     assert len(documents) == 2
     grid = tiers_table.grid(weighed, desk, "best")
     for document, key in zip(documents, (tiers.OWN, "nas-hdd"), strict=True):
-        best = next(row for row in document["tables"]["intervals"]["rows"] if row["at"] == "best for time")
+        best = next(
+            row for row in document["tables"]["intervals"]["rows"] if row["at"] == "best for time"
+        )
         assert cells(grid, key)["cost_usd"] == number(best["cost"])
 
 
@@ -307,7 +371,10 @@ def test_a_change_of_the_tier_itself_gives_way_where_several_are_named() -> None
 
 def test_a_change_that_holds_for_every_tier_is_said() -> None:
     desk = Desk().edited("tier.setup", "3 s")
-    assert "tier.setup holds for every tier" in tiers_table.grid(tiers.weighed(desk, "time"), desk, "best").note
+    assert (
+        "tier.setup holds for every tier"
+        in tiers_table.grid(tiers.weighed(desk, "time"), desk, "best").note
+    )
 
 
 def test_the_same_figures_are_not_computed_again_but_a_file_opened_anew_is() -> None:
@@ -335,7 +402,9 @@ LABELS = {"time": "GPU-h", "energy": "kWh", "usd": "USD", "carbon": "kgCO2e"}
 
 @pytest.mark.parametrize("shown", tiers.SHOWN)
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_column_that_the_ratio_is_of_stays_where_it_is_narrow_and_the_title_names_it(objective: str, shown: tiers.Shown) -> None:
+def test_the_column_that_the_ratio_is_of_stays_where_it_is_narrow_and_the_title_names_it(
+    objective: str, shown: tiers.Shown
+) -> None:
     desk = tiers.on_baseline(Desk(), "ddn-exascaler-20")
     grid = tiers_table.grid(tiers.weighed(desk, objective), desk, shown)
     places = {head.id: place for place, head in enumerate(grid.heads)}
@@ -347,10 +416,14 @@ def test_the_column_that_the_ratio_is_of_stays_where_it_is_narrow_and_the_title_
     assert f"; vs base: {label}" in grid.title
     base = next(row for row in grid.rows if row.key == "ddn-exascaler-20")
     for row in grid.rows:
-        assert row.order[places["ratio"]] == pytest.approx(row.order[places[of]] / base.order[places[of]])  # type: ignore[operator]
+        assert row.order[places["ratio"]] == pytest.approx(
+            row.order[places[of]] / base.order[places[of]]
+        )  # type: ignore[operator]
 
 
-def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(cli: Callable[..., Any]) -> None:
+def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(
+    cli: Callable[..., Any],
+) -> None:
     desk = Desk(tiers=("ddn-exascaler-20", "ddn-exascaler-40"))
     weighed = tiers.weighed(desk, "carbon")
     for shown in ("best", "asked"):
@@ -360,17 +433,37 @@ def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(cli
         for entry in weighed.entries:
             run = entry.run(shown)  # type: ignore[arg-type]
             assert run is not None
-            assert orders(grid, entry.key)["carbon_kgco2e"] == pytest.approx(float(cost_of(run, "carbon")))
-    saved = orders(grid, "ddn-exascaler-20")["carbon_kgco2e"] - orders(grid, "ddn-exascaler-40")["carbon_kgco2e"]
+            assert orders(grid, entry.key)["carbon_kgco2e"] == pytest.approx(
+                float(cost_of(run, "carbon"))
+            )
+    saved = (
+        orders(grid, "ddn-exascaler-20")["carbon_kgco2e"]
+        - orders(grid, "ddn-exascaler-40")["carbon_kgco2e"]
+    )
     text, _ = tiers_table.sentence(weighed, desk, "asked")
     assert f"it saves {number(saved)} kgCO2e with embodied, " in text
-    (document,) = printed(cli, desk.command("compare", "--set", "tier.id=ddn-exascaler-20", "--with", "tier.id=ddn-exascaler-40"))
-    rows = [row for row in document["tables"]["values"]["rows"] if row["quantity"] in ("kgco2e", "embodied_kgco2e")]
-    assert saved == pytest.approx(-sum(row["difference"] for row in rows if row["difference"] is not None), rel=1e-6)
+    (document,) = printed(
+        cli,
+        desk.command(
+            "compare", "--set", "tier.id=ddn-exascaler-20", "--with", "tier.id=ddn-exascaler-40"
+        ),
+    )
+    rows = [
+        row
+        for row in document["tables"]["values"]["rows"]
+        if row["quantity"] in ("kgco2e", "embodied_kgco2e")
+    ]
+    assert saved == pytest.approx(
+        -sum(row["difference"] for row in rows if row["difference"] is not None), rel=1e-6
+    )
     chart = tiers_pictures.front_chart(weighed, desk)
     assert chart.title == "time lost against kgCO2e with embodied"
     assert {dot.label: dot.x for dot in chart.dots} == pytest.approx(
-        {entry.key: float(cost_of(entry.best, "carbon")) for entry in weighed.entries if entry.best is not None}
+        {
+            entry.key: float(cost_of(entry.best, "carbon"))
+            for entry in weighed.entries
+            if entry.best is not None
+        }
     )
     one = tiers_table.grid(weighed, desk, "save")
     assert one.title == "Storage tiers, one save; vs base: kgCO2e location-based"
@@ -385,7 +478,9 @@ def test_where_embodied_carbon_is_not_known_none_is_promised() -> None:
     assert "kgCO2e: location-based" in tiers_table.grid(weighed, desk, "best").note.split("; ")
 
 
-def test_best_intervals_that_are_asked_for_differ_from_tier_to_tier_and_are_not_said_to_be_one() -> None:
+def test_best_intervals_that_are_asked_for_differ_from_tier_to_tier_and_are_not_said_to_be_one() -> (
+    None
+):
     desk = Desk().edited("policy.optimal", "energy")
     weighed = tiers.weighed(desk, "usd")
     assert "each at its best for energy" in tiers_table.grid(weighed, desk, "asked").note
@@ -397,16 +492,23 @@ def test_tiers_alike_are_said_to_be() -> None:
     alike = Desk(tiers=("local-nvme-4xgen5", "local-nvme"), baseline="local-nvme")
     weighed = tiers.weighed(alike, "usd")
     text, tone = tiers_table.sentence(weighed, alike, "best")
-    assert (text, tone) == ("local-nvme-4xgen5 and local-nvme, the baseline, are nothing apart.", "")
+    assert (text, tone) == (
+        "local-nvme-4xgen5 and local-nvme, the baseline, are nothing apart.",
+        "",
+    )
     first = tiers.on_baseline(alike, "local-nvme-4xgen5")
     text, _ = tiers_table.sentence(weighed, first, "best")
     assert text.endswith("Next: local-nvme, nothing apart in dollars added.")
 
 
-def test_choices_hold_the_whole_catalogue_and_tick_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choices_hold_the_whole_catalogue_and_tick_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "models" / "tiers"
     folder.mkdir(parents=True)
-    (folder / "mine.toml").write_text('id = "mine"\nname = "Measured here"\nwrite = "7 GB/s"\nbasis = "measured"\nsource = "house"\n')
+    (folder / "mine.toml").write_text(
+        'id = "mine"\nname = "Measured here"\nwrite = "7 GB/s"\nbasis = "measured"\nsource = "house"\n'
+    )
     (folder / "broken.toml").write_text('id = "broken"\nname = 3\n')
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
     desk = Desk()
@@ -438,8 +540,12 @@ def test_every_tier_of_the_catalogue_at_once_sorts_by_any_column() -> None:
         for head in grid.heads:
             rows = sorted_by(grid, head.id).rows
             assert len(rows) == len(grid.rows)
-    assert all(tiers_pictures.details(weighed, desk, entry.key, "best") for entry in weighed.entries)
-    labels = [dot.label for dot in tiers_pictures.front_chart(weighed, desk, "nas-hdd").dots if dot.label]
+    assert all(
+        tiers_pictures.details(weighed, desk, entry.key, "best") for entry in weighed.entries
+    )
+    labels = [
+        dot.label for dot in tiers_pictures.front_chart(weighed, desk, "nas-hdd").dots if dot.label
+    ]
     assert "nas-hdd" in labels
     assert len(labels) < len(desk.tiers) // 2
 

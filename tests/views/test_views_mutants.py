@@ -112,7 +112,9 @@ def test_another_tier_is_another_study():
 def test_a_tick_that_was_only_published_stands_in_brackets():
     channel = Channel("gpu:0", "energy_j", "NVML total energy consumption", "gpu", tick_s=0.1)
     tried = Tried("nvml", channel, "gpu", 101, 101, nan, 640.0, 1.5, 0.0004)
-    study = checkup_study(Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03))
+    study = checkup_study(
+        Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
+    )
     (row,) = doctor.grid(study).rows
     assert row.cells[5] == "(0.1 s)"
 
@@ -123,9 +125,13 @@ def test_a_tick_that_was_only_published_stands_in_brackets():
 def board(*gpus: str) -> LiveBoard:
     channels = tuple(Channel(gpu, "power_w", "NVML field 186", "gpu") for gpu in gpus)
     head = Header(
-        run="ab" * 16, host="node-1", monotonic_ns=0, wall_ns=1_767_225_600 * S, meters=(MeterHead("nvml", channels),),
+        run="ab" * 16,
+        host="node-1",
+        monotonic_ns=0,
+        wall_ns=1_767_225_600 * S,
+        meters=(MeterHead("nvml", channels),),
         settings={"quick_s": 0.02, "rest_s": 0.2},
-    )  # fmt: skip
+    )
     one = LiveBoard()
     one.price(Desk())
     one.absorb([("p", head)])
@@ -139,7 +145,15 @@ def seconds(one: LiveBoard, since: int, until: int, *watts: float) -> None:
 
 
 def marked(one: LiveBoard, t_s: float, name: str, window: str, **detail: object) -> None:
-    fields = {"k": "mark", "t": round(t_s * S), "name": name, "window": window, "rank": 0, "by": "api", "detail": detail}
+    fields = {
+        "k": "mark",
+        "t": round(t_s * S),
+        "name": name,
+        "window": window,
+        "rank": 0,
+        "by": "api",
+        "detail": detail,
+    }
     one.absorb([("p", fields)])
     turned(one)
 
@@ -182,10 +196,14 @@ def test_amounts_of_a_checkpoint_are_in_the_units_of_their_heads():
     grid = Checkpoints().grid(one, 60.0)
     assert prices_pue(one) == 1.15
     wh = 2 * 600.0 * 3.0 * 1.15 / 3600.0
-    assert grid.rows[0].order[[head.label for head in grid.heads].index("GPU Wh")] == pytest.approx(wh)
+    assert grid.rows[0].order[[head.label for head in grid.heads].index("GPU Wh")] == pytest.approx(
+        wh
+    )
     assert stats_of(one)[0].note == f"GPU {number(wh)} Wh"
     assert stats_of(one)[3].value == number(2 * 3.0 / 3600.0)
-    assert [row.order[2] for row in gpus_grid(one).rows] == pytest.approx([600.0 * 59.0 / 3600.0] * 2)
+    assert [row.order[2] for row in gpus_grid(one).rows] == pytest.approx(
+        [600.0 * 59.0 / 3600.0] * 2
+    )
     assert meters_grid(one).rows[0].cells[4] == number(2 * 600.0 * 59.0 / 3.6e6)
 
 
@@ -200,7 +218,11 @@ def test_a_bin_has_the_least_and_the_most_of_all_that_fell_into_it():
     bins.add(0.0, 0.0, [5.0], [1.0], [9.0])
     bins.add(0.1, 0.1, [7.0], [6.0], [8.0])
     found = bins.stretch(0.0, 1.0)
-    assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == ([[6.0]], [[1.0]], [[9.0]])
+    assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == (
+        [[6.0]],
+        [[1.0]],
+        [[9.0]],
+    )
 
 
 def test_a_line_that_stands_after_a_later_one_is_read_all_the_same(tmp_path):
@@ -221,9 +243,13 @@ def test_a_line_that_stands_after_a_later_one_is_read_all_the_same(tmp_path):
 
 @pytest.mark.parametrize("down", [False, True])
 def test_a_number_that_is_none_stands_last(down):
-    rows = [Row(str(n), (str(value),), (value,)) for n, value in enumerate((nan, 2.0, nan, 1.0, 3.0))]
+    rows = [
+        Row(str(n), (str(value),), (value,)) for n, value in enumerate((nan, 2.0, nan, 1.0, 3.0))
+    ]
     found = sorted_by(Grid((Head("n", "n"),), rows), "n", down)
-    assert [row.key for row in found.rows] == (["4", "1", "3", "0", "2"] if down else ["3", "1", "4", "0", "2"])
+    assert [row.key for row in found.rows] == (
+        ["4", "1", "3", "0", "2"] if down else ["3", "1", "4", "0", "2"]
+    )
 
 
 def test_a_rest_of_no_length_is_still_a_place_to_stop():
@@ -234,7 +260,10 @@ def test_a_rest_of_no_length_is_still_a_place_to_stop():
         control.rest(0.0)
 
 
-@pytest.mark.parametrize(("metric", "units"), [("kwh", ("USD", "GPU-h")), ("usd", ("GPU-h", "kWh")), ("gpuh", ("USD", "kWh"))])
+@pytest.mark.parametrize(
+    ("metric", "units"),
+    [("kwh", ("USD", "GPU-h")), ("usd", ("GPU-h", "kWh")), ("gpuh", ("USD", "kWh"))],
+)
 def test_the_other_amounts_are_not_the_one_that_is_shown_already(metric, units):
     _, _, others, _ = model.evaluate(replace(TWO, metric=metric)).stats
     assert (others.value.split()[1], others.note.split()[1]) == units
@@ -281,9 +310,13 @@ def test_workers_that_outlive_their_launcher_are_ended_with_it(tools, tmp_path):
     told = tmp_path / "worker"
     worker = f"trap '' TERM; echo $$ > {told}; while :; do sleep 0.05; done"
     one = Supervisor(
-        What(("sh", "-c", "sh -c \"$0\" & trap 'exit 0' TERM; while :; do sleep 0.05; done", worker)), tools,
-        Look((), gap_s=0.2, settle_s=0.0), patience_s=0.2,
-    )  # fmt: skip
+        What(
+            ("sh", "-c", "sh -c \"$0\" & trap 'exit 0' TERM; while :; do sleep 0.05; done", worker)
+        ),
+        tools,
+        Look((), gap_s=0.2, settle_s=0.0),
+        patience_s=0.2,
+    )
     one.start()
     until_s = time.monotonic() + 20.0
     while not (told.is_file() and told.read_text().strip()) and time.monotonic() < until_s:
@@ -363,7 +396,13 @@ def test_joules_of_a_gauge_are_under_the_line_between_its_readings():
 
 
 def test_a_counter_that_wraps_goes_on_growing():
-    one = Probe(0, 0, Channel("disk:sda", "written_bytes", "/proc/diskstats", "disk", wraps_at=1000.0), 0.05, 2.5)
+    one = Probe(
+        0,
+        0,
+        Channel("disk:sda", "written_bytes", "/proc/diskstats", "disk", wraps_at=1000.0),
+        0.05,
+        2.5,
+    )
     one.see(1.0, 900.0)
     one.see(2.0, 100.0)
     assert one.value(2.0) == 200.0
@@ -383,11 +422,20 @@ def test_that_not_saving_is_cheaper_is_said_only_where_it_is():
     assert all(more > 0 for more in one.found.never.values())
     assert not any("Not saving at all" in text for text, _ in interval_words.notes(one))
     cheaper = one._replace(found=one.found._replace(never={"time": -1.0, "energy": 1.0}))
-    assert [text for text, _ in interval_words.notes(cheaper) if text.startswith("Not saving at all costs less (time):")]
+    assert [
+        text
+        for text, _ in interval_words.notes(cheaper)
+        if text.startswith("Not saving at all costs less (time):")
+    ]
 
 
 def test_words_and_numbers_of_one_column_turn_round_together():
-    rows = [Row("n2", ("2",), (2.0,)), Row("b", ("b",), ("b",)), Row("n1", ("1",), (1.0,)), Row("a", ("a",), ("a",))]
+    rows = [
+        Row("n2", ("2",), (2.0,)),
+        Row("b", ("b",), ("b",)),
+        Row("n1", ("1",), (1.0,)),
+        Row("a", ("a",), ("a",)),
+    ]
     grid = Grid((Head("n", "n"),), rows)
     assert [row.key for row in sorted_by(grid, "n").rows] == ["n1", "n2", "a", "b"]
     assert [row.key for row in sorted_by(grid, "n", down=True).rows] == ["b", "a", "n2", "n1"]
@@ -408,7 +456,9 @@ def test_a_pass_is_stopped_by_whoever_else_may_stop_it():
 def test_how_much_worse_the_next_tier_is():
     desk = Desk(base="small-8b", tiers=("flash-shared", "nas-hdd"))
     weighed = tiers.weighed(desk, "usd")
-    best, other = (float(cost_of(weighed.entry(key).best, "usd")) for key in ("flash-shared", "nas-hdd"))
+    best, other = (
+        float(cost_of(weighed.entry(key).best, "usd")) for key in ("flash-shared", "nas-hdd")
+    )
     said, _ = tiers_table.sentence(weighed, desk, "best")
     assert said.endswith(f"Next: nas-hdd, {share(other / best - 1.0)} more dollars added.")
 
@@ -426,7 +476,10 @@ def test_other_tiers_are_other_figures():
 
 
 def test_numbers_of_saves_to_compare_say_how_often_to_save(monkeypatch):
-    layers = [SimpleNamespace(has_cadence=False, compare_saves=()), SimpleNamespace(has_cadence=False, compare_saves=(10.0, 100.0))]
+    layers = [
+        SimpleNamespace(has_cadence=False, compare_saves=()),
+        SimpleNamespace(has_cadence=False, compare_saves=(10.0, 100.0)),
+    ]
     monkeypatch.setattr(Desk, "layers", lambda self: layers)
     assert tiers.with_interval(Desk()) == (Desk(), True)
     layers.pop()
@@ -463,7 +516,20 @@ def test_cards_that_do_not_answer_come_before_those_that_differ():
     one = board("gpu:0", "gpu:1", "gpu:2", "gpu:3")
     for at_s in range(9):
         silent = nan if at_s > 2 else 600.0
-        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), ([600.0, 300.0, 610.0, silent],)))])
+        one.absorb(
+            [
+                (
+                    "p",
+                    Second(
+                        at_s * S,
+                        at_s * S + 4 * S // 5,
+                        (5,),
+                        (9,),
+                        ([600.0, 300.0, 610.0, silent],),
+                    ),
+                )
+            ]
+        )
     turned(one)
     assert [row.key for row in outliers_grid(one).rows][:2] == ["gpu:3", "gpu:1"]
 
@@ -497,9 +563,17 @@ def test_stopping_twice_ends_it_once(monkeypatch):
 
 
 def test_of_several_disks_the_quickest_is_told():
-    queues = [SimpleNamespace(peak_write_bytes_per_s=peak, peak_over_s=1.0) for peak in (1e9, 3e9, 2e9, nan)]
-    seen = SimpleNamespace(stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues])
-    assert checkpoint._peak(seen, "step 1") == "At its peak, the quickest of 3 disks took 3 GB/s, over 1 s."
+    queues = [
+        SimpleNamespace(peak_write_bytes_per_s=peak, peak_over_s=1.0)
+        for peak in (1e9, 3e9, 2e9, nan)
+    ]
+    seen = SimpleNamespace(
+        stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues]
+    )
+    assert (
+        checkpoint._peak(seen, "step 1")
+        == "At its peak, the quickest of 3 disks took 3 GB/s, over 1 s."
+    )
     assert checkpoint._peak(seen, "step 2") == ""
 
 
@@ -514,8 +588,14 @@ def test_a_run_that_was_touched_is_read_again(tmp_path):
 
 
 def test_what_is_read_back_is_not_written():
-    contents = [SimpleNamespace(of="save", bytes=10.0), SimpleNamespace(of="load", bytes=99.0), SimpleNamespace(of="save", bytes=nan)]
-    seen = SimpleNamespace(contents=contents, mean_save=None, node=SimpleNamespace(parts=SimpleNamespace(known=False)))
+    contents = [
+        SimpleNamespace(of="save", bytes=10.0),
+        SimpleNamespace(of="load", bytes=99.0),
+        SimpleNamespace(of="save", bytes=nan),
+    ]
+    seen = SimpleNamespace(
+        contents=contents, mean_save=None, node=SimpleNamespace(parts=SimpleNamespace(known=False))
+    )
     assert run._learned(seen, SimpleNamespace(findings=[])).bytes == 10.0
 
 
@@ -532,11 +612,18 @@ def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
     (entry,), _ = runs_reading.named(str(tmp_path / "run"))
     knew = entry.knowing(learned=runs.Learned(1.0, 2.0, 3.0, ()))
     assert runs.kept_facts(entry, knew).learned == knew.learned
-    assert runs.kept_facts(entry, knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))).learned is None
+    assert (
+        runs.kept_facts(
+            entry, knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))
+        ).learned
+        is None
+    )
 
 
 def test_a_run_has_all_of_the_words_that_are_asked_for():
-    entries = [SimpleNamespace(words=words) for words in ("node1 torch", "node2 torch", "node1 jax")]
+    entries = [
+        SimpleNamespace(words=words) for words in ("node1 torch", "node2 torch", "node1 jax")
+    ]
     assert runs.matching(entries, "Torch node1") == entries[:1]
 
 
@@ -564,12 +651,24 @@ def test_the_rate_of_a_probe_is_that_of_the_last_second(tmp_path):
 
 def test_the_worst_round_is_the_one_whose_requests_took_longest():
     row = {
-        "of": "save", "rate": 1e9, "rate_low": 1e9, "rate_high": 1e9, "rounds": 2, "returned": None, "seconds": 1.0, "bytes": 1e9,
-        "j_per_gb": None, "spread": None,
-    }  # fmt: skip
+        "of": "save",
+        "rate": 1e9,
+        "rate_low": 1e9,
+        "rate_high": 1e9,
+        "rounds": 2,
+        "returned": None,
+        "seconds": 1.0,
+        "bytes": 1e9,
+        "j_per_gb": None,
+        "spread": None,
+    }
     rounds = [{"of": "save", "bytes": 1e9, "p99": p99} for p99 in (0.2, 0.5, 0.1)]
-    study = SimpleNamespace(tables=[SimpleNamespace(id="rates", rows=[row]), SimpleNamespace(id="rounds", rows=rounds)])
-    assert next(stat.value for stat in probe_result.stats(study) if stat.label == "P99") == duration(0.5)
+    study = SimpleNamespace(
+        tables=[SimpleNamespace(id="rates", rows=[row]), SimpleNamespace(id="rounds", rows=rounds)]
+    )
+    assert next(
+        stat.value for stat in probe_result.stats(study) if stat.label == "P99"
+    ) == duration(0.5)
 
 
 def test_a_command_has_nothing_to_read(tools):
@@ -592,9 +691,18 @@ def test_a_command_has_nothing_to_read(tools):
 def drained(tmp_path_factory) -> checkpoint.Checkpoint:
     """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card that takes 100 W."""
     folder = tmp_path_factory.mktemp("drained") / "run"
-    recorder = Recorder([Real(1)], FileSink(folder), VirtualClock(0, WALL_NS), run_id="a" * 32, host="node1")
+    recorder = Recorder(
+        [Real(1)], FileSink(folder), VirtualClock(0, WALL_NS), run_id="a" * 32, host="node1"
+    )
     recorder.begin()
-    told = {5: ("begin", 0), 6: ("begin", 1), 7: ("returned", 0), 8: ("returned", 1), 10: ("durable", 0), 11: ("durable", 1)}
+    told = {
+        5: ("begin", 0),
+        6: ("begin", 1),
+        7: ("returned", 0),
+        8: ("returned", 1),
+        10: ("durable", 0),
+        11: ("durable", 1),
+    }
     for second in range(1, 31):
         recorder.run_until(second * S)
         if second in told:
@@ -606,18 +714,35 @@ def drained(tmp_path_factory) -> checkpoint.Checkpoint:
 
 def test_joules_watts_and_joules_of_the_stall_have_a_column_each(drained):
     row = next(row for row in drained.energy.rows if row.key == "GPU")
-    assert [head.label for head in drained.energy.heads][1:5] == ["J", "+- J", "mean W", "J of stall"]
-    assert (row.order[1], row.order[3], row.order[4]) == pytest.approx((600.0, 100.0, 300.0), rel=1e-3)
+    assert [head.label for head in drained.energy.heads][1:5] == [
+        "J",
+        "+- J",
+        "mean W",
+        "J of stall",
+    ]
+    assert (row.order[1], row.order[3], row.order[4]) == pytest.approx(
+        (600.0, 100.0, 300.0), rel=1e-3
+    )
 
 
 def test_a_save_begins_with_its_first_rank_and_is_over_with_its_last(drained):
-    assert {row.key: row.order[1] for row in drained.instants.rows} == {"begin": 0.0, "returned": 3.0, "durable": 6.0}
+    assert {row.key: row.order[1] for row in drained.instants.rows} == {
+        "begin": 0.0,
+        "returned": 3.0,
+        "durable": 6.0,
+    }
 
 
 def test_its_picture_counts_from_its_begin(drained):
     assert [(rule.at, rule.label) for rule in drained.traces.rules] == [(6.0, "safe")]
-    assert [(band.begin, band.end, band.kind) for band in drained.traces.bands] == [(0.0, 3.0, "save"), (3.0, 6.0, "drain")]
-    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in drained.phases.rows] == [("stall", 0.0, 3.0), ("drain", 3.0, 6.0)]
+    assert [(band.begin, band.end, band.kind) for band in drained.traces.bands] == [
+        (0.0, 3.0, "save"),
+        (3.0, 6.0, "drain"),
+    ]
+    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in drained.phases.rows] == [
+        ("stall", 0.0, 3.0),
+        ("drain", 3.0, 6.0),
+    ]
     (chart,) = drained.traces.charts
     assert chart.curves[0].xs[0] == pytest.approx(-3.0, abs=0.5)
 
@@ -645,7 +770,22 @@ def test_a_checkpoint_that_cannot_be_evaluated_is_not_tried_for_ever(monkeypatch
     seconds(one, 0, 10, 600.0)
     monkeypatch.setattr(live_board, "evaluated", broken)
     for name, at_s in (("begin", 5.0), ("returned", 6.0), ("durable", 6.0)):
-        one.absorb([("p", {"k": "mark", "t": round(at_s * S), "name": name, "window": "step 1", "rank": 0, "by": "api", "detail": {}})])
+        one.absorb(
+            [
+                (
+                    "p",
+                    {
+                        "k": "mark",
+                        "t": round(at_s * S),
+                        "name": name,
+                        "window": "step 1",
+                        "rank": 0,
+                        "by": "api",
+                        "detail": {},
+                    },
+                )
+            ]
+        )
     one.turn()
     with pytest.raises(ZeroDivisionError):
         list(iter(one.work, False))
@@ -655,7 +795,10 @@ def test_a_checkpoint_that_cannot_be_evaluated_is_not_tried_for_ever(monkeypatch
 
 
 def test_the_past_of_a_curve_stays_when_another_channel_begins_to_answer():
-    channels = (Channel("gpu:0", "power_w", "NVML field 186", "gpu"), Channel("gpu:0", "utilisation", "NVML utilisation", "gpu"))
+    channels = (
+        Channel("gpu:0", "power_w", "NVML field 186", "gpu"),
+        Channel("gpu:0", "utilisation", "NVML utilisation", "gpu"),
+    )
     one = board()
     head = replace(one.headers[0], meters=(MeterHead("nvml", channels),))
     one = LiveBoard()
@@ -674,12 +817,19 @@ def test_an_interval_as_good_as_the_best_is_no_reason_to_warn():
     tones = {}
     for said in (interval.text_of(best_s), interval.text_of(best_s * 8)):
         one = interval.studied(Desk(base="small-8b", edits={"policy.interval": said}), "energy")
-        tones[said] = next(row.tone for row in interval_shown.points(one, one.best).rows if row.cells[0] == "now")
+        tones[said] = next(
+            row.tone for row in interval_shown.points(one, one.best).rows if row.cells[0] == "now"
+        )
     assert list(tones.values()) == ["", "warn"]
 
 
 def test_what_refuses_is_said_before_what_nobody_asked_for():
-    absences = (Absence("ipmi", "not asked for: each reading starts a process", "", "cpu"), Absence("rapl", "permission denied", "", "cpu"))
-    study = checkup_study(Checkup("host", [], absences, (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03))
+    absences = (
+        Absence("ipmi", "not asked for: each reading starts a process", "", "cpu"),
+        Absence("rapl", "permission denied", "", "cpu"),
+    )
+    study = checkup_study(
+        Checkup("host", [], absences, (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
+    )
     (kind,) = [kind for kind in kinds_of(study) if kind.id == "cpu"]
     assert (kind.state, kind.reasons[0]) == ("refuses", "permission denied")

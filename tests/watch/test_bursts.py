@@ -37,9 +37,12 @@ def run(detector, pieces, until_s, step_s=0.05, jitter=lambda i: 0.0):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    begin_s=st.floats(5.0, 8.0), length_s=st.floats(0.3, 20.0), rate=st.floats(20e6, 5e9), step_s=st.sampled_from([0.01, 0.05, 0.2]),
+    begin_s=st.floats(5.0, 8.0),
+    length_s=st.floats(0.3, 20.0),
+    rate=st.floats(20e6, 5e9),
+    step_s=st.sampled_from([0.01, 0.05, 0.2]),
     log=st.sampled_from([0, 2_000, 200_000]),
-)  # fmt: skip
+)
 def test_a_steady_save_is_found_with_its_edges(begin_s, length_s, rate, step_s, log):
     end_s = begin_s + length_s
     until_s = end_s + 5.0
@@ -59,12 +62,15 @@ def test_a_steady_edge_is_found_more_finely_than_the_readings():
     assert over.written_ns / S == pytest.approx(7.037, abs=1e-6)
 
 
-@pytest.mark.parametrize("pieces", [
-    [(0.0, 60.0, 60 * 100_000)],
-    [(second, second + 0.01, 150_000) for second in range(60)],
-    [(second, second + 0.01, 3 * MIB) for second in range(0, 60, 5)],
-    [],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [(0.0, 60.0, 60 * 100_000)],
+        [(second, second + 0.01, 150_000) for second in range(60)],
+        [(second, second + 0.01, 3 * MIB) for second in range(0, 60, 5)],
+        [],
+    ],
+)
 def test_logging_is_no_save(pieces):
     assert run(Bursts(), pieces, 60.0) == []
 
@@ -220,7 +226,9 @@ class Saved:
         self.told, self.expected, self.settled = Told(), [], []
         gap_s = 2.0 if how == "direct" else 0.4  # a drive that others use too makes direct I/O wait
         command = [sys.executable, "-S", "-c", JOB, how, str(folder)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as job:
             try:
                 assert job.stdout.readline() == "ready\n"
                 burster = Burster(
@@ -275,7 +283,9 @@ def test_a_folder_that_is_renamed_in_the_end(tmp_path):
     ((window, paths, _, _),) = saved.settled
     assert window in ("a", "tmp"), "the name it had when it began"
     assert str(tmp_path / "step_9" / "b") in paths
-    assert saved.of("written")[0][3]["path"] == (str(tmp_path / "step_9") if len(paths) == 2 else paths[0])
+    assert saved.of("written")[0][3]["path"] == (
+        str(tmp_path / "step_9") if len(paths) == 2 else paths[0]
+    )
 
 
 def test_the_same_name_twice_makes_two_windows(tmp_path):
@@ -295,7 +305,14 @@ def test_what_nobody_saw_open_has_a_number_and_a_reason(tmp_path, monkeypatch):
 
 def test_a_job_that_is_killed_in_the_middle(tmp_path):
     told = Told()
-    command = [sys.executable, "-S", "-c", JOB.replace("range(24)", "range(10**6)"), "buffered", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-S",
+        "-c",
+        JOB.replace("range(24)", "range(10**6)"),
+        "buffered",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
         assert job.stdout.readline() == "ready\n"
         burster = Burster(job.pid, told, lambda within_s: None, poll_s=0.01).start()
@@ -319,7 +336,14 @@ def links_to(name, folder):
 
 def test_stopping_ends_what_is_going_on(tmp_path):
     told = Told()
-    command = [sys.executable, "-S", "-c", JOB.replace("range(24)", "range(10**6)"), "buffered", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-S",
+        "-c",
+        JOB.replace("range(24)", "range(10**6)"),
+        "buffered",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
         try:
             assert job.stdout.readline() == "ready\n"
@@ -342,7 +366,11 @@ def test_a_process_that_is_gone_is_absent():
 def test_another_users_process_is_absent():
     said = as_nobody(lambda: tuple(Burster(1, Told(), lambda within_s: None).absence))
     what, reason, remedy, kind = ast.literal_eval(said)
-    assert (what, reason, kind) == ("bursts of process 1", "/proc/1/io: permission denied", "storage")
+    assert (what, reason, kind) == (
+        "bursts of process 1",
+        "/proc/1/io: permission denied",
+        "storage",
+    )
     assert "owner" in remedy
 
 

@@ -61,7 +61,12 @@ class Job:
 
     def calls(self, tid, name, *arguments, numbers=NUMBER):
         words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
-        self.thread(tid, f"{numbers[name]} " + " ".join(hex(word) for word in words) + " 0x7ffd00000000 0x7f0000000000\n")
+        self.thread(
+            tid,
+            f"{numbers[name]} "
+            + " ".join(hex(word) for word in words)
+            + " 0x7ffd00000000 0x7f0000000000\n",
+        )
 
 
 @pytest.fixture
@@ -85,7 +90,13 @@ def test_a_sync_is_over_at_the_first_poll_that_does_not_find_it(job, file):
     job.seen.poll()
     job.seen.poll()
     (sync,) = job.seen.seen
-    assert (sync.pid, sync.tid, sync.call, sync.path, sync.over_ns) == (7, 7, "fsync", str(file), None)
+    assert (sync.pid, sync.tid, sync.call, sync.path, sync.over_ns) == (
+        7,
+        7,
+        "fsync",
+        str(file),
+        None,
+    )
     assert sync.seen_ns > sync.begin_ns
     assert job.seen.synced([file]) is None, "it is not over"
     job.thread(7, "230 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0\n")
@@ -277,7 +288,13 @@ def test_marks(job, file, tmp_path):
     other.write_text("x")
     job.seen.mark("w", [file, other])
     (first, _, detail), (second, _, more) = told
-    assert (first, detail["how"], detail["by"], detail["rank"], detail["t_ns"]) == ("synced", "fsync", "watch", 2, job.seen.seen[0].over_ns)
+    assert (first, detail["how"], detail["by"], detail["rank"], detail["t_ns"]) == (
+        "synced",
+        "fsync",
+        "watch",
+        2,
+        job.seen.seen[0].over_ns,
+    )
     assert (second, more["synced_files"], more["of_files"]) == ("note", 1, 2)
 
 
@@ -327,7 +344,9 @@ def test_a_real_job_is_seen_syncing(real, tmp_path, how):
     for sync in seen.seen:
         assert (sync.call, sync.path, sync.pid) == (how, str(path), job.pid)
         assert spans[0][0] <= sync.begin_ns <= sync.seen_ns <= spans[-1][1] + 50_000_000
-        assert any(begun - 5_000_000 <= sync.begin_ns <= ended + 5_000_000 for begun, ended in spans)
+        assert any(
+            begun - 5_000_000 <= sync.begin_ns <= ended + 5_000_000 for begun, ended in spans
+        )
     assert seen.synced([path]).all
     assert not any(name.endswith("/syscall") for name in open_files())
 

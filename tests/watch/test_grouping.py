@@ -125,7 +125,15 @@ class World:
             at["error"] = step.error or at["error"]
             at["bytes"], at["files"] = step.bytes, step.files
         return [
-            Seen(k, _r(v["begin"]), _r(v["written"]), _r(v["committed"]), v["error"] or "", v["bytes"], v["files"])
+            Seen(
+                k,
+                _r(v["begin"]),
+                _r(v["written"]),
+                _r(v["committed"]),
+                v["error"] or "",
+                v["bytes"],
+                v["files"],
+            )
             for k, v in found.items()
         ]
 
@@ -184,7 +192,11 @@ def test_the_same_file_again_and_again_is_a_checkpoint_each_time():
         world.at(10.0 * k + 1).save("last.ckpt", takes=1.0)
         world.at(10.0 * k + 8).look_at("last.ckpt")  # a reader, long before the next save
     found = world.seen()
-    assert [each[:3] for each in found] == [("last.ckpt", 1.0, 2.0), ("last.ckpt (2)", 11.0, 12.0), ("last.ckpt (3)", 21.0, 22.0)]
+    assert [each[:3] for each in found] == [
+        ("last.ckpt", 1.0, 2.0),
+        ("last.ckpt (2)", 11.0, 12.0),
+        ("last.ckpt (3)", 21.0, 22.0),
+    ]
 
 
 def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
@@ -194,7 +206,10 @@ def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
     world.files["last.ckpt"] = [5 * MB, world.t_ns]  # cut, written and closed before anybody looked
     world._event("opened", "last.ckpt")
     world._event("closed", "last.ckpt")
-    assert [each[:3] for each in world.seen()] == [("last.ckpt", 1.0, 1.0), ("last.ckpt (2)", 6.0, 6.0)]
+    assert [each[:3] for each in world.seen()] == [
+        ("last.ckpt", 1.0, 1.0),
+        ("last.ckpt (2)", 6.0, 6.0),
+    ]
 
 
 def test_saves_over_the_same_file_by_rename_closer_than_the_gap():
@@ -204,8 +219,10 @@ def test_saves_over_the_same_file_by_rename_closer_than_the_gap():
         world.move("last.ckpt.tmp", "last.ckpt")
     found = world.seen()
     assert [each[:4] for each in found] == [
-        ("last.ckpt", 1.0, 1.1, 1.1), ("last.ckpt (2)", 1.5, 1.6, 1.6), ("last.ckpt (3)", 2.0, 2.1, 2.1)
-    ]  # fmt: skip
+        ("last.ckpt", 1.0, 1.1, 1.1),
+        ("last.ckpt (2)", 1.5, 1.6, 1.6),
+        ("last.ckpt (3)", 2.0, 2.1, 2.1),
+    ]
 
 
 def test_readers_open_no_checkpoint():
@@ -263,7 +280,9 @@ def test_a_file_moved_in_has_no_begin_unless_its_birth_is_known():
     world = World()
     world.at(1.0)
     world.files["step_5.pt"] = [5 * MB, world.t_ns]
-    world.grouping.event(FileEvent(world.t_ns, "moved", "step_5.pt"), Stat(5 * MB, 1, world.t_ns, world.t_ns - S))
+    world.grouping.event(
+        FileEvent(world.t_ns, "moved", "step_5.pt"), Stat(5 * MB, 1, world.t_ns, world.t_ns - S)
+    )
     assert one(world)[:3] == ("step_5.pt", 0.0, 1.0)
 
 
@@ -322,10 +341,16 @@ def test_the_part_of_another_rank_on_a_nodes_own_drive_lacks_nothing():
 def hugging_face(world, top):
     world.mkdir(top)
     for name, size in (
-        ("config.json", 800), ("model-00001-of-00002.safetensors", 5 * MB), ("model-00002-of-00002.safetensors", 4 * MB),
-        ("model.safetensors.index.json", 20_000), ("optimizer.pt", 18 * MB), ("scheduler.pt", 1000), ("rng_state_0.pth", 14_000),
-        ("rng_state_1.pth", 14_000), ("trainer_state.json", 3000),
-    ):  # fmt: skip
+        ("config.json", 800),
+        ("model-00001-of-00002.safetensors", 5 * MB),
+        ("model-00002-of-00002.safetensors", 4 * MB),
+        ("model.safetensors.index.json", 20_000),
+        ("optimizer.pt", 18 * MB),
+        ("scheduler.pt", 1000),
+        ("rng_state_0.pth", 14_000),
+        ("rng_state_1.pth", 14_000),
+        ("trainer_state.json", 3000),
+    ):
         world.save(f"{top}/{name}", size, takes=0.5)
         if name.endswith("index.json"):
             world.wait(6.0)  # the optimizer is gathered
@@ -340,7 +365,9 @@ def test_hugging_face_checkpoint_with_rotation():
         world.delete(f"checkpoint-400/{name}")
     found = one(world)
     assert found == ("checkpoint-500", 1.0, 11.5, 11.5, "", 27 * MB + 52_800, 9)
-    assert [step.path for step in world.steps if step.name == "committed"] == ["checkpoint-500/trainer_state.json"]
+    assert [step.path for step in world.steps if step.name == "committed"] == [
+        "checkpoint-500/trainer_state.json"
+    ]
 
 
 def test_hugging_face_temporary_directory_renamed():
@@ -380,18 +407,26 @@ def test_deepspeed_and_its_latest_beside():
     world = World()
     for step in (100, 200):
         for rank in range(4):
-            world.at(step / 2 + rank * 0.1).save(f"run/global_step{step}/bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")
+            world.at(step / 2 + rank * 0.1).save(
+                f"run/global_step{step}/bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
+            )
         world.at(step / 2 + 3.0).save("run/latest", 14)
     assert world.seen() == [
-        ("global_step100", 50.0, 50.3, 53.0, "", 20 * MB, 4), ("global_step200", 100.0, 100.3, 103.0, "", 20 * MB, 4),
-    ]  # fmt: skip
+        ("global_step100", 50.0, 50.3, 53.0, "", 20 * MB, 4),
+        ("global_step200", 100.0, 100.3, 103.0, "", 20 * MB, 4),
+    ]
 
 
 def test_lightning_files():
     world = World()
     for epoch, step in ((0, 100), (1, 200)):
-        world.at(step / 10).save(f"lightning_logs/version_0/checkpoints/epoch={epoch}-step={step}.ckpt", takes=1.0)
-    assert [each[:3] for each in world.seen()] == [("epoch=0-step=100.ckpt", 10.0, 11.0), ("epoch=1-step=200.ckpt", 20.0, 21.0)]
+        world.at(step / 10).save(
+            f"lightning_logs/version_0/checkpoints/epoch={epoch}-step={step}.ckpt", takes=1.0
+        )
+    assert [each[:3] for each in world.seen()] == [
+        ("epoch=0-step=100.ckpt", 10.0, 11.0),
+        ("epoch=1-step=200.ckpt", 20.0, 21.0),
+    ]
 
 
 def test_orbax_names():
@@ -418,7 +453,10 @@ def test_two_asynchronous_saves_in_two_directories_are_two():
     world.save("step_100/.metadata", 100)
     world.at(6.0).close("step_200/__0_0.distcp")
     world.save("step_200/.metadata", 100)
-    assert [each[:4] for each in world.seen()] == [("step_100", 1.0, 5.0, 5.0), ("step_200", 2.0, 6.0, 6.0)]
+    assert [each[:4] for each in world.seen()] == [
+        ("step_100", 1.0, 5.0, 5.0),
+        ("step_200", 2.0, 6.0, 6.0),
+    ]
 
 
 def test_the_same_name_in_two_places_gives_two_labels():
@@ -465,7 +503,13 @@ def test_flat_shards_that_do_not_overlap_with_short_gaps():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["ckpt_{step}.rank{rank:02}.pt", "step{step}_shard{rank}.bin", "{step}_{rank}.pt", "rank{rank}_step{step}.pt"]
+    "pattern",
+    [
+        "ckpt_{step}.rank{rank:02}.pt",
+        "step{step}_shard{rank}.bin",
+        "{step}_{rank}.pt",
+        "rank{rank}_step{step}.pt",
+    ],
 )
 def test_overlapping_flat_steps_are_two_whatever_the_names_look_like(pattern):
     world = World()
@@ -498,7 +542,10 @@ def test_two_flat_checkpoints_in_a_row_without_a_pause():
     world = World()
     world.at(1.0).save("ckpt_100.pt", takes=0.5)
     world.at(1.6).save("ckpt_200.pt", takes=0.5)
-    assert [each[:3] for each in world.seen()] == [("ckpt_100.pt", 1.0, 1.5), ("ckpt_200.pt", 1.6, 2.1)]
+    assert [each[:3] for each in world.seen()] == [
+        ("ckpt_100.pt", 1.0, 1.5),
+        ("ckpt_200.pt", 1.6, 2.1),
+    ]
 
 
 def test_files_without_numbers_are_two_when_a_silence_lies_between():
@@ -513,16 +560,27 @@ def test_random_names_that_become_the_same_file_closer_than_the_gap():
     for at, name in ((1.0, ".tmpAb12Cd"), (1.4, ".tmpEf34Gh")):
         world.at(at).save(name, takes=0.1)
         world.move(name, "m.safetensors")
-    assert [each[:4] for each in world.seen()] == [("m.safetensors", 1.0, 1.1, 1.1), ("m.safetensors (2)", 1.4, 1.5, 1.5)]
+    assert [each[:4] for each in world.seen()] == [
+        ("m.safetensors", 1.0, 1.1, 1.1),
+        ("m.safetensors (2)", 1.4, 1.5, 1.5),
+    ]
 
 
 # ---- what is no checkpoint ----
 
 
-@pytest.mark.parametrize("path", [
-    "train.log", "run/events.out.tfevents.17.host.1.0", "wandb/run-1/files/model.pt", "a.lock", "metrics.jsonl", "core.4711",
-    "p.pt.trace.json",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "train.log",
+        "run/events.out.tfevents.17.host.1.0",
+        "wandb/run-1/files/model.pt",
+        "a.lock",
+        "metrics.jsonl",
+        "core.4711",
+        "p.pt.trace.json",
+    ],
+)
 def test_noise_of_any_size(path):
     world = World()
     world.at(1.0).save(path, 50 * MB, takes=1.0)
@@ -548,7 +606,11 @@ def test_a_metrics_file_rewritten_all_the_time_neither_delays_nor_begins_a_check
         if k == 50:
             world.close("ckpt.pt")
     found = one(world)
-    assert (found.label, found.begin, found.written) == ("ckpt.pt", pytest.approx(9.0, abs=0.01), pytest.approx(15.0, abs=0.01))
+    assert (found.label, found.begin, found.written) == (
+        "ckpt.pt",
+        pytest.approx(9.0, abs=0.01),
+        pytest.approx(15.0, abs=0.01),
+    )
 
 
 def test_a_table_that_is_appended_to_is_no_checkpoint_each_time():
@@ -573,9 +635,12 @@ def test_finish_tells_the_complete_and_ends_the_rest():
     world.wait(0.3)
     world.steps += world.grouping.finish(world.t_ns)
     assert [(step.label, step.name, step.error) for step in world.steps] == [
-        ("whole.pt", "begin", ""), ("half.pt", "begin", ""), ("whole.pt", "written", ""), ("whole.pt", "end", ""),
+        ("whole.pt", "begin", ""),
+        ("half.pt", "begin", ""),
+        ("whole.pt", "written", ""),
+        ("whole.pt", "end", ""),
         ("half.pt", "end", "unfinished"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_lost_directory_ends_what_is_open():
@@ -594,14 +659,24 @@ def test_a_lost_directory_ends_what_is_open():
 @given(
     steps=st.lists(st.integers(1, 30), min_size=1, max_size=4, unique=True),
     ranks=st.integers(1, 6),
-    style=st.sampled_from(["step_{step}/rank{rank}.pt", "ckpt_{step}.rank{rank}.pt", "iter_{step:07}/mp_rank_{rank:02}/m.pt"]),
+    style=st.sampled_from(
+        [
+            "step_{step}/rank{rank}.pt",
+            "ckpt_{step}.rank{rank}.pt",
+            "iter_{step:07}/mp_rank_{rank:02}/m.pt",
+        ]
+    ),
     data=st.data(),
 )
 def test_any_interleaving_of_writers_gives_one_checkpoint_a_step(steps, ranks, style, data):
     """Each file is opened, grows and is closed, all in any order that a scheduler may choose."""
     world = World()
     world.at(1.0)
-    actions = {style.format(step=100 * step, rank=rank): ["open", "grow", "grow", "close"] for step in steps for rank in range(ranks)}
+    actions = {
+        style.format(step=100 * step, rank=rank): ["open", "grow", "grow", "close"]
+        for step in steps
+        for rank in range(ranks)
+    }
     size = dict.fromkeys(actions, 0)
     while actions:
         name = data.draw(st.sampled_from(sorted(actions)))
@@ -619,7 +694,11 @@ def test_any_interleaving_of_writers_gives_one_checkpoint_a_step(steps, ranks, s
     assert len(found) == len(steps)
     assert set(by_step) == {str(100 * step) for step in steps}
     for step, each in by_step.items():
-        mine = sum(amount for name, amount in size.items() if name.startswith((f"step_{step}/", f"ckpt_{step}.", f"iter_{int(step):07}/")))
+        mine = sum(
+            amount
+            for name, amount in size.items()
+            if name.startswith((f"step_{step}/", f"ckpt_{step}.", f"iter_{int(step):07}/"))
+        )
         assert each.bytes == mine
         assert each.files == ranks
         assert each.begin <= each.written
@@ -627,9 +706,13 @@ def test_any_interleaving_of_writers_gives_one_checkpoint_a_step(steps, ranks, s
 
 
 EVENTS = st.tuples(
-    st.sampled_from(["created", "opened", "closed", "moved", "gone"]), st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.booleans(),
-    st.sampled_from(["step_1/", "tmp-step_1/", ""]), st.sampled_from([0, 10, 5 * MB, 9 * MB, None]),
-)  # fmt: skip
+    st.sampled_from(["created", "opened", "closed", "moved", "gone"]),
+    st.sampled_from("abcdef"),
+    st.sampled_from("abcdef"),
+    st.booleans(),
+    st.sampled_from(["step_1/", "tmp-step_1/", ""]),
+    st.sampled_from([0, 10, 5 * MB, 9 * MB, None]),
+)
 
 
 @given(st.lists(EVENTS, max_size=40))
@@ -641,7 +724,10 @@ def test_no_order_of_events_breaks_it_and_every_begin_has_one_end(script):
         path = top.rstrip("/") if is_dir and top else f"{top}{name}.pt"
         old = ("step_1" if top == "tmp-step_1/" else "tmp-step_1") if is_dir else f"{top}{other}.pt"
         stat = None if size is None or is_dir else Stat(size, t_ns, t_ns)
-        grouping.event(FileEvent(t_ns, kind, path, is_dir, old if kind == "moved" and old != path else ""), stat)
+        grouping.event(
+            FileEvent(t_ns, kind, path, is_dir, old if kind == "moved" and old != path else ""),
+            stat,
+        )
         grouping.read(t_ns, dict.fromkeys(grouping.wanted(t_ns), Stat(6 * MB, t_ns, t_ns)))
         steps += grouping.tick(t_ns)
     steps += grouping.finish(t_ns + S)
@@ -660,40 +746,72 @@ def test_no_order_of_events_breaks_it_and_every_begin_has_one_end(script):
 # ---- names ----
 
 
-@pytest.mark.parametrize(("name", "finished"), [
-    ("tmp-checkpoint-500", "checkpoint-500"), ("checkpoint-500.tmp", "checkpoint-500"), ("100.orbax-checkpoint-tmp-17", "100"),
-    (".tmpXy12Ab", ""),
-    ("tmpab12cd34", ""), ("tmp_step_12", "step_12"), ("ckpt.pt.partial", "ckpt.pt"), ("model.bin.incomplete", "model.bin"),
-    ("x.pt~", "x.pt"),
-    (".ckpt.pt.Xa81bc", "ckpt.pt"), ("ckpt.pt.tmp.12345", "ckpt.pt"), (".metadata", ".metadata"), ("step_100", "step_100"), ("tmp", "tmp"),
-    ("attempt_3", "attempt_3"), ("_tmp_save", "save"), ("last.ckpt", "last.ckpt"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "finished"),
+    [
+        ("tmp-checkpoint-500", "checkpoint-500"),
+        ("checkpoint-500.tmp", "checkpoint-500"),
+        ("100.orbax-checkpoint-tmp-17", "100"),
+        (".tmpXy12Ab", ""),
+        ("tmpab12cd34", ""),
+        ("tmp_step_12", "step_12"),
+        ("ckpt.pt.partial", "ckpt.pt"),
+        ("model.bin.incomplete", "model.bin"),
+        ("x.pt~", "x.pt"),
+        (".ckpt.pt.Xa81bc", "ckpt.pt"),
+        ("ckpt.pt.tmp.12345", "ckpt.pt"),
+        (".metadata", ".metadata"),
+        ("step_100", "step_100"),
+        ("tmp", "tmp"),
+        ("attempt_3", "attempt_3"),
+        ("_tmp_save", "save"),
+        ("last.ckpt", "last.ckpt"),
+    ],
+)
 def test_final_names(name, finished):
     assert final(name) == finished
 
 
-@pytest.mark.parametrize(("path", "key", "is_unit"), [
-    ("step_100/a.pt", "step_100", True), ("epoch_3/step_100/a.pt", "epoch_3/step_100", True), ("run/100/params/0/x", "run/100", True),
-    ("2024-01-01/12-00-00/last.pt", "2024-01-01/12-00-00", False), ("multirun/0/checkpoints/step_9.pt", "multirun/0/checkpoints", False),
-    ("llama-7b/ckpt.pt", "llama-7b", False), ("20240101/ckpt.pt", "20240101", False), ("final/model/a.pt", "final", False),
-    ("step_100_rank_3/a.pt", "step_100", True), ("version_0/checkpoints/epoch=0-step=5.ckpt", "version_0/checkpoints", False),
-    ("a.pt", "", False),
-    ("last.tmp/a.pt", "last", True), ("epoch_3/step_200.pt", "epoch_3", False),
-    ("checkpoint-500/global_step500/x.pt", "checkpoint-500", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "key", "is_unit"),
+    [
+        ("step_100/a.pt", "step_100", True),
+        ("epoch_3/step_100/a.pt", "epoch_3/step_100", True),
+        ("run/100/params/0/x", "run/100", True),
+        ("2024-01-01/12-00-00/last.pt", "2024-01-01/12-00-00", False),
+        ("multirun/0/checkpoints/step_9.pt", "multirun/0/checkpoints", False),
+        ("llama-7b/ckpt.pt", "llama-7b", False),
+        ("20240101/ckpt.pt", "20240101", False),
+        ("final/model/a.pt", "final", False),
+        ("step_100_rank_3/a.pt", "step_100", True),
+        ("version_0/checkpoints/epoch=0-step=5.ckpt", "version_0/checkpoints", False),
+        ("a.pt", "", False),
+        ("last.tmp/a.pt", "last", True),
+        ("epoch_3/step_200.pt", "epoch_3", False),
+        ("checkpoint-500/global_step500/x.pt", "checkpoint-500", True),
+    ],
+)
 def test_units(path, key, is_unit):
     assert unit_of(path)[1:] == (key, is_unit)
 
 
-@pytest.mark.parametrize(("new", "others", "overlap", "same"), [
-    ("step_200.pt", ["step_100.pt"], True, False), ("step_101.pt", ["step_100.pt"], True, False), ("ckpt_1.pt", ["ckpt_0.pt"], True, True),
-    ("ckpt_2.pt", ["ckpt_1.pt"], False, False), ("optim_100.pt", ["model_100.pt"], True, True),
-    ("optim_200.pt", ["model_100.pt"], True, False),
-    ("optimizer.pt", ["model_100.pt"], True, True), ("model-00002-of-00004.safetensors", ["model-00001-of-00004.safetensors"], False, True),
-    ("200_1.pt", ["100_0.pt", "100_1.pt"], True, False), ("100_7.pt", ["100_0.pt", "100_1.pt"], True, True),
-    ("x.json", ["y.pt"], True, True),
-    ("epoch=1-step=200.ckpt", ["epoch=0-step=100.ckpt"], True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("new", "others", "overlap", "same"),
+    [
+        ("step_200.pt", ["step_100.pt"], True, False),
+        ("step_101.pt", ["step_100.pt"], True, False),
+        ("ckpt_1.pt", ["ckpt_0.pt"], True, True),
+        ("ckpt_2.pt", ["ckpt_1.pt"], False, False),
+        ("optim_100.pt", ["model_100.pt"], True, True),
+        ("optim_200.pt", ["model_100.pt"], True, False),
+        ("optimizer.pt", ["model_100.pt"], True, True),
+        ("model-00002-of-00004.safetensors", ["model-00001-of-00004.safetensors"], False, True),
+        ("200_1.pt", ["100_0.pt", "100_1.pt"], True, False),
+        ("100_7.pt", ["100_0.pt", "100_1.pt"], True, True),
+        ("x.json", ["y.pt"], True, True),
+        ("epoch=1-step=200.ckpt", ["epoch=0-step=100.ckpt"], True, False),
+    ],
+)
 def test_same_step(new, others, overlap, same):
     assert same_step(new, others, overlap=overlap) is same
 

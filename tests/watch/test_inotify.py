@@ -66,9 +66,16 @@ def test_a_file_from_its_creation_to_its_removal(watch, tmp_path):
     (tmp_path / "b").unlink()
     events = told(inotify, lambda found: any(event.kind == "gone" for event in found))
     assert [(event.kind, event.path, event.old_path) for event in events] == [
-        ("created", "a", ""), ("opened", "a", ""), ("closed", "a", ""), ("moved", "b", "a"), ("opened", "b", ""), ("gone", "b", ""),
-    ]  # fmt: skip
-    assert all(before <= event.t_ns <= time.monotonic_ns() and event.how == "inotify" for event in events)
+        ("created", "a", ""),
+        ("opened", "a", ""),
+        ("closed", "a", ""),
+        ("moved", "b", "a"),
+        ("opened", "b", ""),
+        ("gone", "b", ""),
+    ]
+    assert all(
+        before <= event.t_ns <= time.monotonic_ns() and event.how == "inotify" for event in events
+    )
 
 
 def test_many_writes_are_not_many_events(watch, tmp_path):
@@ -110,7 +117,11 @@ def test_a_file_found_in_a_new_directory_has_the_instant_of_its_birth(watch, tmp
     (tmp_path / "new" / "x").write_bytes(b"1")
     written = time.monotonic_ns()
     time.sleep(0.1)
-    found = next(event for event in told(inotify, lambda found: "new/x" in [event.path for event in found]) if event.path == "new/x")
+    found = next(
+        event
+        for event in told(inotify, lambda found: "new/x" in [event.path for event in found])
+        if event.path == "new/x"
+    )
     if found.how == "scan":
         pytest.skip("this file system does not note births")
     assert found.how == "btime"
@@ -133,7 +144,9 @@ def test_a_renamed_directory_goes_on_under_its_new_name(watch, tmp_path):
     (tmp_path / "tmp-step_100").rename(tmp_path / "step_100")
     (tmp_path / "step_100" / "rank0" / "x").write_bytes(b"1")
     events = drained(inotify)
-    assert [(event.path, event.old_path, event.is_dir) for event in events if event.kind == "moved"] == [("step_100", "tmp-step_100", True)]
+    assert [
+        (event.path, event.old_path, event.is_dir) for event in events if event.kind == "moved"
+    ] == [("step_100", "tmp-step_100", True)]
     assert kinds(events, "step_100/rank0/x") == ["created", "opened", "closed"]
 
 
@@ -156,7 +169,11 @@ def test_a_directory_moved_in_tells_what_it_brings_as_moved(watch, tmp_path):
     inotify = watch(root)
     out.rename(root / "in")
     events = drained(inotify)
-    assert [(event.kind, event.path) for event in events] == [("moved", "in"), ("moved", "in/b"), ("moved", "in/b/x")]
+    assert [(event.kind, event.path) for event in events] == [
+        ("moved", "in"),
+        ("moved", "in/b"),
+        ("moved", "in/b/x"),
+    ]
     (root / "in" / "b" / "y").write_bytes(b"1")
     assert kinds(drained(inotify), "in/b/y") == ["created", "opened", "closed"]
 
@@ -169,7 +186,10 @@ def test_links_are_told_and_not_followed(watch, tmp_path):
     (root / "latest").symlink_to(out)
     events = drained(inotify)
     (out / "x").write_bytes(b"1")
-    assert [(event.kind, event.path, event.is_dir) for event in events] == [("created", "latest", False), ("closed", "latest", False)]
+    assert [(event.kind, event.path, event.is_dir) for event in events] == [
+        ("created", "latest", False),
+        ("closed", "latest", False),
+    ]
     assert drained(inotify) == []
     assert inotify.watches == 1
 
@@ -244,7 +264,11 @@ def test_the_directory_is_removed_and_made_again(watch, tmp_path):
     (root / "b").mkdir(parents=True)
     (root / "b" / "x").write_bytes(b"1")
     events = inotify.look()
-    assert [(event.kind, event.path) for event in events] == [("found", ""), ("created", "b"), ("created", "b/x")]
+    assert [(event.kind, event.path) for event in events] == [
+        ("found", ""),
+        ("created", "b"),
+        ("created", "b/x"),
+    ]
     (root / "b" / "y").write_bytes(b"1")
     assert kinds(drained(inotify), "b/y") == ["created", "opened", "closed"]
 
@@ -278,7 +302,10 @@ def test_the_same_paths_many_times_over_leave_nothing_behind(watch, tmp_path):
     events = drained(inotify, 0.3)
     assert inotify.watches == 1
     assert inotify._names == {b"": set()}
-    assert [event.kind for event in events if event.path == "step" and event.is_dir] == ["created", "gone"] * 50
+    assert [event.kind for event in events if event.path == "step" and event.is_dir] == [
+        "created",
+        "gone",
+    ] * 50
 
 
 CHILD = """
@@ -312,9 +339,13 @@ def test_no_watches_left_is_said_with_the_remedy(tmp_path):
     for name in "abcdef":
         (tmp_path / name).mkdir()
     ran = child(
-        tmp_path, "open('/proc/sys/user/max_inotify_watches', 'w').write('3')", "print(inotify.exhausted, inotify.watches)",
-        "unshare", "--user", "--map-root-user",
-    )  # fmt: skip
+        tmp_path,
+        "open('/proc/sys/user/max_inotify_watches', 'w').write('3')",
+        "print(inotify.exhausted, inotify.watches)",
+        "unshare",
+        "--user",
+        "--map-root-user",
+    )
     if ran.returncode != 0:
         pytest.skip(f"no user namespace with a limit of its own: {ran.stderr.strip()[-200:]}")
     assert "no inotify watch is left" in ran.stdout
@@ -341,9 +372,19 @@ def test_a_directory_that_may_not_be_read_is_said_and_tried_again(public):
         "inotify._retry_ns -= 10**11; print([event.path for event in inotify.look()], repr(inotify.problem), inotify.watches)"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = [sys.executable, "-c", CHILD.format(before="os.setgid(65534); os.setuid(65534)", after=go), str(public)]
+    words = [
+        sys.executable,
+        "-c",
+        CHILD.format(before="os.setgid(65534); os.setuid(65534)", after=go),
+        str(public),
+    ]
     with subprocess.Popen(
-        words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         first = process.stdout.readline()
         (public / "shut").chmod(0o755)

@@ -47,12 +47,19 @@ def python(text):
 
 # --- tokens
 
-SAVING = [("begin", r"^Saving (?P<what>\w+) to (?P<window>\S+)"), ("end", r"saved (\S+)"), ("note", "epoch")]
+SAVING = [
+    ("begin", r"^Saving (?P<what>\w+) to (?P<window>\S+)"),
+    ("end", r"saved (\S+)"),
+    ("note", "epoch"),
+]
 
 
 def test_tokens_are_found_with_their_windows():
     tokens = Tokens(SAVING)
-    assert tokens.feed(b"Saving model to step-9\nwe saved step-9 in 3 s\n") == [Token("begin", "step-9"), Token("end", "step-9")]
+    assert tokens.feed(b"Saving model to step-9\nwe saved step-9 in 3 s\n") == [
+        Token("begin", "step-9"),
+        Token("end", "step-9"),
+    ]
     assert tokens.feed(b"epoch 3\n") == [Token("note", "")]
     assert tokens.feed(b"nothing\n\n") == []
 
@@ -65,7 +72,12 @@ def test_any_chunks_give_the_same_tokens(cuts):
         found += tokens.feed(data[at : at + cut])
         at += cut
     found += tokens.feed(data[at:]) + tokens.finish()
-    assert found == [Token("begin", "s1"), Token("end", "s1"), Token("begin", "ä"), Token("end", "s3")]
+    assert found == [
+        Token("begin", "s1"),
+        Token("end", "s1"),
+        Token("begin", "ä"),
+        Token("end", "s3"),
+    ]
 
 
 def test_lines_without_an_end_take_no_memory():
@@ -75,13 +87,17 @@ def test_lines_without_an_end_take_no_memory():
         found += tokens.feed(b"saved " * 5000)
         assert len(tokens._rest) < 1 << 17
     assert found == [Token("end", "")], "one line, looked at once"
-    assert tokens.feed(b"saved \nsaved\n") == [Token("end", "")], "the rest of that line is passed over"
+    assert tokens.feed(b"saved \nsaved\n") == [Token("end", "")], (
+        "the rest of that line is passed over"
+    )
     assert tokens.finish() == []
 
 
 def test_titles_and_colours_are_no_text():
     tokens = Tokens([("end", r"^saved (\S+)$")])
-    assert tokens.feed(b"\x1b]0;title\x07\x1b[38;5;196msaved\x1b[0m \x1b[?25lstep\x1b[K\n") == [Token("end", "step")]
+    assert tokens.feed(b"\x1b]0;title\x07\x1b[38;5;196msaved\x1b[0m \x1b[?25lstep\x1b[K\n") == [
+        Token("end", "step")
+    ]
 
 
 def test_a_group_that_took_no_part_is_no_window():
@@ -107,7 +123,12 @@ def test_fifty_megabytes_pass_as_they_are():
 
 def test_what_comes_is_passed_on_at_once():
     text = "import os, sys; os.write(1, b'half a li'); sys.stdin.readline(); os.write(1, b'ne')"
-    with subprocess.Popen(through(*python(text)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as job:
+    with subprocess.Popen(
+        through(*python(text)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as job:
         assert os.read(job.stdout.fileno(), 100) == b"half a li"
         job.stdin.write(b"\n")
         job.stdin.close()
@@ -223,7 +244,9 @@ def on_terminal(command, size=(33, 101)):
     """What a terminal of that size shows."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    with subprocess.Popen(command, stdout=slave, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as job:
+    with subprocess.Popen(
+        command, stdout=slave, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as job:
         os.close(slave)
         data = b""
         try:
@@ -239,14 +262,18 @@ def on_terminal(command, size=(33, 101)):
 def test_on_a_terminal_the_command_is_on_a_terminal_of_that_size():
     plain, _ = on_terminal(python(SHOW))
     relayed, said = on_terminal(through(*python(SHOW)))
-    assert plain.startswith(b"True 101 33\r\n\r\x1b[32m0/4"), "our own terminal makes two of a newline"
+    assert plain.startswith(b"True 101 33\r\n\r\x1b[32m0/4"), (
+        "our own terminal makes two of a newline"
+    )
     assert relayed == plain
     assert said.split()[0] == b"0"
 
 
 def test_off_a_terminal_the_command_is_off_it_too():
     text = "import os; print(os.isatty(1))"
-    assert subprocess.run(through(*python(text)), capture_output=True, check=True).stdout == b"False\n"
+    assert (
+        subprocess.run(through(*python(text)), capture_output=True, check=True).stdout == b"False\n"
+    )
 
 
 def test_much_on_a_terminal_passes_as_it_is():

@@ -219,11 +219,18 @@ LINES = """\
 """
 
 
-@pytest.mark.parametrize(("path", "fs_type", "blind", "in_memory"), [
-    ("/mnt/nfs/run", "nfs4", True, False), ("/mnt/nfs/fast/run", "ext4", False, False), ("/mnt/nfsx", "ext4", False, False),
-    ("/mnt/a b/run", "fuse.s3fs", True, False), ("/mnt/shm", "tmpfs", False, True), ("/mnt/usb/x", "fuseblk", False, False),
-    ("/mnt/auto/x", "lustre", True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "fs_type", "blind", "in_memory"),
+    [
+        ("/mnt/nfs/run", "nfs4", True, False),
+        ("/mnt/nfs/fast/run", "ext4", False, False),
+        ("/mnt/nfsx", "ext4", False, False),
+        ("/mnt/a b/run", "fuse.s3fs", True, False),
+        ("/mnt/shm", "tmpfs", False, True),
+        ("/mnt/usb/x", "fuseblk", False, False),
+        ("/mnt/auto/x", "lustre", True, False),
+    ],
+)
 def test_kind_of(tmp_path, path, fs_type, blind, in_memory):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "mountinfo").write_text(LINES)
@@ -233,10 +240,26 @@ def test_kind_of(tmp_path, path, fs_type, blind, in_memory):
     assert not blind or fs_type in found.why
 
 
-@pytest.mark.parametrize("fs_type", [
-    "nfs", "lustre", "gpfs", "cifs", "fuse.gcsfuse", "fuse.mountpoint-s3", "fuse.goofys", "fuse.rclone", "9p", "virtiofs", "beegfs", "ceph",
-    "afs", "wekafs", "fuse",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fs_type",
+    [
+        "nfs",
+        "lustre",
+        "gpfs",
+        "cifs",
+        "fuse.gcsfuse",
+        "fuse.mountpoint-s3",
+        "fuse.goofys",
+        "fuse.rclone",
+        "9p",
+        "virtiofs",
+        "beegfs",
+        "ceph",
+        "afs",
+        "wekafs",
+        "fuse",
+    ],
+)
 def test_where_others_write_unseen(tmp_path, fs_type):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "mountinfo").write_text(f"1 0 0:1 / / rw - {fs_type} x rw\n")

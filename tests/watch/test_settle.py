@@ -36,7 +36,9 @@ class Told:
 
     def __call__(self, name, window="", *, by="api", rank=None, t_ns=None, **detail):
         with self.heard:
-            self.marks.append({"name": name, "window": window, "by": by, "rank": rank, "t_ns": t_ns, **detail})
+            self.marks.append(
+                {"name": name, "window": window, "by": by, "rank": rank, "t_ns": t_ns, **detail}
+            )
             self.heard.notify_all()
 
     def wait(self, window="w", within_s=10.0):
@@ -64,7 +66,9 @@ def written(path: Path, mib: int = 2) -> int:
 
 def synced(path: Path) -> tuple[int, int]:
     """By another process: when it began and ended."""
-    begun, ended = subprocess.run([sys.executable, "-c", SYNC, str(path)], check=True, capture_output=True, text=True).stdout.split()
+    begun, ended = subprocess.run(
+        [sys.executable, "-c", SYNC, str(path)], check=True, capture_output=True, text=True
+    ).stdout.split()
     return int(begun), int(ended)
 
 
@@ -249,7 +253,12 @@ def test_durable_is_when_another_process_had_it_written_back(disk, settling, tol
         mark = told.wait(window)
         if mark["t_ns"] >= begun_ns:
             break
-    assert (mark["name"], mark["by"], mark["rank"], mark["window"]) == ("durable", "watch", 3, window)
+    assert (mark["name"], mark["by"], mark["rank"], mark["window"]) == (
+        "durable",
+        "watch",
+        3,
+        window,
+    )
     assert mark["how"] in ("cachestat", "fiemap")
     assert begun_ns <= mark["t_ns"] <= ended_ns + 1_000_000_000
     assert at_ns <= mark["after_ns"] <= ended_ns
@@ -265,7 +274,12 @@ def test_what_is_clean_at_the_first_look_was_safe_when_it_was_written(disk, sett
     at_ns = time.monotonic_ns()
     settling.follow("w", [path], since_ns=at_ns, written_ns=at_ns)
     mark = told.wait()
-    assert (mark["name"], mark["t_ns"], mark["after_ns"], mark["unsure_s"]) == ("durable", at_ns, None, None)
+    assert (mark["name"], mark["t_ns"], mark["after_ns"], mark["unsure_s"]) == (
+        "durable",
+        at_ns,
+        None,
+        None,
+    )
 
 
 def test_a_late_first_look_proves_only_that_it_is_safe_now(disk, settling, told):
@@ -326,7 +340,9 @@ def grow(path):
         file.write(b"more")
 
 
-@pytest.mark.parametrize(("happens", "why"), [(Path.unlink, "GONE"), (swap, "REPLACED"), (grow, "REWRITTEN")])
+@pytest.mark.parametrize(
+    ("happens", "why"), [(Path.unlink, "GONE"), (swap, "REPLACED"), (grow, "REWRITTEN")]
+)
 def test_what_becomes_something_else_is_not_called_safe(disk, settling, told, owing, happens, why):
     path = disk / "model.pt"
     at_ns = written(path)
@@ -337,10 +353,14 @@ def test_what_becomes_something_else_is_not_called_safe(disk, settling, told, ow
     mark = told.wait()
     assert (mark["name"], mark["durable_why"], mark["by"]) == ("note", why, "watch")
     until(lambda: not settling.pending)
-    assert not any(name.startswith(str(path)) for name in open_files()), "an open file keeps its blocks"
+    assert not any(name.startswith(str(path)) for name in open_files()), (
+        "an open file keeps its blocks"
+    )
 
 
-def test_a_file_that_was_safe_and_is_written_again_is_noticed_at_the_end(disk, settling, told, owing):
+def test_a_file_that_was_safe_and_is_written_again_is_noticed_at_the_end(
+    disk, settling, told, owing
+):
     first, second = disk / "1", disk / "2"
     written(first)
     at_ns = written(second)
@@ -355,15 +375,29 @@ def test_a_file_that_was_safe_and_is_written_again_is_noticed_at_the_end(disk, s
     assert told.wait()["durable_why"] == "REWRITTEN"
 
 
-@pytest.mark.parametrize(("make", "why"), [
-    (lambda folder: [folder / "nothing"], "GONE"),
-    (lambda folder: [folder], "NO_FILES"),
-    (lambda folder: [(folder / "link").symlink_to("/etc/passwd") or folder / "link"], "NO_FILES"),
-    (lambda folder: [os.mkfifo(folder / "pipe") or folder / "pipe"], "NO_FILES"),
-    (lambda folder: [(folder / "file").write_text("x") and folder / "file" / "below"], "GONE"),
-    (lambda folder: [(folder / str(n)).write_text("x") and folder / str(n) for n in range(5)], "TOO_MANY_FILES"),
-    (lambda folder: [(folder / str(n)).write_text("x") and folder for n in range(5)], "TOO_MANY_FILES"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda folder: [folder / "nothing"], "GONE"),
+        (lambda folder: [folder], "NO_FILES"),
+        (
+            lambda folder: [(folder / "link").symlink_to("/etc/passwd") or folder / "link"],
+            "NO_FILES",
+        ),
+        (lambda folder: [os.mkfifo(folder / "pipe") or folder / "pipe"], "NO_FILES"),
+        (lambda folder: [(folder / "file").write_text("x") and folder / "file" / "below"], "GONE"),
+        (
+            lambda folder: [
+                (folder / str(n)).write_text("x") and folder / str(n) for n in range(5)
+            ],
+            "TOO_MANY_FILES",
+        ),
+        (
+            lambda folder: [(folder / str(n)).write_text("x") and folder for n in range(5)],
+            "TOO_MANY_FILES",
+        ),
+    ],
+)
 def test_what_cannot_be_followed_is_said(disk, told, make, why):
     settling = Settling(told, most_files=4)
     settling.follow("w", make(disk), since_ns=0, written_ns=0)
@@ -497,6 +531,9 @@ def test_extents_alone_prove_nothing_of_an_older_file(disk, settling, told, monk
             pytest.skip("the file system has no FIEMAP that tells")
     settling.follow("new", [new], since_ns=since_ns, written_ns=time.monotonic_ns())
     mark = told.wait("new")
-    assert (mark.get("durable_why"), mark.get("how")) in ((None, "fiemap"), ("NEVER_SEEN_OWING", None))  # no birth times here
+    assert (mark.get("durable_why"), mark.get("how")) in (
+        (None, "fiemap"),
+        ("NEVER_SEEN_OWING", None),
+    )  # no birth times here
     settling.follow("old", [old], since_ns=since_ns, written_ns=time.monotonic_ns())
     assert told.wait("old")["durable_why"] == "NEVER_SEEN_OWING"

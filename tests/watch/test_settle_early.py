@@ -21,7 +21,11 @@ class World:
     def __init__(self, monkeypatch, tmp_path):
         self.at_s, self.folder, self.owing, self.marks = 100.0, tmp_path, set(), []
         self.how = "cachestat"
-        clock = SimpleNamespace(monotonic_ns=self.now_ns, time_ns=lambda: round((WALL_S + self.at_s) * S), thread_time_ns=lambda: 0)
+        clock = SimpleNamespace(
+            monotonic_ns=self.now_ns,
+            time_ns=lambda: round((WALL_S + self.at_s) * S),
+            thread_time_ns=lambda: 0,
+        )
         monkeypatch.setattr(settle, "time", clock)
         monkeypatch.setattr(cached, "owed", self.owed)
         self.settling = Settling(self.tell)
@@ -32,7 +36,10 @@ class World:
         return round(self.at_s * S)
 
     def owed(self, fd, offset=0, length=0):
-        return Owed(4096 if os.readlink(f"/proc/self/fd/{fd}").rpartition("/")[2] in self.owing else 0, self.how)
+        return Owed(
+            4096 if os.readlink(f"/proc/self/fd/{fd}").rpartition("/")[2] in self.owing else 0,
+            self.how,
+        )
 
     def tell(self, name, window="", **detail):
         self.marks.append((name, window, detail))
@@ -56,7 +63,13 @@ class World:
 
     def follow(self, at_s, paths, written_s, window="w", **more):
         self.at_s = at_s
-        self.settling.follow(window, paths, since_ns=round((written_s - 1.0) * S), written_ns=round(written_s * S), **more)
+        self.settling.follow(
+            window,
+            paths,
+            since_ns=round((written_s - 1.0) * S),
+            written_ns=round(written_s * S),
+            **more,
+        )
         self.look(at_s)
 
     def closed(self, path, at_s):
@@ -150,7 +163,10 @@ def test_a_file_keeps_what_was_seen_under_another_name(world):
     assert world.safe == (100.0, None)
 
 
-@pytest.mark.parametrize(("look_s", "safe"), [(100.0 + PROMPT_S, (100.0, None)), (100.1 + PROMPT_S, (100.1 + PROMPT_S, 0.1 + PROMPT_S))])
+@pytest.mark.parametrize(
+    ("look_s", "safe"),
+    [(100.0 + PROMPT_S, (100.0, None)), (100.1 + PROMPT_S, (100.1 + PROMPT_S, 0.1 + PROMPT_S))],
+)
 def test_clean_at_a_first_look_that_is_prompt_or_late(world, look_s, safe):
     path = world.write("a", 100.0)
     world.follow(look_s, [path], 100.0)
@@ -240,4 +256,6 @@ def test_extents_alone_prove_it_of_a_file_that_was_born_in_the_save(world, monke
     world.closed(older, 100.0)
     world.look(120.0)
     world.follow(120.0, [older], 100.0)
-    assert world.marks == [("note", "w", {"by": "watch", "rank": None, "durable_why": "NEVER_SEEN_OWING"})]
+    assert world.marks == [
+        ("note", "w", {"by": "watch", "rank": None, "durable_why": "NEVER_SEEN_OWING"})
+    ]

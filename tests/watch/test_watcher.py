@@ -60,7 +60,15 @@ def watch(tmp_path, told):
 
     def begin(directory=tmp_path, *, settle=False, rules=QUICK, **more):
         settings = Settings(rules=rules, **{"interval_s": 0.05, "poll_still_s": 0.4, **more})
-        made.append(Watcher(directory, told.tell, told.expect, settings=settings, settle=told.settle if settle else None).start())
+        made.append(
+            Watcher(
+                directory,
+                told.tell,
+                told.expect,
+                settings=settings,
+                settle=told.settle if settle else None,
+            ).start()
+        )
         return made[-1]
 
     yield begin
@@ -92,7 +100,9 @@ def test_a_save_by_rename_with_its_instants(watch, told, tmp_path, poll):
     time.sleep(0.1 if not poll else 0.6)
     (tmp_path / "step_7.pt.tmp").rename(tmp_path / "step_7.pt")
     wait_for(lambda: "committed" in told.names("step_7.pt"))
-    begin, end, commit = (told.mark(name, "step_7.pt") for name in ("begin", "written", "committed"))
+    begin, end, commit = (
+        told.mark(name, "step_7.pt") for name in ("begin", "written", "committed")
+    )
     assert before - 0.02 <= begin.t_s <= before + 0.15
     assert written - 0.2 <= end.t_s <= written + 0.15
     assert commit.t_s >= written
@@ -104,7 +114,10 @@ def test_a_save_by_rename_with_its_instants(watch, told, tmp_path, poll):
     assert window.flags == ()
     assert told.expected
     assert told.settled[0][0] == "step_7.pt"
-    assert told.settled[0][1] == [tmp_path / ("step_7.pt" if not poll or len(told.settled) > 1 else told.settled[0][1][0].name)]
+    assert told.settled[0][1] == [
+        tmp_path
+        / ("step_7.pt" if not poll or len(told.settled) > 1 else told.settled[0][1][0].name)
+    ]
     assert told.settled[0][2:] == (round(begin.t_s * 1e9), round(end.t_s * 1e9))
     assert watcher.problem == ""
     assert watcher.how.startswith("poll" if poll else "inotify")
@@ -124,7 +137,10 @@ def test_a_directory_checkpoint_of_several_processes(watch, told, tmp_path):
     watch()
     code = "import sys, time; f = open(sys.argv[1], 'wb', 0); [(f.write(b'x' * 500_000), time.sleep(0.05)) for _ in range(4)]"
     (tmp_path / "tmp-step_9").mkdir()
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "tmp-step_9" / f"rank{k}.pt")]) for k in range(3)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "tmp-step_9" / f"rank{k}.pt")])
+        for k in range(3)
+    ]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     (tmp_path / "tmp-step_9").rename(tmp_path / "step_9")
     wait_for(lambda: "end" in told.names("step_9"))
@@ -135,7 +151,9 @@ def test_a_directory_checkpoint_of_several_processes(watch, told, tmp_path):
 def test_a_writer_killed_in_the_middle_of_a_temporary_file(watch, told, tmp_path):
     watch()
     code = "import sys, time; f = open(sys.argv[1], 'wb', 0); f.write(b'x' * 2_000_000); print(1, flush=True); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a.pt.tmp")], stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "a.pt.tmp")], stdout=subprocess.PIPE
+    ) as writer:
         writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
     wait_for(lambda: "end" in told.names("a.pt"))
@@ -150,7 +168,11 @@ def test_stop_tells_what_is_complete_and_ends_what_is_not(watch, told, tmp_path)
         watcher.stop()
     ends = {mark.window: mark.detail.get("error") for mark in told.marks if mark.name == "end"}
     assert "unfinished" in ends.values()
-    assert sum(mark.name == "begin" for mark in told.marks) == sum(mark.name == "end" for mark in told.marks) == len(ends)
+    assert (
+        sum(mark.name == "begin" for mark in told.marks)
+        == sum(mark.name == "end" for mark in told.marks)
+        == len(ends)
+    )
     watcher.stop()
     assert watcher.open == ()
 
@@ -235,7 +257,9 @@ def test_idle_costs_about_nothing(watch, tmp_path):
     assert time.process_time() - before < 0.02
 
 
-def test_a_defect_or_an_error_of_who_is_told_is_a_problem_and_not_the_end(watch, told, tmp_path, monkeypatch):
+def test_a_defect_or_an_error_of_who_is_told_is_a_problem_and_not_the_end(
+    watch, told, tmp_path, monkeypatch
+):
     watcher = watch()
     broken = threading.Event()
 
@@ -278,7 +302,9 @@ print(watcher.how); print(watcher.problem); print(marks)
 """
     environment = {**os.environ, "PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "1"}
     words = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code]
-    ran = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     if "PermissionError" in ran.stderr or ran.stderr.startswith("unshare"):
         pytest.skip(f"no user namespace with a limit of its own: {ran.stderr.strip()[-200:]}")
     first, how, problem, marks = ran.stdout.splitlines() or [ran.stderr] * 4

@@ -103,12 +103,20 @@ def saved(mode, path, looking=True):
     return job.pid, found
 
 
-@pytest.mark.parametrize(("mode", "code", "still"), [
-    ("main", "MAIN_WROTE", True), ("joined", "MAIN_WAITED", True), ("behind", "MAIN_WORKED", False),
-    ("child", "MAIN_WAITED", True), ("aside", "MAIN_WORKED", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "code", "still"),
+    [
+        ("main", "MAIN_WROTE", True),
+        ("joined", "MAIN_WAITED", True),
+        ("behind", "MAIN_WORKED", False),
+        ("child", "MAIN_WAITED", True),
+        ("aside", "MAIN_WORKED", False),
+    ],
+)
 def test_the_shapes_of_a_save(tmp_path, mode, code, still):
-    for turn in range(3):  # on a machine that is short of processors the main thread may not get what it wants
+    for turn in range(
+        3
+    ):  # on a machine that is short of processors the main thread may not get what it wants
         pid, (first, *_) = saved(mode, tmp_path / f"model{turn}.pt")
         if first.why != "UNCLEAR":
             break
@@ -147,7 +155,9 @@ def test_a_main_thread_that_always_waits_tells_nothing(tmp_path):
         assert first.code == "MAIN_WAITED"
 
 
-def figures(parent=1, born_s=10.0, wchar=0, written=0, main_wchar=0, main_written=0, main_cpu_s=0.0):
+def figures(
+    parent=1, born_s=10.0, wchar=0, written=0, main_wchar=0, main_written=0, main_cpu_s=0.0
+):
     return writers.Reading(parent, born_s, wchar, written, main_wchar, main_written, main_cpu_s)
 
 
@@ -184,7 +194,10 @@ def test_a_helper_that_waits_between_saves_is_not_the_trainer(monkeypatch):
         monkeypatch,
         {trainer: figures(main_cpu_s=100.0), helper: figures(trainer)},
         {trainer: figures(main_cpu_s=109.0), helper: figures(trainer)},
-        {trainer: figures(main_cpu_s=113.5), helper: figures(trainer, wchar=90, main_wchar=90, main_cpu_s=3.0)},
+        {
+            trainer: figures(main_cpu_s=113.5),
+            helper: figures(trainer, wchar=90, main_wchar=90, main_cpu_s=3.0),
+        },
     )
     (found,) = script.run(10.0, 5.0)
     assert (found.code, found.pid, found.trainer) == ("MAIN_WORKED", helper, trainer)
@@ -203,15 +216,20 @@ def test_a_launcher_that_always_waits_is_not_the_trainer(monkeypatch):
     assert (found.code, found.pid, found.trainer) == ("MAIN_WROTE", rank, rank)
 
 
-@pytest.mark.parametrize(("usual_s", "used_s", "took_s", "answer"), [
-    (0.5, 0.0, 5.0, ("UNKNOWN", "ALWAYS_WAITS")),
-    (9.0, 0.2, 5.0, ("MAIN_WAITED", "")),
-    (9.0, 1.5, 5.0, ("UNKNOWN", "UNCLEAR")),
-    (9.0, 4.0, 5.0, ("MAIN_WORKED", "")),
-    (9.0, 0.0, 0.01, ("UNKNOWN", "TOO_SHORT")),
-    (1.5, 0.05, 5.0, ("MAIN_WAITED", "")),
-])  # fmt: skip
-def test_what_the_main_thread_did_is_held_against_what_it_does_otherwise(monkeypatch, usual_s, used_s, took_s, answer):
+@pytest.mark.parametrize(
+    ("usual_s", "used_s", "took_s", "answer"),
+    [
+        (0.5, 0.0, 5.0, ("UNKNOWN", "ALWAYS_WAITS")),
+        (9.0, 0.2, 5.0, ("MAIN_WAITED", "")),
+        (9.0, 1.5, 5.0, ("UNKNOWN", "UNCLEAR")),
+        (9.0, 4.0, 5.0, ("MAIN_WORKED", "")),
+        (9.0, 0.0, 0.01, ("UNKNOWN", "TOO_SHORT")),
+        (1.5, 0.05, 5.0, ("MAIN_WAITED", "")),
+    ],
+)
+def test_what_the_main_thread_did_is_held_against_what_it_does_otherwise(
+    monkeypatch, usual_s, used_s, took_s, answer
+):
     script = Script(
         monkeypatch,
         {7: figures()},
@@ -223,7 +241,12 @@ def test_what_the_main_thread_did_is_held_against_what_it_does_otherwise(monkeyp
 
 
 def test_memory_counts_what_was_called_and_mappings_what_was_dirtied(monkeypatch):
-    script = Script(monkeypatch, {7: figures()}, {7: figures(wchar=5)}, {7: figures(wchar=6, written=90, main_written=90)})
+    script = Script(
+        monkeypatch,
+        {7: figures()},
+        {7: figures(wchar=5)},
+        {7: figures(wchar=6, written=90, main_written=90)},
+    )
     (found,) = script.run(10.0, 5.0)
     assert (found.bytes, found.main_share) == (90, 1.0)
 
@@ -236,7 +259,9 @@ def test_a_process_number_that_was_given_away_begins_anew(monkeypatch):
         {7: figures(born_s=1012.0, wchar=90, main_wchar=90)},
     )
     (found,) = script.run(10.0, 5.0)
-    assert (found.bytes, found.code, found.why) == (90, "UNKNOWN", "ALWAYS_WAITS"), "made for the save: a helper, of nobody that is known"
+    assert (found.bytes, found.code, found.why) == (90, "UNKNOWN", "ALWAYS_WAITS"), (
+        "made for the save: a helper, of nobody that is known"
+    )
 
 
 def test_nobody_wrote_so_much(monkeypatch):
@@ -246,9 +271,16 @@ def test_nobody_wrote_so_much(monkeypatch):
 
 def test_all_ranks_are_told(monkeypatch):
     now = {pid: figures(main_cpu_s=9.0) for pid in (7, 8, 9)}
-    after = {7: figures(wchar=90, main_wchar=90), 8: figures(wchar=80, main_wchar=80), 9: figures(wchar=2)}
+    after = {
+        7: figures(wchar=90, main_wchar=90),
+        8: figures(wchar=80, main_wchar=80),
+        9: figures(wchar=2),
+    }
     script = Script(monkeypatch, {pid: figures() for pid in now}, now, after)
-    assert [(each.pid, each.code) for each in script.run(10.0, 5.0)] == [(7, "MAIN_WROTE"), (8, "MAIN_WROTE")]
+    assert [(each.pid, each.code) for each in script.run(10.0, 5.0)] == [
+        (7, "MAIN_WROTE"),
+        (8, "MAIN_WROTE"),
+    ]
 
 
 def test_processes_that_are_gone():
@@ -278,7 +310,11 @@ def test_files_open_for_writing(tmp_path):
         (tmp_path / "gone").unlink()
         file.write(b"x" * 5)
         file.flush()
-        found = {Path(each.path).name: each for each in open_for_writing([os.getpid()]) if covers([str(tmp_path)], each.path)}
+        found = {
+            Path(each.path).name: each
+            for each in open_for_writing([os.getpid()])
+            if covers([str(tmp_path)], each.path)
+        }
     assert set(found) == {"written", "both", "gone"}
     assert (found["written"].size_bytes, found["written"].pid) == (5, os.getpid())
 

@@ -34,7 +34,9 @@ class _Mean(NamedTuple):
     gpu_s: Floats
 
 
-def missing_line(nodes: DataFrame, cells: Cells, lacking: Sequence[Lacking], s: Scenario | None) -> CellLine:
+def missing_line(
+    nodes: DataFrame, cells: Cells, lacking: Sequence[Lacking], s: Scenario | None
+) -> CellLine:
     """The windows that are lacking at the mean of the nodes that are there, all lines together; by day as they lack."""
     some = {(each.job, each.run): each for each in lacking if each.each}
     columns = np.zeros((3, 5, cells.many))
@@ -42,21 +44,31 @@ def missing_line(nodes: DataFrame, cells: Cells, lacking: Sequence[Lacking], s: 
     for key, run in some.items():
         mean = _means(nodes.iloc[of_run[key]] if key in of_run else nodes.iloc[:0])
         whole = sum(run.of_cells.values())
-        estimates = [missing_share(each, run.each) for each in (mean.energy_j, mean.gpu_s, _usd(mean, s))]
+        estimates = [
+            missing_share(each, run.each) for each in (mean.energy_j, mean.gpu_s, _usd(mean, s))
+        ]
         for column, estimate in zip(columns, estimates, strict=True):
             low, high = ends_of(estimate)
             for cell, windows in run.of_cells.items():
                 share = windows / whole
                 column[4, cell] += windows
                 if estimate.known:
-                    column[:4, cell] += (estimate.value * share, low * share, high * share if windows else 0.0, windows)
+                    column[:4, cell] += (
+                        estimate.value * share,
+                        low * share,
+                        high * share if windows else 0.0,
+                        windows,
+                    )
     energy, gpu_s, costs = (Amounts.of_sums(*column) for column in columns)
     return line_of(s, "missing_nodes", energy, gpu_s, costs=costs)
 
 
 def ends_of(estimate: Estimate) -> tuple[float, float]:
     """One node alone says nothing of how they differ."""
-    return (0.0 if estimate.low is None else estimate.low, inf if estimate.high is None else estimate.high)
+    return (
+        0.0 if estimate.low is None else estimate.low,
+        inf if estimate.high is None else estimate.high,
+    )
 
 
 def _rows_of_runs(cells: Cells) -> dict[tuple[str, str], list[int]]:
@@ -68,13 +80,17 @@ def _rows_of_runs(cells: Cells) -> dict[tuple[str, str], list[int]]:
 
 def _means(nodes: DataFrame) -> _Mean:
     hosts: dict[str, int] = {}
-    place = np.array([hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64)
+    place = np.array(
+        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
+    )
 
     def total(name: str) -> Floats:
         return summed(numbers(nodes, name), place, len(hosts))
 
     def per_window(name: str, known: Floats) -> Floats:
-        return np.asarray(np.divide(total(name), known, where=known > 0, out=np.full(len(hosts), nan)))
+        return np.asarray(
+            np.divide(total(name), known, where=known > 0, out=np.full(len(hosts), nan))
+        )
 
     windows = total("windows")
     saves = np.divide(total("saves"), windows, where=windows > 0, out=np.zeros(len(hosts)))
@@ -86,7 +102,10 @@ def _means(nodes: DataFrame) -> _Mean:
         each[line] = per_window(f"{line}_j", known) * share
     each["wait"] = per_window("wait_j", _where_known(nodes, "wait_j", place, len(hosts)))
     energy_j = _together([each[line] for line in ("gpu", "host", "slow", "wait", "storage")])
-    time = [per_window(name, _where_known(nodes, name, place, len(hosts))) for name in ("own_gpu_s", "wait_gpu_s")]
+    time = [
+        per_window(name, _where_known(nodes, name, place, len(hosts)))
+        for name in ("own_gpu_s", "wait_gpu_s")
+    ]
     return _Mean(energy_j, each["storage"], time[0] + time[1])
 
 
@@ -150,26 +169,43 @@ def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJ
         if not whole:
             continue
         many = float(writers[places].sum())
-        estimate = _bytes(part.nodes.iloc[rows.get((run.job, run.run), [])], run, whole, float(wrote[places].sum()) / many if many else nan)
+        estimate = _bytes(
+            part.nodes.iloc[rows.get((run.job, run.run), [])],
+            run,
+            whole,
+            float(wrote[places].sum()) / many if many else nan,
+        )
         share = lacks[places] / whole
         columns[4, places] = lacks[places]
         if estimate.known:
             columns[0, places] = estimate.value * share
             # no share of an open end is none
-            columns[1:3, places] = [[end * each if each else 0.0 for each in share.tolist()] for end in ends_of(estimate)]
+            columns[1:3, places] = [
+                [end * each if each else 0.0 for each in share.tolist()]
+                for end in ends_of(estimate)
+            ]
             columns[3, places] = lacks[places]
     return WholeJob((there + absent) / there, Amounts.of_sums(*columns))
 
 
 def _bytes(nodes: DataFrame, run: Lacking, lacks: float, mean: float) -> Estimate:
     """`mean`: of a node and completed save. Rows of nodes count loads too, so they say how nodes differ and no more."""
-    each = np.array([float(node.windows) for node in run.missing] + [float(run.unnamed_windows)] * run.unnamed)
+    each = np.array(
+        [float(node.windows) for node in run.missing] + [float(run.unnamed_windows)] * run.unnamed
+    )
     each = each * lacks / each.sum() if each.sum() > 0 else np.array([lacks])
     if not len(nodes):
         return missing_share([mean], each)
     hosts: dict[str, int] = {}
-    place = np.array([hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64)
+    place = np.array(
+        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
+    )
     known = _where_known(nodes, "bytes", place, len(hosts))
-    per_node = np.divide(summed(numbers(nodes, "bytes"), place, len(hosts)), known, where=known > 0, out=np.full(len(hosts), nan))
+    per_node = np.divide(
+        summed(numbers(nodes, "bytes"), place, len(hosts)),
+        known,
+        where=known > 0,
+        out=np.full(len(hosts), nan),
+    )
     middle = float(np.nanmean(per_node)) if known.any() else nan
     return missing_share(per_node * mean / middle if middle > 0 else [mean], each)

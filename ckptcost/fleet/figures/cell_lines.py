@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 _ENDS: Final = ("_j", "_low_j", "_high_j")
 
 
-def cell_lines_of(part: Part, cells: Cells, lacking: Sequence[Lacking], runs: Sequence[RunSeen], s: Scenario | None) -> list[CellLine]:
+def cell_lines_of(
+    part: Part,
+    cells: Cells,
+    lacking: Sequence[Lacking],
+    runs: Sequence[RunSeen],
+    s: Scenario | None,
+) -> list[CellLine]:
     return [
         *_of_windows(part.windows, cells, s),
         missing_line(part.nodes, cells, lacking, s),
@@ -53,7 +59,9 @@ class _Rows(NamedTuple):
             some = np.where(np.isnan(joules), 0.0, numbers(self.frame, f"{line}_nodes"))
             if line == "wait":
                 # of a node whose host nobody metered, it is the GPUs' alone; where nobody waited there is nothing to meter
-                hosts = np.where(np.isnan(numbers(self.frame, "host_j")), 0.0, numbers(self.frame, "host_nodes"))
+                hosts = np.where(
+                    np.isnan(numbers(self.frame, "host_j")), 0.0, numbers(self.frame, "host_nodes")
+                )
                 some = np.where(joules == 0, some, np.minimum(some, hosts))
             known = np.minimum(known, some)
         return np.asarray(known)
@@ -66,20 +74,28 @@ class _Rows(NamedTuple):
         sums = []
         for at, open_end in enumerate((nan, -inf, inf)):
             end = sum(values[at] for values in of_each)
-            sums.append(self.summed(np.where(lacking, 0.0, np.where(np.isnan(end), open_end, end) if at else end)))
+            sums.append(
+                self.summed(
+                    np.where(lacking, 0.0, np.where(np.isnan(end), open_end, end) if at else end)
+                )
+            )
         value, low, high = sums
         return Amounts.of_sums(value, low, high, self.summed(known), self.summed(self.nodes))
 
     def time(self, gpu_s: Floats) -> Amounts:
         lacking = np.isnan(gpu_s)
         return Amounts.exact(
-            self.summed(np.where(lacking, 0.0, gpu_s)), self.summed(np.where(lacking, 0.0, self.nodes)), self.summed(self.nodes)
+            self.summed(np.where(lacking, 0.0, gpu_s)),
+            self.summed(np.where(lacking, 0.0, self.nodes)),
+            self.summed(self.nodes),
         )
 
     def both(self, energy: Amounts, gpu_s: Floats, *lines: str) -> tuple[Amounts, Floats]:
         """Joules of windows whose GPU-seconds are known, and GPU-seconds of nodes whose joules are, if a window's nodes stood alike:
         what has no joules has no price where electricity is paid apart, and so for what has no time."""
-        share = np.divide(self.known(*lines), self.nodes, where=self.nodes > 0, out=np.zeros(len(gpu_s)))
+        share = np.divide(
+            self.known(*lines), self.nodes, where=self.nodes > 0, out=np.zeros(len(gpu_s))
+        )
         lacking = np.isnan(gpu_s)
         if lacking.any():
             timed = self._replace(bins=np.where(lacking, self.cells, self.bins))
@@ -88,8 +104,14 @@ class _Rows(NamedTuple):
 
 
 def _of_windows(windows: DataFrame, cells: Cells, s: Scenario | None) -> list[CellLine]:
-    load, failed, nodes = flags(windows, "load"), flags(windows, "failed"), numbers(windows, "nodes")
-    own, waited, drain_s = (numbers(windows, name) for name in ("own_gpu_s", "wait_gpu_s", "drain_s"))
+    load, failed, nodes = (
+        flags(windows, "load"),
+        flags(windows, "failed"),
+        numbers(windows, "nodes"),
+    )
+    own, waited, drain_s = (
+        numbers(windows, name) for name in ("own_gpu_s", "wait_gpu_s", "drain_s")
+    )
     rows = _Rows(windows, cells.of_windows, cells.many, nodes)
     saves = rows._replace(bins=np.where(load, cells.many, cells.of_windows))
     loads = rows._replace(bins=np.where(load, cells.of_windows, cells.many))
@@ -104,7 +126,13 @@ def _of_windows(windows: DataFrame, cells: Cells, s: Scenario | None) -> list[Ce
 
     def timed(name: str, rows: _Rows, gpu_s: Floats, *lines: str) -> CellLine:
         energy = rows.energy(*lines)
-        return line_of(s, name, energy, rows.time(gpu_s), rows.both(energy, gpu_s, *lines) if paid_apart else None)
+        return line_of(
+            s,
+            name,
+            energy,
+            rows.time(gpu_s),
+            rows.both(energy, gpu_s, *lines) if paid_apart else None,
+        )
 
     return [
         timed("gpu_wait", saves, own, "gpu"),
@@ -131,8 +159,13 @@ def _redone(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLi
         low_w, high_w = ends_of(gpus)
         host_low_w, host_high_w = ends_of(hosts) if hosts.known else (0.0, inf)
         host_w = hosts.value if hosts.known else 0.0
-        _add(energy, run.last_cell, (gpus.value + host_w) * node_s,
-             (max(low_w, 0.0) + max(host_low_w, 0.0)) * node_s, (high_w + host_high_w) * node_s)  # fmt: skip
+        _add(
+            energy,
+            run.last_cell,
+            (gpus.value + host_w) * node_s,
+            (max(low_w, 0.0) + max(host_low_w, 0.0)) * node_s,
+            (high_w + host_high_w) * node_s,
+        )
     return line_of(s, "redone_work", Amounts.of_sums(*energy), Amounts.of_sums(*gpu_s))
 
 
@@ -148,12 +181,21 @@ def _restart(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellL
     costs = None
     if s is not None and usd_per_j(s) != 0:
         rent = of_time.times(float(s.cluster.usd_per_gpu_s))
-        costs = rent._replace(high=np.where(rent.known > 0, inf, rent.high), known=0.0 * rent.of, partly=rent.known)
+        costs = rent._replace(
+            high=np.where(rent.known > 0, inf, rent.high), known=0.0 * rent.of, partly=rent.known
+        )
     return line_of(s, "restart", Amounts.of_sums(*energy), of_time, costs=costs)
 
 
-def _add(column: NDArray[np.float64], cell: int, value: float, low: float = nan, high: float = nan) -> None:
+def _add(
+    column: NDArray[np.float64], cell: int, value: float, low: float = nan, high: float = nan
+) -> None:
     """One run more."""
     column[4, cell] += 1
     if value == value:
-        column[:4, cell] += (value, value if low != low else low, value if high != high else high, 1)
+        column[:4, cell] += (
+            value,
+            value if low != low else low,
+            value if high != high else high,
+            1,
+        )

@@ -46,7 +46,18 @@ def failures_of(runs: Iterable[RunSeen]) -> FailuresSeen:
             failed[run.cause] += 1
             lost[run.cause].append((run.spent.lost_s + run.restart_s) * run.gpus)
     causes = [Cause(cause, count, fsum(lost[cause])) for cause, count in failed.items()]
-    causes.sort(key=lambda each: (-each.lost_gpu_s if not isnan(each.lost_gpu_s) else inf, -each.failures, each.cause))
+    causes.sort(
+        key=lambda each: (
+            -each.lost_gpu_s if not isnan(each.lost_gpu_s) else inf,
+            -each.failures,
+            each.cause,
+        )
+    )
     exposure = fsum(node_s)
-    return FailuresSeen(sum(failed.values()), exposure, mtbf_of(sum(failed.values()), exposure), shape_of(gaps, list(since.values())),
-                        tuple(causes))  # fmt: skip
+    return FailuresSeen(
+        sum(failed.values()),
+        exposure,
+        mtbf_of(sum(failed.values()), exposure),
+        shape_of(gaps, list(since.values())),
+        tuple(causes),
+    )

@@ -15,7 +15,19 @@ from ckptcost.fleet.figures.absent_nodes import WholeJob, whole_job_of
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
 from ckptcost.fleet.figures.failures import FailuresSeen, failures_of
 from ckptcost.fleet.figures.goodput import UNKNOWN_KEPT, kept_of
-from ckptcost.fleet.figures.grouping import Cells, Groups, Places, added, cells_of, counted, flags, groups_of, numbers, summed, texts
+from ckptcost.fleet.figures.grouping import (
+    Cells,
+    Groups,
+    Places,
+    added,
+    cells_of,
+    counted,
+    flags,
+    groups_of,
+    numbers,
+    summed,
+    texts,
+)
 from ckptcost.fleet.figures.lacking import Lacking, lacking_of
 from ckptcost.fleet.figures.lines import Amount, CellLine, Line, Totals, lines_of, totals_of
 from ckptcost.fleet.figures.runs_seen import FAILED, RunSeen, runs_of
@@ -101,7 +113,13 @@ def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
     groups = groups_of(cells, by)
     lacking = lacking_of(part, cells)
     runs = runs_of(part, cells, lacking)
-    sums = _Sums(part, cells, runs, whole_job_of(part, cells, lacking), cell_lines_of(part, cells, lacking, runs, site))
+    sums = _Sums(
+        part,
+        cells,
+        runs,
+        whole_job_of(part, cells, lacking),
+        cell_lines_of(part, cells, lacking, runs, site),
+    )
     found = sums.grouped(groups, with_goodput=by != "day")
     trend = found if by == "day" else sums.grouped(groups_of(cells, "day"), with_goodput=False)
     jobs = found if by == "job" else sums.grouped(groups_of(cells, "job"))
@@ -113,8 +131,20 @@ def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
 class _Sums:
     """By cell once, and from there by group."""
 
-    def __init__(self, part: Part, cells: Cells, runs: Sequence[RunSeen], job: WholeJob, lines: Sequence[CellLine]) -> None:
-        self.cells, self.runs, self.bytes_missing, self.lines = cells, runs, job.bytes_missing, lines
+    def __init__(
+        self,
+        part: Part,
+        cells: Cells,
+        runs: Sequence[RunSeen],
+        job: WholeJob,
+        lines: Sequence[CellLine],
+    ) -> None:
+        self.cells, self.runs, self.bytes_missing, self.lines = (
+            cells,
+            runs,
+            job.bytes_missing,
+            lines,
+        )
         self.hosts = texts(part.heads, "host")
         self.columns, self.stall_s, self.of_stalls = _by_cell(part.windows, cells, job.times)
         running = np.zeros((2, cells.many))
@@ -144,28 +174,47 @@ class _Sums:
             unknown |= {"assumed": sum(run.assumed for run in of_group[at]), "useful": kept.unknown}
             found.append(
                 Group(
-                    name, jobs[at], nodes[at], runs[at],
-                    int(mine["done"]), int(mine["failed"]), int(mine["loads"]),
-                    _of("bytes", mine, "done"), missing[at][0], _of("files", mine, "done"),
+                    name,
+                    jobs[at],
+                    nodes[at],
+                    runs[at],
+                    int(mine["done"]),
+                    int(mine["failed"]),
+                    int(mine["loads"]),
+                    _of("bytes", mine, "done"),
+                    missing[at][0],
+                    _of("files", mine, "done"),
                     {key: count for key, count in unknown.items() if count},
-                    _of("stall", mine, "saves"), _of("load", mine, "loads"), times[at],
+                    _of("stall", mine, "saves"),
+                    _of("load", mine, "loads"),
+                    times[at],
                     _over(mine["rated_bytes"], mine["rated_s"]),
-                    mine["running"], _over(mine["done"], mine["running"] / DAY_S),
-                    failures, mtbf_of(failures, mine["node"]), kept.useful_gpu_s, kept.wall_gpu_s, kept.goodput,
-                    lines[at], totals_of(lines[at]),
+                    mine["running"],
+                    _over(mine["done"], mine["running"] / DAY_S),
+                    failures,
+                    mtbf_of(failures, mine["node"]),
+                    kept.useful_gpu_s,
+                    kept.wall_gpu_s,
+                    kept.goodput,
+                    lines[at],
+                    totals_of(lines[at]),
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
 
 _UNKNOWN = ("bytes", "files", "stall", "done_stall", "load")
 
 
-def _by_cell(windows: DataFrame, cells: Cells, job_times: Floats) -> tuple[dict[str, Floats], Floats, Places]:
+def _by_cell(
+    windows: DataFrame, cells: Cells, job_times: Floats
+) -> tuple[dict[str, Floats], Floats, Places]:
     """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each. `job_times`: nodes of the whole job over
     those that are there."""
     load, failed = flags(windows, "load"), flags(windows, "failed")
-    stall_s, drain_s, size, files = (numbers(windows, name) for name in ("stall_s", "drain_s", "bytes", "files"))
+    stall_s, drain_s, size, files = (
+        numbers(windows, name) for name in ("stall_s", "drain_s", "bytes", "files")
+    )
     at, many = cells.of_windows, cells.many
     done = ~load & ~failed
     # one bin more, for what does not belong: quicker than taking the others out of every column
@@ -200,7 +249,9 @@ def _by_cell(windows: DataFrame, cells: Cells, job_times: Floats) -> tuple[dict[
 
 def _times(stall_s: Floats, group: Places, many: int) -> list[Times]:
     """`stall_s` is in order, and stays so within a group."""
-    small = group.astype(np.uint16 if many < 2**16 else np.int64)  # sorted by digits, and so ten times as quickly
+    small = group.astype(
+        np.uint16 if many < 2**16 else np.int64
+    )  # sorted by digits, and so ten times as quickly
     stall_s = stall_s[np.argsort(small, kind="stable")] if many > 1 else stall_s
     ends = np.cumsum([0, *np.bincount(group, minlength=many)])
     found = []
@@ -209,7 +260,9 @@ def _times(stall_s: Floats, group: Places, many: int) -> list[Times]:
         if not len(mine):
             found.append(Times(nan, nan, nan, nan))
             continue
-        found.append(Times(float(mine.mean()), quantile(mine, 0.5), quantile(mine, 0.95), float(mine[-1])))
+        found.append(
+            Times(float(mine.mean()), quantile(mine, 0.5), quantile(mine, 0.95), float(mine[-1]))
+        )
     return found
 
 

@@ -32,7 +32,11 @@ def kept_of(runs: Sequence[RunSeen]) -> Kept:
     wall = fsum(walls)
     known = fsum(each for each, none in zip(walls, lacking, strict=True) if not none)
     sure = known > 0 and 2 * known >= wall
-    goodput = fsum(each for each, none in zip(useful, lacking, strict=True) if not none) / known if sure else nan
+    goodput = (
+        fsum(each for each, none in zip(useful, lacking, strict=True) if not none) / known
+        if sure
+        else nan
+    )
     all_of = wall if counted else nan
     return Kept(goodput * all_of, all_of, goodput, sum(lacking))
 

@@ -68,15 +68,30 @@ def numbers(frame: DataFrame, name: str) -> Floats:
 
 def instants(frame: DataFrame, name: str) -> Places:
     """Unix nanoseconds: a float would be off by 200 of them."""
-    return np.asarray(frame[name].to_numpy(dtype=np.int64)) if len(frame) else np.zeros(0, dtype=np.int64)
+    return (
+        np.asarray(frame[name].to_numpy(dtype=np.int64))
+        if len(frame)
+        else np.zeros(0, dtype=np.int64)
+    )
 
 
 def flags(frame: DataFrame, name: str) -> NDArray[np.bool_]:
-    return np.asarray(frame[name].to_numpy(dtype=np.bool_)) if len(frame) else np.zeros(0, dtype=np.bool_)
+    return (
+        np.asarray(frame[name].to_numpy(dtype=np.bool_))
+        if len(frame)
+        else np.zeros(0, dtype=np.bool_)
+    )
 
 
 def texts(frame: DataFrame, name: str) -> list[str]:
-    return [each if isinstance(each, str) else "" for each in frame[name].to_numpy(dtype=object).tolist()] if len(frame) else []
+    return (
+        [
+            each if isinstance(each, str) else ""
+            for each in frame[name].to_numpy(dtype=object).tolist()
+        ]
+        if len(frame)
+        else []
+    )
 
 
 def added(values: Floats, places: Places, count: int) -> Floats:
@@ -107,7 +122,9 @@ def cells_of(part: Part) -> Cells:
     names: list[Any] = []
     for key in _KEYS:
         # each column alone: hashing three of two million texts together takes ten times as long
-        mine, unique = pd.factorize(pd.concat([frame[key].astype("str") for frame in some], ignore_index=True), sort=True)
+        mine, unique = pd.factorize(
+            pd.concat([frame[key].astype("str") for frame in some], ignore_index=True), sort=True
+        )
         code = code * len(unique) + mine.astype(np.int64)
         names.append(np.asarray(unique, dtype=object))
     # by job, then day, then run
@@ -149,7 +166,11 @@ def _read(text: str) -> dict[str, str]:
         said = json.loads(text) if text else {}
     except ValueError:
         return {}
-    return {str(word): str(value) for word, value in said.items() if value not in ("", None)} if isinstance(said, dict) else {}
+    return (
+        {str(word): str(value) for word, value in said.items() if value not in ("", None)}
+        if isinstance(said, dict)
+        else {}
+    )
 
 
 def groups_of(cells: Cells, by: str) -> Groups:

@@ -64,7 +64,9 @@ class Lacking(NamedTuple):
     def each(self) -> tuple[float, ...]:
         """Windows that each node lacks."""
         named = tuple(float(node.windows) for node in (*self.missing, *self.silent) if node.windows)
-        return named + (float(self.unnamed_windows),) * (self.unnamed if self.unnamed_windows else 0)
+        return named + (float(self.unnamed_windows),) * (
+            self.unnamed if self.unnamed_windows else 0
+        )
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -111,7 +113,9 @@ def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
         present[cell].add(host)
     spoke: defaultdict[tuple[int, str], int] = defaultdict(int)
     said = np.nan_to_num(numbers(part.nodes, "windows")).astype(np.int64).tolist()
-    for cell, host, count in zip(cells.of_nodes.tolist(), texts(part.nodes, "host"), said, strict=True):
+    for cell, host, count in zip(
+        cells.of_nodes.tolist(), texts(part.nodes, "host"), said, strict=True
+    ):
         spoke[cell, host] += count
     aside = _set_aside(part.files, cells)
     launched = _launched(part.heads, cells)
@@ -122,15 +126,24 @@ def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
 
 
 def _of_run(
-    cells: Cells, key: tuple[str, str], places: list[int], windows: list[int], present: list[set[str]],
-    spoke: Mapping[tuple[int, str], int], aside: Mapping[int, Mapping[str, str]], nodes: int, names: tuple[str, ...],
-) -> Lacking:  # fmt: skip
+    cells: Cells,
+    key: tuple[str, str],
+    places: list[int],
+    windows: list[int],
+    present: list[set[str]],
+    spoke: Mapping[tuple[int, str], int],
+    aside: Mapping[int, Mapping[str, str]],
+    nodes: int,
+    names: tuple[str, ...],
+) -> Lacking:
     hosts = set().union(*(present[cell] for cell in places))
     known = hosts | {host for cell in places for host in aside.get(cell, {}) if host}
     expected = max(nodes, len(known), len(names))
     short = known | {host.split(".", 1)[0] for host in known}
     others = [name for name in names if name not in short and name.split(".", 1)[0] not in short]
-    if len(known) + len(others) > expected:  # the launcher calls the nodes by other names than they do themselves
+    if (
+        len(known) + len(others) > expected
+    ):  # the launcher calls the nodes by other names than they do themselves
         others = []
     lacks: dict[int, float] = {}
     missing: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -145,7 +158,9 @@ def _of_run(
             if host in here:
                 if quiet > 0:
                     silent[host, SILENT].append(cell)
-            elif here or quiet > 0:  # a day of which nobody has a file: the last save before midnight, by a clock that is ahead
+            elif (
+                here or quiet > 0
+            ):  # a day of which nobody has a file: the last save before midnight, by a clock that is ahead
                 missing[host, aside.get(cell, {}).get(host, NO_FILE)].append(cell)
             lacks[cell] += max(quiet, 0)
 
@@ -164,9 +179,16 @@ def _of_run(
     )
 
 
-def _absent(found: Mapping[tuple[str, str], list[int]], cells: Cells, lacks: Callable[[int, str], int]) -> tuple[Absent, ...]:
+def _absent(
+    found: Mapping[tuple[str, str], list[int]], cells: Cells, lacks: Callable[[int, str], int]
+) -> tuple[Absent, ...]:
     return tuple(
-        Absent(host, why, sum(lacks(cell, host) for cell in places), tuple(sorted({cells.day[cell] for cell in places})))
+        Absent(
+            host,
+            why,
+            sum(lacks(cell, host) for cell in places),
+            tuple(sorted({cells.day[cell] for cell in places})),
+        )
         for (host, why), places in sorted(found.items())
     )
 
@@ -175,7 +197,10 @@ def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int
     """By run, the most nodes and the longest list that any of its nodes was told."""
     found: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
     read: dict[str, tuple[str, ...]] = {}
-    counts = [int(count) if 0 < count <= MOST_NAMES else 0 for count in np.nan_to_num(numbers(heads, "nodes")).tolist()]
+    counts = [
+        int(count) if 0 < count <= MOST_NAMES else 0
+        for count in np.nan_to_num(numbers(heads, "nodes")).tolist()
+    ]
     lists = texts(heads, "node_names")
     for cell, nodes, text in sorted(set(zip(cells.of_heads.tolist(), counts, lists, strict=True))):
         if text not in read:
@@ -194,10 +219,18 @@ def _set_aside(files: DataFrame, cells: Cells) -> dict[int, dict[str, str]]:
     for cell, key in enumerate(zip(cells.job, cells.day, strict=True)):
         of_day[key].append(cell)
     bad = files[files["code"].astype("str") != ""]
-    rows = zip(*(texts(bad, name) for name in ("path", "job", "run", "host", "day", "code")), strict=True)
+    rows = zip(
+        *(texts(bad, name) for name in ("path", "job", "run", "host", "day", "code")), strict=True
+    )
     for path, job, run, host, day, code in rows:
         for cell in of_day.get((job, day), []):
-            mine = host if run == cells.run[cell] else _host_in(path, cells.run[cell]) if not run else ""
+            mine = (
+                host
+                if run == cells.run[cell]
+                else _host_in(path, cells.run[cell])
+                if not run
+                else ""
+            )
             if mine:
                 found.setdefault(cell, {}).setdefault(mine, code)
                 break

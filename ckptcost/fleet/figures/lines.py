@@ -24,8 +24,16 @@ from ckptcost.core.estimates import Floats
 from ckptcost.fleet.figures.grouping import Places, added, summed
 
 LINES: Final = (
-    "gpu_wait", "waiting", "host_wait", "slowdown", "storage_write", "loading", "missing_nodes", "redone_work", "restart",
-)  # fmt: skip
+    "gpu_wait",
+    "waiting",
+    "host_wait",
+    "slowdown",
+    "storage_write",
+    "loading",
+    "missing_nodes",
+    "redone_work",
+    "restart",
+)
 ESTIMATED: Final = frozenset({"missing_nodes", "redone_work"})
 """they follow from what was measured; the others were"""
 NEEDED: Final = (OF_THE_JOB | {"waiting"}) - {"restart", "slowdown"}
@@ -66,11 +74,16 @@ class Amounts(NamedTuple):
     """further windows or runs of which a part is in the sum, and the rest is not known: rent without its electricity"""
 
     @classmethod
-    def of_sums(cls, value: Floats, low: Floats, high: Floats, known: Floats, of: Floats) -> Amounts:
+    def of_sums(
+        cls, value: Floats, low: Floats, high: Floats, known: Floats, of: Floats
+    ) -> Amounts:
         """Unknown where nothing is known of something that is there."""
         lacking = (known == 0) & (of > 0)
         near = _LEAST * np.abs(value)
-        low, high = np.where(low < value - near, low, value), np.where(high > value + near, high, value)
+        low, high = (
+            np.where(low < value - near, low, value),
+            np.where(high > value + near, high, value),
+        )
         value, low, high = (np.where(lacking, nan, each) for each in (value, low, high))
         return cls(value, low, high, known, of)
 
@@ -85,23 +98,38 @@ class Amounts(NamedTuple):
     def times(self, factor: float) -> Amounts:
         """An unknown factor makes everything unknown that is something; nothing times anything is nothing."""
         if factor == 0:
-            return self._replace(value=0.0 * self.of, low=0.0 * self.of, high=0.0 * self.of, known=self.of)
+            return self._replace(
+                value=0.0 * self.of, low=0.0 * self.of, high=0.0 * self.of, known=self.of
+            )
         value, low, high = (_times(each, factor) for each in self[:3])
-        return self._replace(value=value, low=low, high=high, known=np.where(np.isnan(value), 0.0, self.known))
+        return self._replace(
+            value=value, low=low, high=high, known=np.where(np.isnan(value), 0.0, self.known)
+        )
 
     def plus(self, other: Amounts) -> Amounts:
         value, low, high = (mine + its for mine, its in zip(self[:3], other[:3], strict=True))
-        return Amounts(value, low, high, np.minimum(self.known, other.known), np.maximum(self.of, other.of))
+        return Amounts(
+            value, low, high, np.minimum(self.known, other.known), np.maximum(self.of, other.of)
+        )
 
     def among(self, which: Places, groups: int) -> list[tuple[Amount, float, float]]:
         """By group: the sum of what is known; of how much it is known, and of how much. Of a cell that is known of less than half nothing
         is in the sum: judged by cell, so that groups add up however they are made."""
         partly_known = self.partly + np.zeros(len(self.of))
         told = 2.0 * (self.known + partly_known) >= self.of
-        known, of, there = (added(each, which, groups) for each in (self.known, self.of, np.where(told, self.of, 0.0)))
+        known, of, there = (
+            added(each, which, groups)
+            for each in (self.known, self.of, np.where(told, self.of, 0.0))
+        )
         lacking = (there == 0) & (of > 0)
-        columns = [np.where(lacking, nan, summed(np.where(told, each, nan), which, groups)).tolist() for each in self[:3]]
-        return [(Amount(*each[:3]), *each[3:]) for each in zip(*columns, known.tolist(), of.tolist(), strict=True)]
+        columns = [
+            np.where(lacking, nan, summed(np.where(told, each, nan), which, groups)).tolist()
+            for each in self[:3]
+        ]
+        return [
+            (Amount(*each[:3]), *each[3:])
+            for each in zip(*columns, known.tolist(), of.tolist(), strict=True)
+        ]
 
 
 def _times(values: Floats, factor: float) -> Floats:
@@ -121,9 +149,13 @@ class CellLine(NamedTuple):
 
 
 def line_of(
-    s: Scenario | None, name: str, energy: Amounts, gpu_s: Amounts, both: tuple[Amounts, Floats] | None = None,
+    s: Scenario | None,
+    name: str,
+    energy: Amounts,
+    gpu_s: Amounts,
+    both: tuple[Amounts, Floats] | None = None,
     costs: Amounts | None = None,
-) -> CellLine:  # fmt: skip
+) -> CellLine:
     """Quantities first, prices last; the PUE is applied here. `both`: joules and GPU-seconds of what has the two, where that is not all;
     `costs`: dollars, where they are known otherwise."""
     if s is None:
@@ -131,10 +163,17 @@ def line_of(
         return CellLine(name, energy, gpu_s, *(Amounts.exact(0.0 * of, 0.0 * of, of),) * 4)
     pue = float(s.site.pue)
     if costs is None:
-        costs = _costs(s, name, (energy if both is None else both[0]).times(pue), gpu_s, None if both is None else both[1])
+        costs = _costs(
+            s,
+            name,
+            (energy if both is None else both[0]).times(pue),
+            gpu_s,
+            None if both is None else both[1],
+        )
     energy = energy.times(pue)
     location, market = (
-        energy.times(float(carbon.operational_kgco2e(1.0, each))) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
+        energy.times(float(carbon.operational_kgco2e(1.0, each)))
+        for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
     )
     embodied = gpu_s.times(float(carbon.embodied_kgco2e(1.0, s.cluster.embodied_kgco2e_per_gpu_s)))
     return CellLine(name, energy, gpu_s, costs, location, market, embodied)
@@ -146,7 +185,9 @@ def usd_per_j(s: Scenario, of_storage: bool = False) -> float:
     return 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
 
 
-def _costs(s: Scenario, name: str, energy: Amounts, gpu_s: Amounts, timed: Floats | None) -> Amounts:
+def _costs(
+    s: Scenario, name: str, energy: Amounts, gpu_s: Amounts, timed: Floats | None
+) -> Amounts:
     """Of what has joules and GPU-seconds both, unless the one or the other costs nothing."""
     tariff = usd_per_j(s, name == "storage_write")
     paid = energy.times(float(money.electricity_usd(1.0, tariff)))
@@ -191,7 +232,9 @@ def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list
     """By group, every line that it has anything of."""
     columns: list[list[Line]] = []
     for line in cell_lines:
-        sums: dict[Any, list[tuple[Amount, float, float]]] = {q: getattr(line, q).among(which, groups) for q in QUANTITIES}
+        sums: dict[Any, list[tuple[Amount, float, float]]] = {
+            q: getattr(line, q).among(which, groups) for q in QUANTITIES
+        }
         columns.append(
             [
                 Line(
@@ -203,7 +246,10 @@ def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list
                 for at in range(groups)
             ]
         )
-    return [tuple(line for line in each if any(of for _, of in line.known.values())) for each in zip(*columns, strict=True)]
+    return [
+        tuple(line for line in each if any(of for _, of in line.known.values()))
+        for each in zip(*columns, strict=True)
+    ]
 
 
 def totals_of(lines: tuple[Line, ...]) -> Totals:
@@ -213,8 +259,16 @@ def totals_of(lines: tuple[Line, ...]) -> Totals:
         each = [(line.id, getattr(line, quantity), line.known[quantity]) for line in lines]
         known = [amount for _, amount, _ in each if amount.known]
         whole = not any(name in NEEDED and not amount.known for name, amount, _ in each)
-        sums[quantity] = Amount(*(_sum(ends) for ends in zip(*known, strict=True))) if known and whole else UNKNOWN if each else NOTHING
-        lacks[quantity] = tuple(name for name, amount, (some, of) in each if not amount.known or some < of)
+        sums[quantity] = (
+            Amount(*(_sum(ends) for ends in zip(*known, strict=True)))
+            if known and whole
+            else UNKNOWN
+            if each
+            else NOTHING
+        )
+        lacks[quantity] = tuple(
+            name for name, amount, (some, of) in each if not amount.known or some < of
+        )
     return Totals(lacks, **sums)
 
 

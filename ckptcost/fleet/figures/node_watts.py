@@ -44,17 +44,28 @@ def mean_watts(hosts: _Days, expected: int) -> Estimate:
     """
     if not hosts:
         return absent("NO_NODES")
-    own = {host: _mean([value for said in days.values() for value in said]) for host, days in sorted(hosts.items())}
+    own = {
+        host: _mean([value for said in days.values() for value in said])
+        for host, days in sorted(hosts.items())
+    }
     of_nodes = mean_of(list(own.values()))
     if len(hosts) < expected:
         return of_nodes
     by_day: dict[str, list[float]] = {}
     for host, mean_w in own.items():
         for day, said in hosts[host].items():
-            by_day.setdefault(day, []).extend(value - mean_w for value in said)  # a node that is off for a day makes no other day of it
+            by_day.setdefault(day, []).extend(
+                value - mean_w for value in said
+            )  # a node that is off for a day makes no other day of it
     of_days = mean_of([_mean(said) for _, said in sorted(by_day.items())])
     reach_w = 0.0 if of_days.high is None else of_days.high - of_days.value
-    return Estimate(of_nodes.value, of_nodes.value - reach_w, of_nodes.value + reach_w, of_days.stderr, of_nodes.n)
+    return Estimate(
+        of_nodes.value,
+        of_nodes.value - reach_w,
+        of_nodes.value + reach_w,
+        of_days.stderr,
+        of_nodes.n,
+    )
 
 
 def _mean(said: list[float]) -> float:
@@ -63,7 +74,12 @@ def _mean(said: list[float]) -> float:
 
 def _by_host(part: Part, cells: Cells, name: str) -> dict[tuple[str, str], _Days]:
     found: dict[tuple[str, str], _Days] = {}
-    for cell, host, value in zip(cells.of_heads.tolist(), texts(part.heads, "host"), numbers(part.heads, name).tolist(), strict=True):
+    for cell, host, value in zip(
+        cells.of_heads.tolist(),
+        texts(part.heads, "host"),
+        numbers(part.heads, name).tolist(),
+        strict=True,
+    ):
         if not isnan(value):
             days = found.setdefault((cells.job[cell], cells.run[cell]), {}).setdefault(host, {})
             days.setdefault(cells.day[cell], []).append(value)

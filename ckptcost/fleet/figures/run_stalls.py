@@ -42,7 +42,9 @@ class Stalls:
         self.assumed = of_saves + of_loads
         self.save_s = _sums(filled_s, ~load, run_of, count)
         self.load_s = _sums(filled_s, load, run_of, count)
-        self.since_kept_s = _sums(filled_s, ~load & (begin_ns >= self.kept_ns[run_of]), run_of, count)
+        self.since_kept_s = _sums(
+            filled_s, ~load & (begin_ns >= self.kept_ns[run_of]), run_of, count
+        )
 
     def span(self, at: int, began_ns: int, ended_ns: int, failed: bool, base_ns: int) -> RunSpan:
         kept_ns = int(self.kept_ns[at])
@@ -66,7 +68,9 @@ class Stalls:
         return spent._replace(useful_s=nan, goodput=nan) if lacking and spent.useful_s else spent
 
 
-def _filled(stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: int) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
+def _filled(
+    stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: int
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """With the mean of those that are known in the run for those that are not; how many these are; and where none is known of some."""
     lacking = which & np.isnan(stall_s)
     lacks = counted(lacking, run_of, count)
@@ -74,9 +78,15 @@ def _filled(stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: in
         return stall_s, lacks.astype(np.int64), np.zeros(count, dtype=bool)
     known = which & ~np.isnan(stall_s)
     many = counted(known, run_of, count)
-    mean_s = np.divide(_sums(stall_s, known, run_of, count), many, where=many > 0, out=np.full(count, nan))
+    mean_s = np.divide(
+        _sums(stall_s, known, run_of, count), many, where=many > 0, out=np.full(count, nan)
+    )
     none = (many == 0) & (lacks > 0)
-    return np.where(lacking, mean_s[run_of], stall_s), np.where(none, 0.0, lacks).astype(np.int64), none
+    return (
+        np.where(lacking, mean_s[run_of], stall_s),
+        np.where(none, 0.0, lacks).astype(np.int64),
+        none,
+    )
 
 
 def _sums(values: Floats, which: NDArray[np.bool_], places: Places, count: int) -> Floats:

@@ -99,12 +99,17 @@ def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSe
         runs.sort(key=lambda each: (each[2].began_ns, each[2].ended_ns, each[0]))
         base_ns = runs[0][2].began_ns
         begins_ns = [end.began_ns for _, _, end, _ in runs]
-        states = [_state(end, _followed(end, begins_ns[place + 1 :])) for place, (_, _, end, _) in enumerate(runs)]
+        states = [
+            _state(end, _followed(end, begins_ns[place + 1 :]))
+            for place, (_, _, end, _) in enumerate(runs)
+        ]
         spans = [
             stalls.span(at, end.began_ns, end.ended_ns, state == FAILED, base_ns)
             for (_, _, end, at), (state, _) in zip(runs, states, strict=True)
         ]
-        for (run, places, end, at), (state, cause), spent in zip(runs, states, shares_of(spans), strict=True):
+        for (run, places, end, at), (state, cause), spent in zip(
+            runs, states, shares_of(spans), strict=True
+        ):
             many = nodes.get((job, run), 0)
             seen = gpus.get((job, run), [])
             found.append(
@@ -143,11 +148,24 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
         for at, whole in enumerate(rests):
             last = at + 1 == len(rests)
             rest = (0.0,) * 7 if last else rests[at + 1][:-1]
-            wall_s, between_s, lost_s, stall_s, load_s, useful_s, _ = (mine - its for mine, its in zip(whole[:-1], rest, strict=True))
+            wall_s, between_s, lost_s, stall_s, load_s, useful_s, _ = (
+                mine - its for mine, its in zip(whole[:-1], rest, strict=True)
+            )
             after_s = down_s if place + at == longest else 0.0
             all_s = wall_s - between_s + after_s
             goodput = useful_s / all_s if all_s > 0 else nan
-            found.append(Useful(all_s, after_s, lost_s, stall_s, load_s, useful_s, goodput, int(spans[place + at].failed)))
+            found.append(
+                Useful(
+                    all_s,
+                    after_s,
+                    lost_s,
+                    stall_s,
+                    load_s,
+                    useful_s,
+                    goodput,
+                    int(spans[place + at].failed),
+                )
+            )
         place = end
     return found
 
@@ -177,8 +195,17 @@ def _ends(part: Part, cells: Cells) -> dict[tuple[str, str], _Ended]:
     began, run_began = instants(heads, "began_ns"), instants(heads, "run_began_ns")
     # where files of its first days are lost, those of later days know when it began
     begins_ns = np.where((run_began > 0) & (run_began < began), run_began, began).tolist()
-    own_until_ns = instants(heads, "until_ns") + np.rint(np.nan_to_num(numbers(heads, "offset_s")) * 1e9).astype(np.int64)
-    columns = (cells.of_heads.tolist(), begins_ns, ends, codes, flags(heads, "over").tolist(), own_until_ns.tolist())
+    own_until_ns = instants(heads, "until_ns") + np.rint(
+        np.nan_to_num(numbers(heads, "offset_s")) * 1e9
+    ).astype(np.int64)
+    columns = (
+        cells.of_heads.tolist(),
+        begins_ns,
+        ends,
+        codes,
+        flags(heads, "over").tolist(),
+        own_until_ns.tolist(),
+    )
     for cell, began_ns, ended_ns, code, over, until_ns in zip(*columns, strict=True):
         key = cells.job[cell], cells.run[cell]
         rows[key].append((began_ns, ended_ns, code, over))
@@ -190,7 +217,9 @@ def _ends(part: Part, cells: Cells) -> dict[tuple[str, str], _Ended]:
         if begins:
             ended_ns = max(*(ended_ns for _, ended_ns, _, _ in mine), *begins)
             code, over = _code([code for _, _, code, _ in mine]), any(over for *_, over in mine)
-            found[key] = _Ended(min(begins), ended_ns, code, over, whole_days.get(key, 0) == ended_ns)
+            found[key] = _Ended(
+                min(begins), ended_ns, code, over, whole_days.get(key, 0) == ended_ns
+            )
     return found
 
 
@@ -212,7 +241,10 @@ def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> d
     """A run's own time, by cell: as much of it as lies in the day."""
     day_ns = int(DAY_S) * 10**9
     begins = [int(np.datetime64(cells.day[cell], "ns").astype(np.int64)) for cell in places]
-    inside = [max(0, min(end.ended_ns, begin_ns + day_ns) - max(end.began_ns, begin_ns)) for begin_ns in begins]
+    inside = [
+        max(0, min(end.ended_ns, begin_ns + day_ns) - max(end.began_ns, begin_ns))
+        for begin_ns in begins
+    ]
     whole = sum(inside)
     if not whole:
         return {cell: own_s if cell == places[-1] else 0.0 for cell in places}
@@ -222,6 +254,8 @@ def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> d
 def days_without(run: RunSeen, cells: Cells) -> tuple[str, ...]:
     """Days on which a run went on and of which nothing is there."""
     last_ns = max(run.ended_ns - 1, run.began_ns)
-    first, last = (np.datetime64(each, "ns").astype("datetime64[D]") for each in (run.began_ns, last_ns))
+    first, last = (
+        np.datetime64(each, "ns").astype("datetime64[D]") for each in (run.began_ns, last_ns)
+    )
     there = {cells.day[at] for at in run.running_s}
     return tuple(day for day in np.arange(first, last + 1).astype(str).tolist() if day not in there)

@@ -90,7 +90,11 @@ class _Rates(NamedTuple):
 
     def amount(self, values: Any) -> Amount:
         seen = np.asarray(values, dtype=np.float64)
-        return UNKNOWN if isnan(seen[0]) else Amount(float(seen[0]), float(np.nanmin(seen)), float(np.nanmax(seen)))
+        return (
+            UNKNOWN
+            if isnan(seen[0])
+            else Amount(float(seen[0]), float(np.nanmin(seen)), float(np.nanmax(seen)))
+        )
 
     def told(self, values: Any) -> Amount:
         """Where no failure was seen there are ends and no value: the rate that makes one is a guess."""
@@ -115,7 +119,10 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
     why = usual.why or (node.why if usual.nodes > 0 else "NO_EXPOSURE")
     if why and why != "NO_FAILURES":
         return JobSavings(usual.job, usual, UNKNOWN, measured, UNKNOWN, nan, (), why)
-    low_s, high_s = (float(node.low or nan) / usual.nodes, (inf if node.high is None else node.high) / usual.nodes)
+    low_s, high_s = (
+        float(node.low or nan) / usual.nodes,
+        (inf if node.high is None else node.high) / usual.nodes,
+    )
     mtbf = Amount(node.value / usual.nodes, low_s, high_s)
     rates = _rates(mtbf)
     recovery = Recovery(usual.down_s, 0.0, 0.0, usual.load_s, 0.0)
@@ -123,18 +130,31 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
     modelled = rates.least(1.0 - usual.interval_s / was.total_s)
     names = [name for name in OPTIONS if name != ASYNC or not usual.asynchronous]
     options = tuple(_option(name, usual, recovery, rates, was, s) for name in names)
-    return JobSavings(usual.job, usual, mtbf, measured, modelled, modelled.value / measured if measured > 0 else nan, options, why)
+    return JobSavings(
+        usual.job,
+        usual,
+        mtbf,
+        measured,
+        modelled,
+        modelled.value / measured if measured > 0 else nan,
+        options,
+        why,
+    )
 
 
 def _rates(mtbf: Amount) -> _Rates:
     most = 1.0 / mtbf.low
     if isinf(mtbf.value):
-        return _Rates(np.concatenate([[most], [0.0], most * np.geomspace(1e-6, 1.0, _RATES)]), none_seen=True)
+        return _Rates(
+            np.concatenate([[most], [0.0], most * np.geomspace(1e-6, 1.0, _RATES)]), none_seen=True
+        )
     ends = np.geomspace(0.0 if isinf(mtbf.high) else 1.0 / mtbf.high, most, _RATES)
     return _Rates(np.concatenate([[1.0 / mtbf.value], ends]), none_seen=False)
 
 
-def _option(name: str, usual: Usual, recovery: Recovery, rates: _Rates, was: States, s: Scenario | None) -> Option:
+def _option(
+    name: str, usual: Usual, recovery: Recovery, rates: _Rates, was: States, s: Scenario | None
+) -> Option:
     stall_s, lag_s, why = _times(name, usual, s)
     # a save begins when the one before is safe, as long as this one did not begin sooner
     floor_s = min(lag_s, usual.interval_s)
@@ -147,19 +167,32 @@ def _option(name: str, usual: Usual, recovery: Recovery, rates: _Rates, was: Sta
     gpu_s = rates.least(saved_s * usual.useful_gpu_s)
     more_work, more_still = (
         mine / usual.interval_s - its / work_s
-        for mine, its in ((was.work_s, then.work_s), (was.stall_s + was.load_s, then.stall_s + then.load_s))
+        for mine, its in (
+            (was.work_s, then.work_s),
+            (was.stall_s + was.load_s, then.stall_s + then.load_s),
+        )
     )
     energy = rates.least((more_work * usual.train_w + more_still * usual.stall_w) * usual.useful_s)
     return Option(
-        name, rates.told(interval_s), rates.told(1.0 - work_s / then.total_s), gpu_s, energy, _usd(gpu_s, energy, s), why
-    )  # fmt: skip
+        name,
+        rates.told(interval_s),
+        rates.told(1.0 - work_s / then.total_s),
+        gpu_s,
+        energy,
+        _usd(gpu_s, energy, s),
+        why,
+    )
 
 
 def _times(name: str, usual: Usual, s: Scenario | None) -> tuple[float, float, str]:
     """Stall, lag until safe. A faster tier shortens what waits for it: of a save beside training that is the drain alone."""
     if name != ASYNC:
         faster = _FASTER[name]
-        return (usual.stall_s if usual.asynchronous else usual.stall_s / faster), usual.lag_s / faster, ""
+        return (
+            (usual.stall_s if usual.asynchronous else usual.stall_s / faster),
+            usual.lag_s / faster,
+            "",
+        )
     rate = nan if s is None else float(s.cluster.gpu_d2h_bytes_per_s)
     copy_s = usual.bytes / (usual.gpus * rate) if rate < inf else nan
     if isnan(copy_s):
@@ -179,7 +212,9 @@ def _usd(gpu_s: Amount, energy: Amount, s: Scenario | None) -> Amount:
 
 def _together(name: str, jobs: Sequence[JobSavings]) -> AllSavings:
     """Over the jobs of which it is known; ends by worst case, for they all rest on one rate of failures."""
-    options = [option for job in jobs for option in job.options if option.id == name and option.gpu_s.known]
+    options = [
+        option for job in jobs for option in job.options if option.id == name and option.gpu_s.known
+    ]
     sums = []
     for what in ("gpu_s", "energy_j", "cost_usd"):
         each = [getattr(option, what) for option in options]

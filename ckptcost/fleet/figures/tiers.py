@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from ckptcost.core.fit import TimeFit, fit_times
 from ckptcost.fleet.figures.figures import quantile
-from ckptcost.fleet.figures.grouping import Cells, Places, cells_of, flags, groups_of, instants, numbers
+from ckptcost.fleet.figures.grouping import (
+    Cells,
+    Places,
+    cells_of,
+    flags,
+    groups_of,
+    instants,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from ckptcost.core.estimates import Floats
@@ -46,7 +54,14 @@ def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
     size = size / np.maximum(numbers(windows, "nodes"), 1.0)
     safe = ~np.isnan(drain_s)
     seconds = stall_s + np.where(safe, drain_s, 0.0)
-    told = ~flags(windows, "load") & ~flags(windows, "failed") & (size > 0) & (seconds > 0) & np.isfinite(size) & np.isfinite(seconds)
+    told = (
+        ~flags(windows, "load")
+        & ~flags(windows, "failed")
+        & (size > 0)
+        & (seconds > 0)
+        & np.isfinite(size)
+        & np.isfinite(seconds)
+    )
     rows = np.flatnonzero(told)
     begin_ns = instants(windows, "begin_ns")[rows]
     if (begin_ns[1:] < begin_ns[:-1]).any():
@@ -60,16 +75,23 @@ def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
         used = np.unique(jobs.of_cells[tiers.of_cells == at]).tolist()
         of_job = jobs.of_cells[cells.of_windows[mine]]
         if len(used) > 1:
-            found += [_seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe) for job in used]
+            found += [
+                _seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe)
+                for job in used
+            ]
     return tuple(found)
 
 
-def _seen(tier: str, job: str, rows: Places, size: Floats, seconds: Floats, safe: NDArray[np.bool_]) -> TierSeen:
+def _seen(
+    tier: str, job: str, rows: Places, size: Floats, seconds: Floats, safe: NDArray[np.bool_]
+) -> TierSeen:
     """`rows` by time."""
     few = rows[_evenly(len(rows))] if len(rows) > MOST else rows
     rates = np.sort(size[rows] / seconds[rows])
     p5, p50, p95 = (quantile(rates, share) if len(rates) else np.nan for share in (0.05, 0.5, 0.95))
-    fit = fit_times(size[few], seconds[few])._replace(residuals_s=())  # thousands, and nobody asks for them
+    fit = fit_times(size[few], seconds[few])._replace(
+        residuals_s=()
+    )  # thousands, and nobody asks for them
     return TierSeen(tier, job, len(rows), int(safe[rows].sum()), fit, p5, p50, p95)
 
 

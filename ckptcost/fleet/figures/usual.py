@@ -63,7 +63,9 @@ def usual_of(part: Part, fleet: Fleet) -> tuple[Usual, ...]:
     saves = ~flags(windows, "load") & ~flags(windows, "failed")
     drain, size = (_mean(numbers(windows, name), job, saves, many) for name in ("drain_s", "bytes"))
     still = _Still.seen(windows, ~flags(windows, "load"), job, many)
-    intervals = _intervals(part, cells.of_windows, job, many, [*zip(cells.job, cells.run, strict=True)])
+    intervals = _intervals(
+        part, cells.of_windows, job, many, [*zip(cells.job, cells.run, strict=True)]
+    )
     of_job: dict[str, list[RunSeen]] = {}
     for run in fleet.runs:
         of_job.setdefault(run.job, []).append(run)
@@ -81,26 +83,51 @@ def usual_of(part: Part, fleet: Fleet) -> tuple[Usual, ...]:
     )
 
 
-def _usual(group: Group, runs: Sequence[RunSeen], interval_s: float, lag_s: float, size: float, still_w: tuple[float, ...],
-           pue: float) -> Usual:  # fmt: skip
+def _usual(
+    group: Group,
+    runs: Sequence[RunSeen],
+    interval_s: float,
+    lag_s: float,
+    size: float,
+    still_w: tuple[float, ...],
+    pue: float,
+) -> Usual:
     own_s = fsum(run.own_s for run in runs)
-    nodes, gpus = (_over(fsum(run.own_s * getattr(run, name) for run in runs), own_s) for name in ("nodes", "gpus"))
+    nodes, gpus = (
+        _over(fsum(run.own_s * getattr(run, name) for run in runs), own_s)
+        for name in ("nodes", "gpus")
+    )
     restarts = [run.restart_s for run in runs if run.state == FAILED and run.restart_s > 0]
     stall_s = group.stalls.mean_s
     if isnan(interval_s):  # one save in each run
         interval_s = _over(own_s - group.stall_s - group.load_s, float(group.checkpoints))
     why = (
-        "NO_SAVES" if not group.checkpoints
-        else "NO_STALL" if not stall_s > 0
-        else "NO_INTERVAL" if not interval_s > 0
+        "NO_SAVES"
+        if not group.checkpoints
+        else "NO_STALL"
+        if not stall_s > 0
+        else "NO_INTERVAL"
+        if not interval_s > 0
         else ""
-    )  # fmt: skip
+    )
     return Usual(
-        group.name, nodes, gpus, interval_s, stall_s, 0.0 if isnan(lag_s) else lag_s, not isnan(lag_s), lag_s > stall_s, size,
+        group.name,
+        nodes,
+        gpus,
+        interval_s,
+        stall_s,
+        0.0 if isnan(lag_s) else lag_s,
+        not isnan(lag_s),
+        lag_s > stall_s,
+        size,
         _or_0(_over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
         fsum(restarts) / len(restarts) if restarts else 0.0,
-        _useful_s(runs), group.useful_gpu_s, group.goodput, *_watts(runs, own_s, nodes, still_w, pue), why,
-    )  # fmt: skip
+        _useful_s(runs),
+        group.useful_gpu_s,
+        group.goodput,
+        *_watts(runs, own_s, nodes, still_w, pue),
+        why,
+    )
 
 
 class _Still(NamedTuple):
@@ -125,16 +152,28 @@ class _Still(NamedTuple):
 
     def of(self, at: int) -> tuple[float, float, float]:
         """Watts."""
-        gpu_w, host_w, wait_w = (_over(float(joules[at]), float(node_s[at])) for joules, node_s in self)
+        gpu_w, host_w, wait_w = (
+            _over(float(joules[at]), float(node_s[at])) for joules, node_s in self
+        )
         return gpu_w, host_w, wait_w
 
 
-def _watts(runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[float, ...], pue: float) -> tuple[float, float]:
+def _watts(
+    runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[float, ...], pue: float
+) -> tuple[float, float]:
     """While training, and while it stands still for a save: of a node that is there, times all; with the PUE that is in the lines."""
     gpu_w, host_w = (
-        pue * _over(fsum(run.own_s * run.nodes * each.value for run in runs if (each := getattr(run, name)).known), _seen(runs, name))
+        pue
+        * _over(
+            fsum(
+                run.own_s * run.nodes * each.value
+                for run in runs
+                if (each := getattr(run, name)).known
+            ),
+            _seen(runs, name),
+        )
         for name in ("train_gpu_w", "train_host_w")
-    )  # fmt: skip
+    )
     gpu_still_w, host_still_w, wait_w = still_w
     if isnan(host_w + host_still_w):
         host_w = host_still_w = 0.0
@@ -144,7 +183,9 @@ def _watts(runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[f
 def _useful_s(runs: Sequence[RunSeen]) -> float:
     known = [run for run in runs if not isnan(run.spent.useful_s)]
     all_s, known_s = (fsum(run.own_s + run.restart_s for run in some) for some in (runs, known))
-    return fsum(run.spent.useful_s for run in known) * (_over(all_s, known_s) if len(known) < len(runs) else 1.0)
+    return fsum(run.spent.useful_s for run in known) * (
+        _over(all_s, known_s) if len(known) < len(runs) else 1.0
+    )
 
 
 def _or_0(value: float) -> float:
@@ -158,19 +199,32 @@ def _seen(runs: Sequence[RunSeen], name: str) -> float:
 def _mean(values: Floats, places: Places, which: NDArray[np.bool_], many: int) -> Floats:
     which = which & ~np.isnan(values)
     count = np.bincount(places[which], minlength=many)
-    return np.asarray(np.divide(added(values[which], places[which], many), count, where=count > 0, out=np.full(many, nan)))
+    return np.asarray(
+        np.divide(
+            added(values[which], places[which], many),
+            count,
+            where=count > 0,
+            out=np.full(many, nan),
+        )
+    )
 
 
-def _intervals(part: Part, cell: Places, job: Places, many: int, runs: Sequence[tuple[str, str]]) -> Floats:
+def _intervals(
+    part: Part, cell: Places, job: Places, many: int, runs: Sequence[tuple[str, str]]
+) -> Floats:
     """By job, from a save's return to the next one's begin in the same run, in the mean; failed ones stand between, too."""
     windows = part.windows
     numbers_of: dict[tuple[str, str], int] = {}
-    run = np.array([numbers_of.setdefault(key, len(numbers_of)) for key in runs], dtype=np.int64)[cell]
+    run = np.array([numbers_of.setdefault(key, len(numbers_of)) for key in runs], dtype=np.int64)[
+        cell
+    ]
     begin_ns, stall_s = instants(windows, "begin_ns"), numbers(windows, "stall_s")
     rows = np.flatnonzero(~flags(windows, "load"))
     rows = rows[np.argsort(run[rows], kind="stable")]
     first, second = rows[:-1], rows[1:]
-    if (begin_ns[second] < begin_ns[first])[run[second] == run[first]].any():  # a finished part is by job and time
+    if (begin_ns[second] < begin_ns[first])[
+        run[second] == run[first]
+    ].any():  # a finished part is by job and time
         rows = rows[np.lexsort((begin_ns[rows], run[rows]))]
     first, second = rows[:-1], rows[1:]
     gap_s = (begin_ns[second] - begin_ns[first]) * _NS - stall_s[first]

@@ -76,21 +76,35 @@ def _saves(part: Part, most: int) -> tuple[WorstSave, ...]:
     some = windows.iloc[rows]
     columns = zip(
         *(texts(some, name) for name in ("job", "run", "day", "label")),
-        flags(some, "load").tolist(), flags(some, "failed").tolist(), instants(some, "begin_ns").tolist(),
-        numbers(some, "stall_s").tolist(), lost[rows].tolist(), numbers(some, "wait_gpu_s").tolist(), texts(some, "slowest"),
+        flags(some, "load").tolist(),
+        flags(some, "failed").tolist(),
+        instants(some, "begin_ns").tolist(),
+        numbers(some, "stall_s").tolist(),
+        lost[rows].tolist(),
+        numbers(some, "wait_gpu_s").tolist(),
+        texts(some, "slowest"),
         strict=True,
-    )  # fmt: skip
+    )
     found = [WorstSave(*each) for each in columns]
-    return tuple(sorted(found, key=lambda save: (-save.lost_gpu_s, save.begin_ns, save.job, save.run))[:most])
+    return tuple(
+        sorted(found, key=lambda save: (-save.lost_gpu_s, save.begin_ns, save.job, save.run))[:most]
+    )
 
 
 def _hosts(part: Part, most: int) -> tuple[WorstHost, ...]:
     nodes = part.nodes
     hosts: dict[str, int] = {}
-    place = np.array([hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64)
+    place = np.array(
+        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
+    )
     many = len(hosts)
-    sums = {name: summed(numbers(nodes, name), place, many) for name in ("windows", "slowest", "blamed_gpu_s", "blamed_j")}
-    joules_known = np.bincount(place, weights=~np.isnan(numbers(nodes, "blamed_j")), minlength=many) > 0
+    sums = {
+        name: summed(numbers(nodes, name), place, many)
+        for name in ("windows", "slowest", "blamed_gpu_s", "blamed_j")
+    }
+    joules_known = (
+        np.bincount(place, weights=~np.isnan(numbers(nodes, "blamed_j")), minlength=many) > 0
+    )
     waited = float(np.nansum(numbers(nodes, "wait_gpu_s")))
     jobs: list[set[str]] = [set() for _ in range(many)]
     for at, job in zip(place.tolist(), texts(nodes, "job"), strict=True):
@@ -99,11 +113,16 @@ def _hosts(part: Part, most: int) -> tuple[WorstHost, ...]:
     worst = sorted((-blamed[at], host, at) for host, at in hosts.items() if blamed[at] > 0)[:most]
     return tuple(
         WorstHost(
-            host, len(jobs[at]), int(sums["windows"][at]), int(sums["slowest"][at]), blamed[at],
-            float(sums["blamed_j"][at]) if joules_known[at] else nan, blamed[at] / waited if waited > 0 else nan,
+            host,
+            len(jobs[at]),
+            int(sums["windows"][at]),
+            int(sums["slowest"][at]),
+            blamed[at],
+            float(sums["blamed_j"][at]) if joules_known[at] else nan,
+            blamed[at] / waited if waited > 0 else nan,
         )
         for _, host, at in worst
-    )  # fmt: skip
+    )
 
 
 def _jobs(fleet: Fleet, most: int) -> tuple[WorstJob, ...]:
@@ -111,7 +130,13 @@ def _jobs(fleet: Fleet, most: int) -> tuple[WorstJob, ...]:
     lost = [group for group in fleet.jobs if group.totals.gpu_s.value > 0]
     lost.sort(key=lambda group: (-group.totals.gpu_s.value, group.name))
     return tuple(
-        WorstJob(group.name, group.totals.gpu_s.value, group.totals.gpu_s.value / whole, _most(group.lines)) for group in lost[:most]
+        WorstJob(
+            group.name,
+            group.totals.gpu_s.value,
+            group.totals.gpu_s.value / whole,
+            _most(group.lines),
+        )
+        for group in lost[:most]
     )
 
 

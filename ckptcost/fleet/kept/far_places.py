@@ -19,8 +19,14 @@ class Remote:
 
             self._files, self._root = fsspec.core.url_to_fs(url)
         except ImportError as error:
-            remedy = "pip install 'ckptcost[fleet]'" if "fsspec" in str(error) else "install that driver beside 'ckptcost[fleet]'"
-            raise MeterUnavailable(f"{url} is reached by fsspec, which says: {error}", remedy) from None
+            remedy = (
+                "pip install 'ckptcost[fleet]'"
+                if "fsspec" in str(error)
+                else "install that driver beside 'ckptcost[fleet]'"
+            )
+            raise MeterUnavailable(
+                f"{url} is reached by fsspec, which says: {error}", remedy
+            ) from None
         except Exception as error:
             raise InputError(f"is no place that fsspec knows ({error})", where=url) from None
         self._root = self._root.rstrip("/")
@@ -45,10 +51,14 @@ class Remote:
         except (FileNotFoundError, NotADirectoryError):
             return
         except Exception as error:
-            raise InputError(f"cannot be listed ({_said(error)})", where=self._where(folder)) from None
+            raise InputError(
+                f"cannot be listed ({_said(error)})", where=self._where(folder)
+            ) from None
         for entry in found:
             name = entry["name"].rstrip("/").rpartition("/")[2]
-            if name and not name.startswith(".") and entry["name"].strip("/") != at.strip("/"):  # some name the folder itself
+            if (
+                name and not name.startswith(".") and entry["name"].strip("/") != at.strip("/")
+            ):  # some name the folder itself
                 kind = {"file": "file", "directory": "folder"}.get(entry["type"], "other")
                 yield Thing(name, kind, int(entry.get("size") or 0))
 
@@ -69,7 +79,9 @@ class Remote:
                 self._files.makedirs(at.rpartition("/")[0], exist_ok=True)
                 self._files.pipe_file(at, data)
         except Exception as error:
-            raise OutputError(f"{self._where(path)}: could not be written ({_said(error)})") from None
+            raise OutputError(
+                f"{self._where(path)}: could not be written ({_said(error)})"
+            ) from None
 
     def remove(self, path: str) -> str:
         try:

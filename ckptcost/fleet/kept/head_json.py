@@ -53,8 +53,14 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] =
     "float": (_float_out, _float_in),
     "int": (int, _int_in),
     "bool": (bool, _exactly(bool)),
-    "int | None": (lambda value: None if value is None else int(value), lambda value: None if value is None else _int_in(value)),
-    "Mapping[str, str]": (lambda value: {str(key): str(each) for key, each in value.items()}, _labels_in),
+    "int | None": (
+        lambda value: None if value is None else int(value),
+        lambda value: None if value is None else _int_in(value),
+    ),
+    "Mapping[str, str]": (
+        lambda value: {str(key): str(each) for key, each in value.items()},
+        _labels_in,
+    ),
 }
 _FIELDS: Final = tuple((each.name, *_KINDS[str(each.type)]) for each in fields(Head))
 

@@ -35,19 +35,23 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "label": Column("str", "what the marks call it"),
     "load": Column("bool", "read back, not written"),
     "begin_ns": Column("int64", "Unix time by the node's own clock"),
-    "stall_s": Column("float64", "from the node's first begin to its own last return; NaN: nobody says"),
+    "stall_s": Column(
+        "float64", "from the node's first begin to its own last return; NaN: nobody says"
+    ),
     "drain_s": Column("float64", "from that return until safe; NaN: nobody says"),
     "bytes": Column("float64", "that this node wrote or read; NaN: not known"),
     "files": Column("float64", "the same of files"),
     "ranks": Column("int32", "of this node that took part"),
     "failed": Column("bool", "it was not completed"),
-    "gpu_s": Column("float64", "GPU-seconds of the node's own stall; instants that saves share are divided"),
+    "gpu_s": Column(
+        "float64", "GPU-seconds of the node's own stall; instants that saves share are divided"
+    ),
     **{
         f"{line}{end}_j": Column("float32" if end else "float64", f"joules of {line}{_of_end(end)}")
         for line in LINES
         for end in ("", "_low", "_high")
     },
-}  # fmt: skip
+}
 """NaN is unknown, an infinite high end is none. No PUE in any of them"""
 
 
@@ -121,4 +125,8 @@ def key_of(label: str) -> int:
     """
     from hashlib import blake2b
 
-    return int.from_bytes(blake2b(label.encode("utf-8", "backslashreplace"), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(
+        blake2b(label.encode("utf-8", "backslashreplace"), digest_size=8).digest(),
+        "little",
+        signed=True,
+    )

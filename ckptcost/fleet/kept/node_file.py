@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from ckptcost.errors import MeterUnavailable, brief, not_there
 from ckptcost.fleet.kept.head_json import LATEST_NS, from_plain, judge, to_plain
 from ckptcost.fleet.kept.node_day import COLUMNS, Head, NodeDay, empty_rows
-from ckptcost.fleet.kept.seal import CORRUPT, FORMAT, FUTURE, MAJOR, VERSION, BadNodeFile, sealed, text_of
+from ckptcost.fleet.kept.seal import (
+    CORRUPT,
+    FORMAT,
+    FUTURE,
+    MAJOR,
+    VERSION,
+    BadNodeFile,
+    sealed,
+    text_of,
+)
 
 KEY: Final = "ckptcost"
 """in the metadata of the Parquet schema"""
@@ -40,7 +49,9 @@ def encode(day: NodeDay) -> bytes:
     """The same day gives the same bytes, as long as pyarrow is the same. Raises ValueError for rows that no reader would take."""
     arrow = _arrow()
     _check(day)
-    arrays: dict[str, Any] = {name: _repeated(arrow, getattr(day.head, name), day.many) for name in OWNERS}
+    arrays: dict[str, Any] = {
+        name: _repeated(arrow, getattr(day.head, name), day.many) for name in OWNERS
+    }
     raw: dict[str, tuple[bytes, int]] = {}
     few = list(OWNERS)
     for name, (dtype, _) in COLUMNS.items():
@@ -51,25 +62,46 @@ def encode(day: NodeDay) -> bytes:
         if same := _all_the_same(values):
             few.append(_column(name))
         held = values[:1] if same else values
-        raw[name] = np.packbits(held, bitorder="little").tobytes() if dtype == "bool" else held.tobytes(), len(held)
+        raw[name] = (
+            np.packbits(held, bitorder="little").tobytes() if dtype == "bool" else held.tobytes(),
+            len(held),
+        )
         array = arrow.array(values)
-        arrays[_column(name)] = array.view(arrow.timestamp("ns", "UTC")) if name == "begin_ns" else array
-    schema = arrow.schema([arrow.field(name, array.type, nullable=False) for name, array in arrays.items()])
+        arrays[_column(name)] = (
+            array.view(arrow.timestamp("ns", "UTC")) if name == "begin_ns" else array
+        )
+    schema = arrow.schema(
+        [arrow.field(name, array.type, nullable=False) for name, array in arrays.items()]
+    )
     table = arrow.Table.from_arrays(list(arrays.values()), schema=schema)
     file = io.BytesIO()
     with arrow.parquet.ParquetWriter(
-        file, schema, version="2.6", compression="none", use_dictionary=few, write_statistics=False, store_schema=False
+        file,
+        schema,
+        version="2.6",
+        compression="none",
+        use_dictionary=few,
+        write_statistics=False,
+        store_schema=False,
     ) as writer:
         writer.write_table(table)
         text = json.dumps(
-            {"format": FORMAT, "version": VERSION, "rows": day.many, "head": to_plain(day.head), "places": _places(file.getvalue(), raw)},
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "rows": day.many,
+                "head": to_plain(day.head),
+                "places": _places(file.getvalue(), raw),
+            },
             allow_nan=False,
         )
         writer.add_key_value_metadata({KEY: text})
     return sealed(file.getvalue(), text.encode())
 
 
-def decode(data: bytes, columns: Sequence[str] | None = None, where: str = "", own: bool = True) -> NodeDay:
+def decode(
+    data: bytes, columns: Sequence[str] | None = None, where: str = "", own: bool = True
+) -> NodeDay:
     """`columns` of node_day.COLUMNS, all unless said; key is always there. Not `own`: arrays lie in the file's bytes, unaligned perhaps,
     and cannot be changed. Raises BadNodeFile, with `where` as its place."""
     wanted = COLUMNS if columns is None else dict.fromkeys(("key", *columns))
@@ -81,7 +113,9 @@ def decode(data: bytes, columns: Sequence[str] | None = None, where: str = "", o
             rows = _rows(data, count, places, dict.fromkeys((*wanted, *_JUDGED)), own)
             _judge(rows)
         except _WRONG as error:
-            raise BadNodeFile(CORRUPT, f"its columns are not as it says ({brief(str(error))})") from None
+            raise BadNodeFile(
+                CORRUPT, f"its columns are not as it says ({brief(str(error))})"
+            ) from None
     except BadNodeFile as error:
         error.at(where)
         raise
@@ -95,7 +129,9 @@ def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
         if known["format"] != FORMAT:
             raise ValueError("another format")
         if int(known["version"].partition(".")[0]) > MAJOR:
-            raise BadNodeFile(FUTURE, f"format {FORMAT} {brief(known['version'])}, this program reads {MAJOR}.x")
+            raise BadNodeFile(
+                FUTURE, f"format {FORMAT} {brief(known['version'])}, this program reads {MAJOR}.x"
+            )
         count, places = known["rows"], known["places"]
         if type(count) is not int or count < 0 or not isinstance(places, dict):
             raise ValueError("no rows")
@@ -103,10 +139,14 @@ def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
     except (*_WRONG, AttributeError) as error:
         if isinstance(error, BadNodeFile):
             raise
-        raise BadNodeFile(CORRUPT, f"its head is not as one is written ({brief(str(error))})") from None
+        raise BadNodeFile(
+            CORRUPT, f"its head is not as one is written ({brief(str(error))})"
+        ) from None
 
 
-def _rows(data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[str, Any], own: bool) -> dict[str, _Array]:
+def _rows(
+    data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[str, Any], own: bool
+) -> dict[str, _Array]:
     """What is in the file as plain values is taken from where it lies; other columns go through pyarrow; what an older file lacks is
     unknown."""
     if count > 8 * len(data):  # a flag takes a bit
@@ -123,7 +163,9 @@ def _rows(data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[st
                 values = np.unpackbits(bits, count=held, bitorder="little").view(np.bool_)
             else:
                 values = np.frombuffer(data, dtype, held, at)
-            found[name] = values.repeat(count) if held != count else values.copy() if own else values
+            found[name] = (
+                values.repeat(count) if held != count else values.copy() if own else values
+            )
     others = [name for name in wanted if name not in found]
     if others:
         found |= _by_arrow(data, others, count)
@@ -158,7 +200,9 @@ def _check(day: NodeDay) -> None:
     for name, (dtype, _) in COLUMNS.items():
         values = rows[name]
         if values.dtype != _dtype(name) or values.shape != (day.many,):
-            raise ValueError(f"{name}: {day.many} values of {dtype} were due, not {values.shape} of {values.dtype}")
+            raise ValueError(
+                f"{name}: {day.many} values of {dtype} were due, not {values.shape} of {values.dtype}"
+            )
         if dtype == "str" and not all(isinstance(text, str) for text in values):
             raise ValueError(f"{name}: not all are texts")
     judge(day.head)
@@ -217,6 +261,7 @@ def _arrow() -> Any:
         import pyarrow.parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
         raise MeterUnavailable(
-            f"files of a store are Parquet, for which pyarrow {not_there(error)}", "pip install 'ckptcost[fleet]'"
+            f"files of a store are Parquet, for which pyarrow {not_there(error)}",
+            "pip install 'ckptcost[fleet]'",
         ) from None
     return pyarrow

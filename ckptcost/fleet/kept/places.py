@@ -65,12 +65,16 @@ class Folder:
             with os.scandir(self._at(folder)) as entries:
                 for entry in entries:
                     if not entry.name.startswith("."):
-                        with contextlib.suppress(FileNotFoundError):  # gone meanwhile, unless it is a link to nowhere
+                        with contextlib.suppress(
+                            FileNotFoundError
+                        ):  # gone meanwhile, unless it is a link to nowhere
                             yield _thing(entry)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise InputError(f"cannot be listed ({error.strerror})", where=self._at(folder)) from None
+            raise InputError(
+                f"cannot be listed ({error.strerror})", where=self._at(folder)
+            ) from None
 
     def read(self, path: str) -> bytes:
         try:
@@ -90,9 +94,13 @@ class Folder:
             try:
                 self._make(folder)
                 self._write(folder, name, data)
-            except FileNotFoundError as error:  # a sweep took it before it was locked, or somebody the folder
+            except (
+                FileNotFoundError
+            ) as error:  # a sweep took it before it was locked, or somebody the folder
                 if tries == _TRIES - 1:
-                    raise OutputError(f"{target}: could not be written ({error.strerror})") from None
+                    raise OutputError(
+                        f"{target}: could not be written ({error.strerror})"
+                    ) from None
             except OSError as error:
                 raise OutputError(f"{target}: could not be written ({error.strerror})") from None
             else:
@@ -123,7 +131,9 @@ class Folder:
         part = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{PART}")
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: what a kill leaves goes when it is old
+            with contextlib.suppress(
+                OSError
+            ):  # a file system without locks: what a kill leaves goes when it is old
                 fcntl.flock(fd, fcntl.LOCK_EX)
             view = memoryview(data)
             while view:
@@ -143,7 +153,11 @@ class Folder:
         for folder in folders:
             with contextlib.suppress(OSError), os.scandir(self._at(folder)) as entries:
                 for entry in entries:
-                    if entry.name.startswith(".") and entry.name.endswith(PART) and entry.is_file(follow_symlinks=False):
+                    if (
+                        entry.name.startswith(".")
+                        and entry.name.endswith(PART)
+                        and entry.is_file(follow_symlinks=False)
+                    ):
                         gone += _swept(entry.path)
         return gone
 
@@ -160,13 +174,19 @@ def _thing(entry: os.DirEntry[str]) -> Thing:
         return Thing(entry.name, "other", 0)
     except OSError:  # a link to itself
         return Thing(entry.name, "other", 0)
-    return Thing(entry.name, "file", found.st_size) if stat.S_ISREG(found.st_mode) else Thing(entry.name, "other", 0)
+    return (
+        Thing(entry.name, "file", found.st_size)
+        if stat.S_ISREG(found.st_mode)
+        else Thing(entry.name, "other", 0)
+    )
 
 
 def _swept(path: str) -> bool:
     """Whether it was left behind, and is gone now."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)  # NFS locks only what may be written
+        fd = os.open(
+            path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        )  # NFS locks only what may be written
     except OSError:
         return False
     try:

@@ -55,7 +55,11 @@ def text_of(data: bytes) -> bytes:
             raise BadNodeFile(NOT_OURS, "no Parquet file")
         raise BadNodeFile(TRUNCATED, "it is empty" if not data else "its end is missing")
     footer = _footer_of(data)
-    if footer is None or footer < _SEAL.size or data[footer - _SEAL.size : footer - _SEAL.size + 4] != SEAL:
+    if (
+        footer is None
+        or footer < _SEAL.size
+        or data[footer - _SEAL.size : footer - _SEAL.size + 4] != SEAL
+    ):
         raise _unsealed(data)
     _, at, length, crc = _SEAL.unpack_from(data, footer - _SEAL.size)
     view = memoryview(data)
@@ -74,7 +78,9 @@ def _footer_of(data: bytes) -> int | None:
 def _unsealed(data: bytes) -> BadNodeFile:
     """Somebody else's, a later format, or ours with the seal broken: its name is in it more than once."""
     if (found := _VERSION.search(data)) and int(found[1]) > MAJOR:
-        return BadNodeFile(FUTURE, f"format {FORMAT} {int(found[1])}.x, this program reads {MAJOR}.x")
+        return BadNodeFile(
+            FUTURE, f"format {FORMAT} {int(found[1])}.x, this program reads {MAJOR}.x"
+        )
     if FORMAT.encode() in data:
         return BadNodeFile(CORRUPT, "its seal is broken, or another program wrote it anew")
     return BadNodeFile(NOT_OURS, f"a Parquet file, but no {FORMAT}")

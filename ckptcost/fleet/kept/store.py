@@ -51,7 +51,9 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.url!r})"
 
-    def looked_through(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> tuple[list[Entry], list[str]]:
+    def looked_through(
+        self, since: str = "", until: str = "", jobs: Sequence[str] = ()
+    ) -> tuple[list[Entry], list[str]]:
         """Files of nodes, sorted by job, day and path, and paths of what does not belong here; hidden files may be anybody's. Days
         inclusive; folders of other jobs and days are not looked into."""
         for name, day in (("since", since), ("until", until)):
@@ -102,11 +104,17 @@ class Store:
             yield ""
             for job in self._place.things(""):
                 if job.kind == "folder" and job.name.startswith("job="):
-                    yield from (f"{job.name}/{day.name}" for day in self._place.things(job.name) if day.kind == "folder")
+                    yield from (
+                        f"{job.name}/{day.name}"
+                        for day in self._place.things(job.name)
+                        if day.kind == "folder"
+                    )
 
         return self._place.sweep(folders())
 
-    def _walk(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> Iterator[Entry | str]:
+    def _walk(
+        self, since: str = "", until: str = "", jobs: Sequence[str] = ()
+    ) -> Iterator[Entry | str]:
         """Entries, and the paths of what is none."""
         if jobs:
             names = dict.fromkeys(f"job={folder_of(job)}" for job in jobs)
@@ -132,7 +140,11 @@ class Store:
                             yield thing
                             continue
                         path = f"{folder}/{thing.name}"
-                        yield Entry(path, job, day, thing.bytes) if thing.kind == "file" and thing.name.endswith(ENDING) else path
+                        yield (
+                            Entry(path, job, day, thing.bytes)
+                            if thing.kind == "file" and thing.name.endswith(ENDING)
+                            else path
+                        )
 
     def _looked_into(self, folder: str) -> Iterator[Thing | str]:
         """One job's folder that may not be read costs that job, and its name is told with the reason."""
@@ -147,7 +159,10 @@ def open_store(url: str, make: bool = False) -> Store:
     if not url:
         raise InputError("a store has a name", remedy=_MAKE)
     place: Place
-    if (scheme := re.match(r"([a-z][a-z0-9+.-]*)(://|::)", url)) and scheme[1] not in ("file", "local"):
+    if (scheme := re.match(r"([a-z][a-z0-9+.-]*)(://|::)", url)) and scheme[1] not in (
+        "file",
+        "local",
+    ):
         place = Remote(url)
         url = url.rstrip("/") if not url.endswith("://") else url
     else:
@@ -158,7 +173,9 @@ def open_store(url: str, make: bool = False) -> Store:
         _judge(url, place.read(ABOUT))
     except FileNotFoundError:
         if not make:
-            raise InputError(f"is no store: there is no {ABOUT} in it", where=url, remedy=_MAKE) from None
+            raise InputError(
+                f"is no store: there is no {ABOUT} in it", where=url, remedy=_MAKE
+            ) from None
         place.put(ABOUT, (json.dumps({"format": FORMAT, "version": VERSION}) + "\n").encode())
     return store
 
@@ -170,10 +187,14 @@ def _judge(url: str, data: bytes) -> None:
             raise ValueError
         major = int(re.fullmatch(r"([1-9]\d{0,5})\.\d{1,6}", about["version"])[1])  # type: ignore[index]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"its {ABOUT} is not that of a store", where=url, remedy="name another folder") from None
+        raise InputError(
+            f"its {ABOUT} is not that of a store", where=url, remedy="name another folder"
+        ) from None
     if major > MAJOR:
         raise InputError(
-            f"is a store of version {brief(about['version'])}, this program reads 1.x", where=url, remedy="use a newer ckptcost"
+            f"is a store of version {brief(about['version'])}, this program reads 1.x",
+            where=url,
+            remedy="use a newer ckptcost",
         )
 
 

@@ -130,7 +130,9 @@ class FleetPlan:
 
 def generator(seed: int, purpose: int, *place: int) -> np.random.Generator:
     """Of its own for every place."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, *place))))
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(purpose, *place)))
+    )
 
 
 def usual_rate(nodes: int, days: int) -> float:
@@ -138,7 +140,9 @@ def usual_rate(nodes: int, days: int) -> float:
     return min(6.0 / (nodes * days), 1.0)
 
 
-def plan_of(nodes: int, days: int, seed: int, saves_per_day: float, start: str, failures_per_node_day: float) -> FleetPlan:
+def plan_of(
+    nodes: int, days: int, seed: int, saves_per_day: float, start: str, failures_per_node_day: float
+) -> FleetPlan:
     """Half of the nodes are one job's, half of the rest another's, and so on down to single nodes."""
     start_ns = (date.fromisoformat(start) - date(1970, 1, 1)).days * DAY_NS
     end_ns = start_ns + days * DAY_NS
@@ -152,25 +156,52 @@ def plan_of(nodes: int, days: int, seed: int, saves_per_day: float, start: str, 
         chance = generator(seed, JOB, slot)
         # the largest begins in the morning, so that a clock that is hours behind still says the same day
         began_ns = start_ns + int(chance.integers(1800, 3600) * (1 if slot else 6)) * S_NS
-        read_ns = end_ns - _CLEAR_NS  # what is still going was last heard of then, by any clock on the last day
+        read_ns = (
+            end_ns - _CLEAR_NS
+        )  # what is still going was last heard of then, by any clock on the last day
         spans = [(began_ns, read_ns, False)]
         if chance.integers(2) and slot:
             turn_ns = began_ns + (end_ns - began_ns) * int(chance.integers(300, 700)) // 1000
-            spans = [(began_ns, _clear(turn_ns), True), (_clear(turn_ns + int(chance.integers(1200, 3600)) * S_NS), read_ns, False)]
+            spans = [
+                (began_ns, _clear(turn_ns), True),
+                (_clear(turn_ns + int(chance.integers(1200, 3600)) * S_NS), read_ns, False),
+            ]
         for span in spans:
-            jobs.append(_job(len(jobs), slot, cluster, names, span, seed, saves_per_day, failures_per_node_day))
+            jobs.append(
+                _job(
+                    len(jobs),
+                    slot,
+                    cluster,
+                    names,
+                    span,
+                    seed,
+                    saves_per_day,
+                    failures_per_node_day,
+                )
+            )
         first[cluster] += size
         left -= size
         slot += 1
-    return FleetPlan(seed, nodes, days, start, saves_per_day, failures_per_node_day, start_ns, tuple(jobs))
+    return FleetPlan(
+        seed, nodes, days, start, saves_per_day, failures_per_node_day, start_ns, tuple(jobs)
+    )
 
 
 def _job(
-    place: int, slot: int, cluster: int, hosts: list[str], span: tuple[int, int, bool], seed: int, a_day: float, rate: float
+    place: int,
+    slot: int,
+    cluster: int,
+    hosts: list[str],
+    span: tuple[int, int, bool],
+    seed: int,
+    a_day: float,
+    rate: float,
 ) -> JobPlan:
     chance, count = generator(seed, NODES, place), len(hosts)
     model, team, tier = MODELS[place // 2 % 3], TEAMS[place % 3], TIERS[(place + place // 3) % 3]
-    interval_ns = int(DAY_NS / a_day * (1000 if not slot else int(chance.integers(850, 1150))) / 1000)
+    interval_ns = int(
+        DAY_NS / a_day * (1000 if not slot else int(chance.integers(850, 1150))) / 1000
+    )
     # a straggler takes up to 1.8 times as long as the others, and both must leave most of the interval to training
     write_ns = min(int(chance.integers(8_000, 30_000)) * 1_000_000, interval_ns // 5)
     usual_bytes = max(tier.bytes_per_s * write_ns // S_NS, 1_000_000)
@@ -180,37 +211,86 @@ def _job(
         factors[slow] = chance.choice([1200, 1400, 1800], len(slow))
     bytes_ = usual_bytes + chance.integers(0, usual_bytes // 200, count)
     asynchronous = place % 4 == 2
-    stands_ns = int((bytes_ * factors).max() * 1e6 / (COPY_BYTES_PER_S if asynchronous else tier.bytes_per_s) + tier.fixed_s * S_NS)
+    stands_ns = int(
+        (bytes_ * factors).max() * 1e6 / (COPY_BYTES_PER_S if asynchronous else tier.bytes_per_s)
+        + tier.fixed_s * S_NS
+    )
     train_ns = max(interval_ns - stands_ns, interval_ns // 4)
     every = max(1, train_ns // int(chance.integers(4_000, 9_000)) // 1_000_000)
     return JobPlan(
-        place=place, slot=slot, job=f"{team}/{model}-{place + 1:02d}", team=team, cluster=CLUSTERS[cluster], model=model, tier=tier,
-        asynchronous=asynchronous, hosts=tuple(hosts), node_names=_range(hosts), began_ns=span[0], until_ns=span[1], ends=span[2],
-        interval_ns=interval_ns, every=every, train_ns=train_ns, bytes_=bytes_,
-        factor_permille=factors, stall_mw=_about(chance, 2_456_000, count), train_mw=_about(chance, 5_016_000, count),
-        host_stall_mw=_about(chance, 1_400_000, count), host_train_mw=_about(chance, 1_900_000, count),
-        slow_mw=_about(chance, 120_000, count), storage_known=place % 3 != 1, host_bounded=place % 4 != 3,
+        place=place,
+        slot=slot,
+        job=f"{team}/{model}-{place + 1:02d}",
+        team=team,
+        cluster=CLUSTERS[cluster],
+        model=model,
+        tier=tier,
+        asynchronous=asynchronous,
+        hosts=tuple(hosts),
+        node_names=_range(hosts),
+        began_ns=span[0],
+        until_ns=span[1],
+        ends=span[2],
+        interval_ns=interval_ns,
+        every=every,
+        train_ns=train_ns,
+        bytes_=bytes_,
+        factor_permille=factors,
+        stall_mw=_about(chance, 2_456_000, count),
+        train_mw=_about(chance, 5_016_000, count),
+        host_stall_mw=_about(chance, 1_400_000, count),
+        host_train_mw=_about(chance, 1_900_000, count),
+        slow_mw=_about(chance, 120_000, count),
+        storage_known=place % 3 != 1,
+        host_bounded=place % 4 != 3,
         runs=tuple(_runs(place, count, span, seed, rate)),
-    )  # fmt: skip
+    )
 
 
-def _runs(job: int, nodes: int, span: tuple[int, int, bool], seed: int, rate: float) -> Iterator[RunPlan]:
+def _runs(
+    job: int, nodes: int, span: tuple[int, int, bool], seed: int, rate: float
+) -> Iterator[RunPlan]:
     """One after another until the time is over: failures come at a constant rate while a run lasts."""
     began_ns, until_ns, ends = span
     place = 0
     while began_ns < until_ns:
         chance = generator(seed, RUN, job, place)
-        lasts_ms = int(-log(1.0 - chance.random()) / (rate * nodes) * DAY_S * 1000) if rate > 0.0 else DAY_NS
-        down_s, kind, culprit = int(chance.integers(300, 1200)), int(chance.integers(100)), int(chance.integers(nodes))
-        fails_ns = _clear(began_ns + max(lasts_ms, 2000) * 1_000_000) if lasts_ms < 1e11 else until_ns
+        lasts_ms = (
+            int(-log(1.0 - chance.random()) / (rate * nodes) * DAY_S * 1000)
+            if rate > 0.0
+            else DAY_NS
+        )
+        down_s, kind, culprit = (
+            int(chance.integers(300, 1200)),
+            int(chance.integers(100)),
+            int(chance.integers(nodes)),
+        )
+        fails_ns = (
+            _clear(began_ns + max(lasts_ms, 2000) * 1_000_000) if lasts_ms < 1e11 else until_ns
+        )
         failed = fails_ns < until_ns
-        how = (CRASH if kind < 55 else NODE if kind < 85 else CUT) if failed else ENDED if ends else OPEN
+        how = (
+            (CRASH if kind < 55 else NODE if kind < 85 else CUT)
+            if failed
+            else ENDED
+            if ends
+            else OPEN
+        )
         # about normal with 2 ms; one clock in fifty is half a second off
         clock_ns = chance.integers(-1_000_000, 1_000_000, (12, nodes)).sum(axis=0)
-        clock_ns += np.where(chance.integers(50, size=nodes) == 0, chance.choice([-1, 1], nodes) * 500_000_000, 0)
+        clock_ns += np.where(
+            chance.integers(50, size=nodes) == 0, chance.choice([-1, 1], nodes) * 500_000_000, 0
+        )
         ended_ns = fails_ns if failed else until_ns
         yield RunPlan(
-            place, _identity(seed, job, place), began_ns, ended_ns, how, culprit if how == NODE else -1, failed and kind % 3 == 0, clock_ns
+            place,
+            _identity(seed, job, place),
+            began_ns,
+            ended_ns,
+            how,
+            culprit if how == NODE else -1,
+            failed and kind % 3 == 0,
+            clock_ns,
         )
         began_ns = _clear(ended_ns + down_s * S_NS) if failed else until_ns
         place += 1

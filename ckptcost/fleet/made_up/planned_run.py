@@ -11,7 +11,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.made_up.plan_of_fleet import COPY_BYTES_PER_S, DAY_NS, S_NS, WINDOWS, Ints, JobPlan, RunPlan, generator
+from ckptcost.fleet.made_up.plan_of_fleet import (
+    COPY_BYTES_PER_S,
+    DAY_NS,
+    S_NS,
+    WINDOWS,
+    Ints,
+    JobPlan,
+    RunPlan,
+    generator,
+)
 
 _DRAWN: Final = 128
 """windows a draw"""
@@ -62,7 +71,9 @@ def stalls(job: JobPlan, load: bool, off: NDArray[np.uint16]) -> Ints:
     """[node, window], own ones."""
     usual_ns = spans(job, load)[0]
     fixed_ns = int(job.tier.fixed_s * S_NS) // (4 if job.asynchronous and not load else 1)
-    found: Ints = usual_ns[:, None] * (1_000_000 - _SCATTER + off.astype(np.int64)) // 1_000_000 + fixed_ns
+    found: Ints = (
+        usual_ns[:, None] * (1_000_000 - _SCATTER + off.astype(np.int64)) // 1_000_000 + fixed_ns
+    )
     return found
 
 
@@ -71,7 +82,9 @@ def drains(job: JobPlan, load: bool, off: NDArray[np.uint16]) -> Ints:
     drain_ns = spans(job, load)[1]
     if not drain_ns.any():
         return np.zeros(off.shape, np.int64)
-    found: Ints = drain_ns[:, None] * (1_000_000 + _SCATTER - off.astype(np.int64)) // 1_000_000 + int(job.tier.fixed_s * S_NS)
+    found: Ints = drain_ns[:, None] * (
+        1_000_000 + _SCATTER - off.astype(np.int64)
+    ) // 1_000_000 + int(job.tier.fixed_s * S_NS)
     return found
 
 
@@ -95,7 +108,11 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
             begin_ns, advance = run.ended_ns - _GASP_NS, max(1, job.every * gone_ns // job.train_ns)
         away_ns = min(begin_ns % DAY_NS, DAY_NS - begin_ns % DAY_NS)
         ragged = column.ragged and not ragged_before and away_ns > job.interval_ns * 3 // 2
-        stall_ns, done_ns = (column.late_stall_ns, column.late_done_ns) if ragged else (column.stall_ns, column.done_ns)
+        stall_ns, done_ns = (
+            (column.late_stall_ns, column.late_done_ns)
+            if ragged
+            else (column.stall_ns, column.done_ns)
+        )
         late = column.late_ns if ragged else np.zeros_like(column.late_ns)
         if begin_ns + done_ns[here] > run.ended_ns:
             if not run.failed:  # what would not be complete by then is not begun
@@ -114,7 +131,9 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
         at_ns = begin_ns + stall_ns[here] + job.train_ns
     count = len(begins)
     if count:
-        lates[-1] = np.zeros_like(lates[-1])  # so that most saves of every day of every node begin together
+        lates[-1] = np.zeros_like(
+            lates[-1]
+        )  # so that most saves of every day of every node begin together
     return Windows(
         begin_ns=np.array(begins, np.int64),
         step=np.array(steps, np.int64),
@@ -155,8 +174,17 @@ def _columns(seed: int, job: JobPlan, run: RunPlan) -> Iterator[_Column]:
             some = slice(0, 1) if load else slice(0, _DRAWN)
             stall, drain = stalls(job, load, off[:, some]), drains(job, load, off[:, some])
             late_stall = stall + late[:, some]
-            by_kind.append([(stall.max(axis=0)), (stall + drain).max(axis=0), late_stall.max(axis=0), (late_stall + drain).max(axis=0)])
-        lists = [(load.tolist() * _DRAWN, save.tolist()) for load, save in zip(*by_kind, strict=True)]
+            by_kind.append(
+                [
+                    (stall.max(axis=0)),
+                    (stall + drain).max(axis=0),
+                    late_stall.max(axis=0),
+                    (late_stall + drain).max(axis=0),
+                ]
+            )
+        lists = [
+            (load.tolist() * _DRAWN, save.tolist()) for load, save in zip(*by_kind, strict=True)
+        ]
         for i in range(_DRAWN):
             pairs = [(load[i], save[i]) for load, save in lists]
             yield _Column(bool(ragged[i]), off[:, i], late[:, i], *pairs)

@@ -10,9 +10,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, FAULTS, S_NS, FleetPlan, Ints, JobPlan, RunPlan, generator
+from ckptcost.fleet.made_up.plan_of_fleet import (
+    DAY_NS,
+    FAULTS,
+    S_NS,
+    FleetPlan,
+    Ints,
+    JobPlan,
+    RunPlan,
+    generator,
+)
 
-CORRUPT, TRUNCATED, FUTURE, DUPLICATE, UNSTEADY, SKEWED = "CORRUPT", "TRUNCATED", "FUTURE", "DUPLICATE", "UNSTEADY", "SKEWED"
+CORRUPT, TRUNCATED, FUTURE, DUPLICATE, UNSTEADY, SKEWED = (
+    "CORRUPT",
+    "TRUNCATED",
+    "FUTURE",
+    "DUPLICATE",
+    "UNSTEADY",
+    "SKEWED",
+)
 NO_FILE, NOT_OURS, STRAY = "NO_FILE", "NOT_OURS", "STRAY"
 LEAST_NODES: Final = 16
 """fewer, and wrong clocks could be the majority"""
@@ -52,16 +68,28 @@ def planted_in(plan: FleetPlan) -> Planted:
     for job in plan.jobs:
         by_slot.setdefault(job.slot, []).append(job)
     # of jobs that follow each other on the same nodes, the one that is there longer
-    first, second, third = (max(by_slot[slot], key=lambda job: job.until_ns - job.began_ns) for slot in range(3))
-    nodes = {job.place: iter(chance.permutation(job.nodes).tolist()) for job in (first, second, third)}
+    first, second, third = (
+        max(by_slot[slot], key=lambda job: job.until_ns - job.began_ns) for slot in range(3)
+    )
+    nodes = {
+        job.place: iter(chance.permutation(job.nodes).tolist()) for job in (first, second, third)
+    }
     files: dict[tuple[Key, int], str] = {}
-    for job, code in ((first, CORRUPT), (first, UNSTEADY), (second, TRUNCATED), (second, DUPLICATE), (third, FUTURE)):
+    for job, code in (
+        (first, CORRUPT),
+        (first, UNSTEADY),
+        (second, TRUNCATED),
+        (second, DUPLICATE),
+        (third, FUTURE),
+    ):
         run, day = _longest(plan, job, chance)
         if code != UNSTEADY or _overlap_ns(plan, run, day) > 8 * job.interval_ns:
             files[(job.place, run.place, next(nodes[job.place])), day] = code
     skews_ns: dict[Key, int] = {}
     for job in (first, second):
-        behind_ns = next((each * S_NS for each in _BEHIND_S if each * S_NS < job.began_ns % DAY_NS), 0)
+        behind_ns = next(
+            (each * S_NS for each in _BEHIND_S if each * S_NS < job.began_ns % DAY_NS), 0
+        )
         # the first run: nothing was there before that it could seem to be at the same time with
         if behind_ns and not skews_ns and job.runs[0].ended_ns - job.began_ns > 4 * job.interval_ns:
             skews_ns[job.place, 0, next(nodes[job.place])] = -behind_ns
@@ -77,7 +105,11 @@ def planted_in(plan: FleetPlan) -> Planted:
 
 def _longest(plan: FleetPlan, job: JobPlan, chance: Any) -> tuple[RunPlan, int]:
     """A day, and the run that has most of it."""
-    days = [day for day in range(plan.days) if any(_overlap_ns(plan, run, day) > DAY_NS // 8 for run in job.runs)]
+    days = [
+        day
+        for day in range(plan.days)
+        if any(_overlap_ns(plan, run, day) > DAY_NS // 8 for run in job.runs)
+    ]
     day = int(chance.choice(days or [(job.began_ns - plan.start_ns) // DAY_NS]))
     return max(job.runs, key=lambda run: _overlap_ns(plan, run, day)), day
 
@@ -103,7 +135,11 @@ def damaged(data: bytes, code: str) -> bytes:
 
 def _corrupt(data: bytes) -> bytes:
     middle = len(data) // 3
-    return data[:middle] + bytes(byte ^ 0x5A for byte in data[middle : middle + 64]) + data[middle + 64 :]
+    return (
+        data[:middle]
+        + bytes(byte ^ 0x5A for byte in data[middle : middle + 64])
+        + data[middle + 64 :]
+    )
 
 
 def _truncated(data: bytes) -> bytes:
@@ -118,7 +154,11 @@ def _future(data: bytes) -> bytes:
     return head + struct.pack("<I", crc32(tail, crc32(head))) + tail
 
 
-_DAMAGE: Final[Mapping[str, Callable[[bytes], bytes]]] = {CORRUPT: _corrupt, TRUNCATED: _truncated, FUTURE: _future}
+_DAMAGE: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    CORRUPT: _corrupt,
+    TRUNCATED: _truncated,
+    FUTURE: _future,
+}
 
 
 def foreign() -> bytes:

@@ -19,7 +19,14 @@ from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows
 from ckptcost.fleet.kept.node_file import encode
 from ckptcost.fleet.kept.store import Store, folder_of, open_store
 from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, TIERS, FleetPlan, plan_of, usual_rate
-from ckptcost.fleet.made_up.planted import LEAST_DAYS, LEAST_NODES, Planted, damaged, planted_in, strays
+from ckptcost.fleet.made_up.planted import (
+    LEAST_DAYS,
+    LEAST_NODES,
+    Planted,
+    damaged,
+    planted_in,
+    strays,
+)
 from ckptcost.fleet.made_up.synthetic_days import Written, days_of_run, files_of_run
 from ckptcost.fleet.made_up.truth import Straggler, TierTruth, Trouble, Truth, write
 from ckptcost.fleet.made_up.truth_of_job import JobBook
@@ -49,13 +56,19 @@ def synthesize(
 ) -> Truth:
     """`tell(done, of)` counts files. Raises InputError for what cannot be made, OutputError where it cannot be written."""
     rate = _judge(nodes, days, seed, saves_per_day, start, faults, failures_per_node_day)
-    encode(NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows()))  # without pyarrow nothing is begun
+    encode(
+        NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
+    )  # without pyarrow nothing is begun
     target = _fresh(directory)
     try:
         with whole_folder(target, over=False) as root:
-            return _written(root, plan_of(nodes, days, seed, saves_per_day, start, rate), faults, tell)
+            return _written(
+                root, plan_of(nodes, days, seed, saves_per_day, start, rate), faults, tell
+            )
     except OSError as error:
-        raise OutputError(f"{directory}: could not be written ({error.strerror or error})") from None
+        raise OutputError(
+            f"{directory}: could not be written ({error.strerror or error})"
+        ) from None
 
 
 def _written(root: Path, plan: FleetPlan, faults: bool, tell: Tell | None) -> Truth:
@@ -80,10 +93,20 @@ def _written(root: Path, plan: FleetPlan, faults: bool, tell: Tell | None) -> Tr
         troubles += book.troubles
     troubles += _beside(plan, planted, folder)
     truth = Truth(
-        seed=plan.seed, nodes=plan.nodes, days=plan.days, start=plan.start, saves_per_day=plan.saves_per_day,
+        seed=plan.seed,
+        nodes=plan.nodes,
+        days=plan.days,
+        start=plan.start,
+        saves_per_day=plan.saves_per_day,
         failures_per_node_day=plan.failures_per_node_day,
-        files=folder.counting, rows=folder.rows,
-        tiers=tuple(TierTruth(tier.name, float(tier.bytes_per_s), float(tier.read_bytes_per_s), tier.fixed_s) for tier in TIERS),
+        files=folder.counting,
+        rows=folder.rows,
+        tiers=tuple(
+            TierTruth(
+                tier.name, float(tier.bytes_per_s), float(tier.read_bytes_per_s), tier.fixed_s
+            )
+            for tier in TIERS
+        ),
         jobs=tuple(jobs),
         stragglers=tuple(
             Straggler(job.job, host, factor / 1000)
@@ -92,31 +115,48 @@ def _written(root: Path, plan: FleetPlan, faults: bool, tell: Tell | None) -> Tr
             if factor != 1000
         ),
         troubles=tuple(troubles),
-    )  # fmt: skip
+    )
     write(truth, root)
     return truth
 
 
-def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, faults: bool, rate: float | None) -> float:
+def _judge(
+    nodes: int, days: int, seed: int, a_day: float, start: str, faults: bool, rate: float | None
+) -> float:
     """The rate of failures."""
     if nodes < 1 or days < 1:
-        raise InputError(f"a fleet of {nodes} nodes on {days} days is none", remedy="both are 1 or more")
+        raise InputError(
+            f"a fleet of {nodes} nodes on {days} days is none", remedy="both are 1 or more"
+        )
     if seed < 0:
         raise InputError(f"a seed is not negative: {seed}")
     if not 0.0 < a_day <= MOST_SAVES_A_DAY:
-        raise InputError(f"{a_day:g} saves a day cannot be", remedy=f"more than 0, and up to {MOST_SAVES_A_DAY:g}")
+        raise InputError(
+            f"{a_day:g} saves a day cannot be",
+            remedy=f"more than 0, and up to {MOST_SAVES_A_DAY:g}",
+        )
     if nodes * days > MOST_NODE_DAYS or nodes * days * a_day > MOST_ROWS:
         most = f"up to {MOST_NODE_DAYS:,} node-days and {MOST_ROWS:,} rows are made"
         raise InputError(f"{nodes * days:,} node-days of {a_day:g} saves are too many", remedy=most)
     if faults and (nodes < LEAST_NODES or days < LEAST_DAYS):
-        raise InputError("too small for faults", remedy=f"{LEAST_NODES} nodes and {LEAST_DAYS} days or more")
+        raise InputError(
+            "too small for faults", remedy=f"{LEAST_NODES} nodes and {LEAST_DAYS} days or more"
+        )
     try:
         first = date.fromisoformat(start)
         last = first.toordinal() + days
     except ValueError:
         first, last = date.min, 0
-    if first.isoformat() != start or not date(1971, 1, 1).toordinal() <= first.toordinal() <= last < date(2199, 1, 1).toordinal():
-        raise InputError(f"no day that a fleet could begin on: {brief(start)}", remedy="as 2026-11-02")
+    if (
+        first.isoformat() != start
+        or not date(1971, 1, 1).toordinal()
+        <= first.toordinal()
+        <= last
+        < date(2199, 1, 1).toordinal()
+    ):
+        raise InputError(
+            f"no day that a fleet could begin on: {brief(start)}", remedy="as 2026-11-02"
+        )
     found = usual_rate(nodes, days) if rate is None else rate
     if not (math.isfinite(found) and 0.0 <= found <= 10.0):
         raise InputError(f"{found:g} failures a node-day cannot be", remedy="0 to 10")
@@ -127,13 +167,25 @@ def _fresh(directory: str) -> Path:
     """A place where nothing is."""
     root = Path(directory)
     if "://" in directory:
-        raise InputError("is a URL, and a made-up fleet is a folder", where=directory, remedy="make it here and copy it there")
+        raise InputError(
+            "is a URL, and a made-up fleet is a folder",
+            where=directory,
+            remedy="make it here and copy it there",
+        )
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
-        if root.is_symlink() or (root.exists() and not root.is_dir()) or (root.is_dir() and any(root.iterdir())):
-            raise InputError("is not empty", where=str(root), remedy="name a folder that is not there yet")
+        if (
+            root.is_symlink()
+            or (root.exists() and not root.is_dir())
+            or (root.is_dir() and any(root.iterdir()))
+        ):
+            raise InputError(
+                "is not empty", where=str(root), remedy="name a folder that is not there yet"
+            )
     except OSError as error:
-        raise OutputError(f"{root}: cannot make a folder for the store ({error.strerror})") from None
+        raise OutputError(
+            f"{root}: cannot make a folder for the store ({error.strerror})"
+        ) from None
     return root.absolute()
 
 

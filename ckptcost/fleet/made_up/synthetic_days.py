@@ -11,7 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.fleet.kept.node_day import Head, NodeDay, key_of
-from ckptcost.fleet.made_up.plan_of_fleet import CRASH, DAY_NS, ENDED, GPUS, NODE, S_NS, FleetPlan, Ints, JobPlan, RunPlan
+from ckptcost.fleet.made_up.plan_of_fleet import (
+    CRASH,
+    DAY_NS,
+    ENDED,
+    GPUS,
+    NODE,
+    S_NS,
+    FleetPlan,
+    Ints,
+    JobPlan,
+    RunPlan,
+)
 from ckptcost.fleet.made_up.planned_run import Windows, drains, stalls
 from ckptcost.fleet.made_up.planted import DUPLICATE, SKEWED, UNSTEADY, Key, Planted, swaying
 from ckptcost.fleet.made_up.tally import FILES, MW, ends_of, part_of
@@ -49,12 +60,18 @@ def files_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, planted: Planted) 
     first, last = (_places(plan, at_ns + clock_ns) for at_ns in (run.began_ns, run.ended_ns - 1))
     count = int((last - first + 1).sum())
     if planted.never or planted.not_on:
-        lacking = (planted.missing(job.place, node, day) for node in range(job.nodes) for day in range(first[node], last[node] + 1))
+        lacking = (
+            planted.missing(job.place, node, day)
+            for node in range(job.nodes)
+            for day in range(first[node], last[node] + 1)
+        )
         count -= sum(lacking)
     return count
 
 
-def days_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows, planted: Planted) -> Iterator[Written]:
+def days_of_run(
+    plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows, planted: Planted
+) -> Iterator[Written]:
     """By node and day."""
     clock_ns = clocks_of(job, run, planted)
     labels = np.array([f"step {step}" for step in windows.step.tolist()], dtype=object)
@@ -71,7 +88,14 @@ def days_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows, p
 
 
 def _of_node(
-    plan: FleetPlan, job: JobPlan, run: RunPlan, node: int, own: dict[str, NDArray[Any]], clock_ns: int, stood: _Stood, planted: Planted
+    plan: FleetPlan,
+    job: JobPlan,
+    run: RunPlan,
+    node: int,
+    own: dict[str, NDArray[Any]],
+    clock_ns: int,
+    stood: _Stood,
+    planted: Planted,
 ) -> Iterator[Written]:
     begin_ns, end_ns = run.began_ns + clock_ns, run.ended_ns + clock_ns
     first, last = (int(_places(plan, at_ns)) for at_ns in (begin_ns, end_ns - 1))
@@ -86,34 +110,81 @@ def _of_node(
         rows = {name: values[low:high] for name, values in own.items()}
         if code == UNSTEADY:
             rows["begin_ns"] = swaying(plan.seed, key, job, rows["begin_ns"])
-        span_ns = max(begin_ns, plan.start_ns + place * DAY_NS), min(end_ns, plan.start_ns + (place + 1) * DAY_NS - 1)
+        span_ns = (
+            max(begin_ns, plan.start_ns + place * DAY_NS),
+            min(end_ns, plan.start_ns + (place + 1) * DAY_NS - 1),
+        )
         ends = place == last
         head = _head(
-            plan, job, run, node, place, span_ns, clock_ns, ends, stood, float(np.nansum(rows["slow_j"])) if job.asynchronous else 0.0
+            plan,
+            job,
+            run,
+            node,
+            place,
+            span_ns,
+            clock_ns,
+            ends,
+            stood,
+            float(np.nansum(rows["slow_j"])) if job.asynchronous else 0.0,
         )
         code = "" if code == DUPLICATE or (code == SKEWED and low == high) else code
-        yield Written(NodeDay(head, rows), key, place, low, code, planted.files.get((key, place)) == DUPLICATE)
+        yield Written(
+            NodeDay(head, rows), key, place, low, code, planted.files.get((key, place)) == DUPLICATE
+        )
 
 
 def _head(
-    plan: FleetPlan, job: JobPlan, run: RunPlan, node: int, place: int, span_ns: tuple[int, int], clock_ns: int, ends: bool,
-    stood: _Stood, slow_j: float,
-) -> Head:  # fmt: skip
+    plan: FleetPlan,
+    job: JobPlan,
+    run: RunPlan,
+    node: int,
+    place: int,
+    span_ns: tuple[int, int],
+    clock_ns: int,
+    ends: bool,
+    stood: _Stood,
+    slow_j: float,
+) -> Head:
     began_ns, until_ns = span_ns
     host = job.hosts[node]
     covered_s = (until_ns - began_ns) / S_NS
     stood_s = stood.between(began_ns - clock_ns, until_ns - clock_ns) / S_NS
     over, exit_code = ending(run, node) if ends else (False, None)
     return Head(
-        job=job.job, run=run.run, host=host, day=plan.day(place),
-        labels={"team": job.team, "cluster": job.cluster, "model": job.model, "tier": job.tier.name},
-        gpus=float(GPUS), nodes=job.nodes, node_names=job.node_names, simulated=True,
-        began_ns=began_ns, until_ns=until_ns, run_began_ns=run.began_ns + clock_ns, over=over, exit_code=exit_code, covered_s=covered_s,
-        gpu_total_j=MW * (int(job.train_mw[node]) * (covered_s - stood_s) + int(job.stall_mw[node]) * stood_s) + slow_j,
-        host_total_j=MW * (int(job.host_train_mw[node]) * (covered_s - stood_s) + int(job.host_stall_mw[node]) * stood_s),
-        train_gpu_w=int(job.train_mw[node]) * MW, train_host_w=int(job.host_train_mw[node]) * MW,
-        step_s=job.train_ns / job.every / S_NS, meter=f"{host}:{run.run[:8]}", source=f"synthetic {plan.seed}",
-    )  # fmt: skip
+        job=job.job,
+        run=run.run,
+        host=host,
+        day=plan.day(place),
+        labels={
+            "team": job.team,
+            "cluster": job.cluster,
+            "model": job.model,
+            "tier": job.tier.name,
+        },
+        gpus=float(GPUS),
+        nodes=job.nodes,
+        node_names=job.node_names,
+        simulated=True,
+        began_ns=began_ns,
+        until_ns=until_ns,
+        run_began_ns=run.began_ns + clock_ns,
+        over=over,
+        exit_code=exit_code,
+        covered_s=covered_s,
+        gpu_total_j=MW
+        * (int(job.train_mw[node]) * (covered_s - stood_s) + int(job.stall_mw[node]) * stood_s)
+        + slow_j,
+        host_total_j=MW
+        * (
+            int(job.host_train_mw[node]) * (covered_s - stood_s)
+            + int(job.host_stall_mw[node]) * stood_s
+        ),
+        train_gpu_w=int(job.train_mw[node]) * MW,
+        train_host_w=int(job.host_train_mw[node]) * MW,
+        step_s=job.train_ns / job.every / S_NS,
+        meter=f"{host}:{run.run[:8]}",
+        source=f"synthetic {plan.seed}",
+    )
 
 
 def ending(run: RunPlan, node: int) -> tuple[bool, int | None]:
@@ -138,7 +209,10 @@ class _Stood:
                 if len(some):
                     returned_ns = windows.late_ns[:, some] + stalls(job, load, windows.off[:, some])
                     until_ns[some] = windows.begin_ns[some] + returned_ns.max(axis=0)
-        self._begin_ns, self._until_ns = windows.begin_ns, np.where(windows.failed, run.ended_ns, until_ns)
+        self._begin_ns, self._until_ns = (
+            windows.begin_ns,
+            np.where(windows.failed, run.ended_ns, until_ns),
+        )
         self._sums_ns = np.concatenate([[0], np.cumsum(self._until_ns - self._begin_ns)])
 
     def between(self, begin_ns: int, end_ns: int) -> int:
@@ -150,7 +224,9 @@ class _Stood:
         return int(self._sums_ns[place]) - over_ns
 
 
-def _columns(job: JobPlan, run: RunPlan, windows: Windows, chosen: Ints, clock_ns: Ints) -> dict[str, NDArray[Any]]:
+def _columns(
+    job: JobPlan, run: RunPlan, windows: Windows, chosen: Ints, clock_ns: Ints
+) -> dict[str, NDArray[Any]]:
     """[node, window] of the chosen nodes, by their clocks."""
     some = part_of(job, chosen)
     off = windows.off[chosen]
@@ -162,19 +238,31 @@ def _columns(job: JobPlan, run: RunPlan, windows: Windows, chosen: Ints, clock_n
     stall_s[:, failed] = drain_s[:, failed] = nan
     lasting = np.where(failed, nan, 1.0)
     bytes_ = some.bytes_[:, None] * lasting
-    gpu_w, host_w, slow_w = (each[chosen][:, None] * MW for each in (job.stall_mw, job.host_stall_mw, job.slow_mw))
+    gpu_w, host_w, slow_w = (
+        each[chosen][:, None] * MW for each in (job.stall_mw, job.host_stall_mw, job.slow_mw)
+    )
     storage_j = bytes_ * job.tier.j_per_byte if job.storage_known else np.full(off.shape, nan)
     storage_j[:, :loaded] = np.where(failed[:loaded], nan, 0.0)
     found: dict[str, NDArray[Any]] = {
         "begin_ns": windows.begin_ns + windows.late_ns[chosen] + clock_ns[:, None],
-        "stall_s": stall_s, "drain_s": drain_s, "bytes": bytes_, "files": np.full(off.shape, float(FILES)) * lasting,
+        "stall_s": stall_s,
+        "drain_s": drain_s,
+        "bytes": bytes_,
+        "files": np.full(off.shape, float(FILES)) * lasting,
         "gpu_s": stall_s * float(GPUS),
-    }  # fmt: skip
-    for line, value in {"gpu": gpu_w * stall_s, "host": host_w * stall_s, "slow": slow_w * drain_s, "storage": storage_j}.items():
+    }
+    for line, value in {
+        "gpu": gpu_w * stall_s,
+        "host": host_w * stall_s,
+        "slow": slow_w * drain_s,
+        "storage": storage_j,
+    }.items():
         low, high = ends_of(job, line)
         found[f"{line}_j"] = value
         found[f"{line}_low_j"] = (value * low).astype(np.float32)
-        found[f"{line}_high_j"] = np.where(np.isnan(value), nan, inf) if high == inf else value * high
+        found[f"{line}_high_j"] = (
+            np.where(np.isnan(value), nan, inf) if high == inf else value * high
+        )
         found[f"{line}_high_j"] = found[f"{line}_high_j"].astype(np.float32)
     return found
 

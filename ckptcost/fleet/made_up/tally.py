@@ -87,7 +87,10 @@ def added(parts: Iterable[Amounts]) -> Amounts:
 
 def less(whole: Amounts, part: Amounts) -> Amounts:
     """What the rest would have added."""
-    found: list[Any] = [a - b if b == b and abs(b) < inf else nan if b == b else a for a, b in zip(whole, part, strict=True)]
+    found: list[Any] = [
+        a - b if b == b and abs(b) < inf else nan if b == b else a
+        for a, b in zip(whole, part, strict=True)
+    ]
     return Amounts(*found)
 
 
@@ -96,7 +99,9 @@ def failed_ones(windows: int, nodes: int) -> Amounts:
     return Amounts(failed=windows, failed_rows=windows * nodes)
 
 
-def tally(job: JobPlan, chosen: Ints, late_ns: NDArray[np.uint32], off: NDArray[np.uint16], load: bool) -> Tally:
+def tally(
+    job: JobPlan, chosen: Ints, late_ns: NDArray[np.uint32], off: NDArray[np.uint16], load: bool
+) -> Tally:
     """Of completed windows of one direction: [node, window], of the chosen nodes."""
     nodes, windows = off.shape
     stall_ns, drain_ns = (each(part_of(job, chosen), load, off) for each in (stalls, drains))
@@ -105,24 +110,45 @@ def tally(job: JobPlan, chosen: Ints, late_ns: NDArray[np.uint32], off: NDArray[
     own_ns = stall_ns.sum(axis=1).tolist()
     wait_ns = (last_ns - returned_ns).sum(axis=1).tolist()
     moved = job.bytes_[chosen].tolist()
-    gpu_mw, host_mw, slow_mw = (each[chosen].tolist() for each in (job.stall_mw, job.host_stall_mw, job.slow_mw))
+    gpu_mw, host_mw, slow_mw = (
+        each[chosen].tolist() for each in (job.stall_mw, job.host_stall_mw, job.slow_mw)
+    )
     lines = {
         "gpu": _joules(gpu_mw, own_ns),
         "host": _joules(host_mw, own_ns),
         "slow": _joules(slow_mw, drain_ns.sum(axis=1).tolist()),
-        "storage": 0.0 if load else fsum(each * job.tier.j_per_byte * windows for each in moved) if job.storage_known else nan,
+        "storage": 0.0
+        if load
+        else fsum(each * job.tier.j_per_byte * windows for each in moved)
+        if job.storage_known
+        else nan,
     }
     ends: dict[str, Any] = {}
     for line, value in lines.items():
         low, high = ends_of(job, line)
-        ends |= {f"{line}_j": value, f"{line}_low_j": value * low, f"{line}_high_j": value * high if value else value}
+        ends |= {
+            f"{line}_j": value,
+            f"{line}_low_j": value * low,
+            f"{line}_high_j": value * high if value else value,
+        }
     waits = {"gpu": _joules(gpu_mw, wait_ns), "host": _joules(host_mw, wait_ns)}
-    low_j, high_j = (fsum(value * ends_of(job, line)[end] for line, value in waits.items() if value) for end in (0, 1))
+    low_j, high_j = (
+        fsum(value * ends_of(job, line)[end] for line, value in waits.items() if value)
+        for end in (0, 1)
+    )
     amounts = Amounts(
-        windows=windows, rows=nodes * windows, bytes=float(sum(moved) * windows), files=float(FILES * nodes * windows),
-        stall_s=int((last_ns - late_ns.min(axis=0).astype(np.int64)).sum()) / S_NS, own_gpu_s=GPUS * sum(own_ns) / S_NS,
-        wait_gpu_s=GPUS * sum(wait_ns) / S_NS, wait_j=fsum(waits.values()), wait_low_j=low_j, wait_high_j=high_j, **ends,
-    )  # fmt: skip
+        windows=windows,
+        rows=nodes * windows,
+        bytes=float(sum(moved) * windows),
+        files=float(FILES * nodes * windows),
+        stall_s=int((last_ns - late_ns.min(axis=0).astype(np.int64)).sum()) / S_NS,
+        own_gpu_s=GPUS * sum(own_ns) / S_NS,
+        wait_gpu_s=GPUS * sum(wait_ns) / S_NS,
+        wait_j=fsum(waits.values()),
+        wait_low_j=low_j,
+        wait_high_j=high_j,
+        **ends,
+    )
     watts = (np.array(gpu_mw) + np.array(host_mw)) * MW
     return Tally(amounts, *_blames(returned_ns, watts))
 
@@ -156,6 +182,8 @@ def _blames(returned_ns: Ints, watts: Floats) -> tuple[Floats, Floats]:
     who = order[:, 1:].ravel()
 
     def caused(waiting: Any) -> Floats:
-        return np.bincount(who, weights=np.cumsum(each_s * waiting, axis=1).ravel(), minlength=nodes).astype(np.float64)
+        return np.bincount(
+            who, weights=np.cumsum(each_s * waiting, axis=1).ravel(), minlength=nodes
+        ).astype(np.float64)
 
     return caused(GPUS * back), caused(np.cumsum(watts[order], axis=1)[:, :-1])

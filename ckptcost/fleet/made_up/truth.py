@@ -108,7 +108,9 @@ class JobTruth(NamedTuple):
         """Of the hosts' clocks (all, unless said) from the lower median of theirs."""
         clocks = next(each.clock_ns for each in self.runs if each.run == run)
         wanted = set(hosts) or set(self.hosts)
-        mine = {host: clock for host, clock in zip(self.hosts, clocks, strict=True) if host in wanted}
+        mine = {
+            host: clock for host, clock in zip(self.hosts, clocks, strict=True) if host in wanted
+        }
         middle = sorted(mine.values())[(len(mine) - 1) // 2]
         return {host: clock - middle for host, clock in mine.items()}
 
@@ -171,15 +173,25 @@ class Truth:
                 for day, amounts in job.saves_by_day.items():
                     groups.setdefault(day, []).append(amounts)
             else:
-                groups.setdefault(job.job if word == "job" else job.labels[word], []).append(job.saves)
+                groups.setdefault(job.job if word == "job" else job.labels[word], []).append(
+                    job.saves
+                )
         return {name: added(parts) for name, parts in sorted(groups.items())}
 
 
 def write(truth: Truth, directory: Path) -> None:
-    content = {"format": FORMAT, "version": VERSION} | {each.name: _plain(getattr(truth, each.name)) for each in fields(truth)}
-    content["totals"] = {"saves": _plain(truth.saves), "loads": _plain(truth.loads), "failures": truth.failures}
+    content = {"format": FORMAT, "version": VERSION} | {
+        each.name: _plain(getattr(truth, each.name)) for each in fields(truth)
+    }
+    content["totals"] = {
+        "saves": _plain(truth.saves),
+        "loads": _plain(truth.loads),
+        "failures": truth.failures,
+    }
     try:
-        (directory / FILE).write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", "utf-8")
+        (directory / FILE).write_text(
+            json.dumps(content, allow_nan=False, indent=1) + "\n", "utf-8"
+        )
     except OSError as error:
         raise OutputError(f"{directory / FILE}: could not be written ({error.strerror})") from None
 
@@ -200,7 +212,9 @@ def read(directory: Path) -> Truth:
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", where=str(file)) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"is not the truth of a synthetic fleet ({error})", where=str(file)) from None
+        raise InputError(
+            f"is not the truth of a synthetic fleet ({error})", where=str(file)
+        ) from None
 
 
 def _job(content: dict[str, Any]) -> JobTruth:
@@ -208,14 +222,17 @@ def _job(content: dict[str, Any]) -> JobTruth:
         content[name] = _amounts(content[name])
     for name in ("saves_by_day", "loads_by_day"):
         content[name] = {day: _amounts(each) for day, each in content[name].items()}
-    content["runs"] = tuple(RunTruth(**(each | {"clock_ns": tuple(each["clock_ns"])})) for each in content["runs"])
+    content["runs"] = tuple(
+        RunTruth(**(each | {"clock_ns": tuple(each["clock_ns"])})) for each in content["runs"]
+    )
     content["hosts"] = tuple(content["hosts"])
     return JobTruth(**content)
 
 
 def _amounts(content: dict[str, Any]) -> Amounts:
     found: dict[str, Any] = {
-        name: nan if value is None else float(value) if isinstance(value, str) else value for name, value in content.items()
+        name: nan if value is None else float(value) if isinstance(value, str) else value
+        for name, value in content.items()
     }
     return Amounts(**found)
 

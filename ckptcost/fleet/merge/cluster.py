@@ -31,7 +31,11 @@ BATCH: Final = 64
 
 
 def by_cluster(
-    work: Callable[[Given], Got], given: Sequence[Given], store: Store, address: str, tell: Callable[[int, int], None] | None = None
+    work: Callable[[Given], Got],
+    given: Sequence[Given],
+    store: Store,
+    address: str,
+    tell: Callable[[int, int], None] | None = None,
 ) -> list[Got]:
     """Results in the order of what was given."""
     if not given:
@@ -47,10 +51,20 @@ def by_cluster(
             found: list[Got] = client.gather(futures)
         except distributed.scheduler.KilledWorker as error:
             _lost(
-                address, f"a piece of the work took {error.allowed_failures + 1} workers with it", "Give workers more memory: 1 GB a thread"
+                address,
+                f"a piece of the work took {error.allowed_failures + 1} workers with it",
+                "Give workers more memory: 1 GB a thread",
             )
-        except (OSError, distributed.client.FutureCancelledError, distributed.CancelledError) as error:
-            _lost(address, f"the scheduler was lost ({type(error).__name__})", "Run it again: what was done is not kept")
+        except (
+            OSError,
+            distributed.client.FutureCancelledError,
+            distributed.CancelledError,
+        ) as error:
+            _lost(
+                address,
+                f"the scheduler was lost ({type(error).__name__})",
+                "Run it again: what was done is not kept",
+            )
     return found
 
 
@@ -62,7 +76,10 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise MeterUnavailable(f"distributed {not_there(error)}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
+        raise MeterUnavailable(
+            f"distributed {not_there(error)}",
+            "pip install 'ckptcost[fleet]', or `--scheduler pandas`",
+        ) from None
     return distributed
 
 
@@ -72,9 +89,17 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
     if not _ADDRESS.fullmatch(address):
         raise InputError("names no host and port", where=where, remedy="e.g. tcp://head:8786")
     try:
-        client = _in_time(lambda: distributed.Client(address, timeout=ANSWER_S, set_as_default=False, name="ckptcost"))
+        client = _in_time(
+            lambda: distributed.Client(
+                address, timeout=ANSWER_S, set_as_default=False, name="ckptcost"
+            )
+        )
     except TypeError:
-        raise InputError("TLS needs certificates", where=where, remedy="name them in Dask's configuration: distributed.comm.tls") from None
+        raise InputError(
+            "TLS needs certificates",
+            where=where,
+            remedy="name them in Dask's configuration: distributed.comm.tls",
+        ) from None
     except (OSError, ValueError) as error:
         raise InputError(
             f"no Dask scheduler answers there ({type(error).__name__})",
@@ -85,7 +110,11 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         try:
             client.wait_for_workers(1, timeout=ANSWER_S)
         except TimeoutError:
-            raise InputError("the scheduler has no workers", where=where, remedy=f"start some with `dask worker {address}`") from None
+            raise InputError(
+                "the scheduler has no workers",
+                where=where,
+                remedy=f"start some with `dask worker {address}`",
+            ) from None
         yield client
     finally:
         client.close(timeout=ANSWER_S)
@@ -117,12 +146,22 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
     has = client.run(_asked(), on_error="return")
     for worker, version in has.items():
         if version != __version__:
-            other = f"has {version}" if isinstance(version, str) and version else "has none that can be imported"
-            raise InputError(f"worker {worker} {other}; here is ckptcost {__version__}", where=where, remedy="install the same everywhere")
+            other = (
+                f"has {version}"
+                if isinstance(version, str) and version
+                else "has none that can be imported"
+            )
+            raise InputError(
+                f"worker {worker} {other}; here is ckptcost {__version__}",
+                where=where,
+                remedy="install the same everywhere",
+            )
     for worker, problem in client.run(_sees, store, on_error="return").items():
         if problem:
             raise InputError(
-                f"worker {worker} does not see the store: {problem}", where=where, remedy="put it where all see it under one name"
+                f"worker {worker} does not see the store: {problem}",
+                where=where,
+                remedy="put it where all see it under one name",
             )
 
 
@@ -149,7 +188,11 @@ def _sees(store: Store) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Dask logs to stderr what is said here in a sentence, or is no concern of who asks."""
-    names = [name for name in ("distributed", *logging.Logger.manager.loggerDict) if name.split(".")[0] == "distributed"]
+    names = [
+        name
+        for name in ("distributed", *logging.Logger.manager.loggerDict)
+        if name.split(".")[0] == "distributed"
+    ]
     before = [(logger := logging.getLogger(name), logger.level) for name in names]
     for logger, level in before:
         if level != logging.NOTSET:

@@ -50,11 +50,17 @@ def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
     return [list(same) for _, same in groupby(ordered, key=lambda entry: (entry.job, entry.day))]
 
 
-def collected(store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = ONE, tell: Tell | None = None) -> Part:
+def collected(
+    store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = ONE, tell: Tell | None = None
+) -> Part:
     """Each group is the files of one job and day. The result is the same bits whatever the scheduler and the number of workers."""
     groups, aside = _one_job_each(store, groups)
     work = [(store, list(group)) for group in groups]
-    return finished(frames.put_together([frames.pieces(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)]))
+    return finished(
+        frames.put_together(
+            [frames.pieces(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)]
+        )
+    )
 
 
 def worked(work: Work) -> Pieces:
@@ -62,7 +68,9 @@ def worked(work: Work) -> Pieces:
     return pieces_of(*work)
 
 
-def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None) -> Iterator[Pieces]:
+def _done(
+    store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None
+) -> Iterator[Pieces]:
     if scheduler == ONE:
         yield from _here(work, tell)
     elif scheduler in LOCAL:
@@ -72,7 +80,11 @@ def _done(store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None)
 
         yield from by_cluster(worked, work, store, scheduler, tell)
     else:
-        raise InputError(f"no scheduler named {brief(scheduler)}", where="--scheduler", remedy="known: " + ", ".join(SCHEDULERS))
+        raise InputError(
+            f"no scheduler named {brief(scheduler)}",
+            where="--scheduler",
+            remedy="known: " + ", ".join(SCHEDULERS),
+        )
 
 
 def _here(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
@@ -118,7 +130,9 @@ def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequenc
     with Callback(posttask=one_more):
         delayed = dask.delayed(worked, pure=False)
         # a list of files is not looked into for other delayed work
-        found: Sequence[Pieces] = dask.compute(*(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler)
+        found: Sequence[Pieces] = dask.compute(
+            *(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler
+        )
     return found
 
 
@@ -126,24 +140,32 @@ def dask_of() -> Any:
     try:
         import dask
     except ImportError as error:
-        raise MeterUnavailable(f"dask {not_there(error)}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`") from None
+        raise MeterUnavailable(
+            f"dask {not_there(error)}", "pip install 'ckptcost[fleet]', or `--scheduler pandas`"
+        ) from None
     return dask
 
 
-def _one_job_each(store: Store, groups: Sequence[Sequence[Entry]]) -> tuple[list[list[Entry]], list[Verdict]]:
+def _one_job_each(
+    store: Store, groups: Sequence[Sequence[Entry]]
+) -> tuple[list[list[Entry]], list[Verdict]]:
     """A run, host and day under two jobs has the same file name in both: only of such files are the heads read, before anything counts."""
     named: defaultdict[tuple[str, str], list[Entry]] = defaultdict(list)
     for group in groups:
         for entry in group:
             named[entry.day, entry.path.rpartition("/")[2]].append(entry)
-    alike = [entry for same in named.values() if len({entry.job for entry in same}) > 1 for entry in same]
+    alike = [
+        entry for same in named.values() if len({entry.job for entry in same}) > 1 for entry in same
+    ]
     if not alike:
         return [list(group) for group in groups], []
     # what cannot be read, or lies in a wrong place, is named by the part that it is in
     seen, _ = read_in(store, alike, ("key",))
     aside = heads_apart(seen)
     paths = {path for path, _ in aside}
-    return [[entry for entry in group if entry.path not in paths] for group in groups], [line for _, line in aside]
+    return [[entry for entry in group if entry.path not in paths] for group in groups], [
+        line for _, line in aside
+    ]
 
 
 def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str] = RAW) -> Any:
@@ -155,11 +177,17 @@ def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str]
     dask_of()
     import dask.dataframe as dd
 
-    pieces = [group[at : at + FILES_AT_ONCE] for group in grouped(entries) for at in range(0, len(group), FILES_AT_ONCE)]
+    pieces = [
+        group[at : at + FILES_AT_ONCE]
+        for group in grouped(entries)
+        for at in range(0, len(group), FILES_AT_ONCE)
+    ]
     wanted = list(columns)
     if unknown := [name for name in wanted if name not in RAW]:
         raise InputError(f"no column {brief(unknown[0])}", remedy="known: " + ", ".join(RAW))
-    return dd.from_map(_raw, pieces or [[]], store=store, columns=wanted, meta=_raw([], store, wanted))
+    return dd.from_map(
+        _raw, pieces or [[]], store=store, columns=wanted, meta=_raw([], store, wanted)
+    )
 
 
 def _raw(entries: Sequence[Entry], store: Store, columns: Sequence[str]) -> DataFrame:
@@ -170,9 +198,16 @@ def _raw(entries: Sequence[Entry], store: Store, columns: Sequence[str]) -> Data
     found = {}
     for name in columns:
         if name in COLUMNS:
-            empty = [np.zeros(0, dtype=object if COLUMNS[name].dtype == "str" else COLUMNS[name].dtype)]
+            empty = [
+                np.zeros(0, dtype=object if COLUMNS[name].dtype == "str" else COLUMNS[name].dtype)
+            ]
             values = np.concatenate([file.rows[name] for file in files] or empty)
             found[name] = pd.Series(values, dtype=COLUMNS[name].dtype)
         else:
-            found[name] = pd.Series(np.repeat([getattr(file.head, name) for file in files], [file.many for file in files]), dtype="str")
+            found[name] = pd.Series(
+                np.repeat(
+                    [getattr(file.head, name) for file in files], [file.many for file in files]
+                ),
+                dtype="str",
+            )
     return pd.DataFrame(found)

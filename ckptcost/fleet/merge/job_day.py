@@ -21,7 +21,15 @@ from ckptcost.fleet.merge.near_midnight import EDGE_S, merged
 from ckptcost.fleet.merge.one_clock import Timed, on_one_clock
 from ckptcost.fleet.merge.part import Part
 from ckptcost.fleet.merge.same_save import Ints
-from ckptcost.fleet.merge.sorting_out import NEEDED, Seen, day_of, one_meter, one_of_each, read_in, verdict
+from ckptcost.fleet.merge.sorting_out import (
+    NEEDED,
+    Seen,
+    day_of,
+    one_meter,
+    one_of_each,
+    read_in,
+    verdict,
+)
 from ckptcost.fleet.merge.sums import Placed, node_sums, stragglers, window_sums
 
 if TYPE_CHECKING:
@@ -107,16 +115,22 @@ def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Int
     return first, kept, last
 
 
-def _labels(store: Store, timed: Timed, columns: Mapping[str, Any], first: Ints, stall_s: Any) -> dict[int, str]:
+def _labels(
+    store: Store, timed: Timed, columns: Mapping[str, Any], first: Ints, stall_s: Any
+) -> dict[int, str]:
     """By place of the window. A file is read once more, for all that are wanted of it."""
-    wanted = np.lexsort((columns["key"][first], columns["begin_ns"][first], -np.nan_to_num(stall_s, nan=-1.0)))[:LABELS]
+    wanted = np.lexsort(
+        (columns["key"][first], columns["begin_ns"][first], -np.nan_to_num(stall_s, nan=-1.0))
+    )[:LABELS]
     ends = np.cumsum([0, *np.bincount(timed.node, minlength=len(timed.files))])
     found: dict[int, str] = {}
     for window in wanted.tolist():
         if window not in found:
             file = int(timed.node[first[window]])
             there = timed.window[ends[file] : ends[file + 1]]
-            for place, label in zip(there.tolist(), _labels_in(store, timed.files[file], len(there)), strict=True):
+            for place, label in zip(
+                there.tolist(), _labels_in(store, timed.files[file], len(there)), strict=True
+            ):
                 found.setdefault(place, label)
     return {window: found[window] for window in wanted.tolist()}
 

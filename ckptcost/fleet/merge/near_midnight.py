@@ -46,7 +46,11 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
         return heads, edges
     keys = list(zip(*(heads[name] for name in _NODE), strict=True))
     known = {key for key, is_told in zip(keys, told.tolist(), strict=True) if is_told}
-    lacking = [at for at, is_told in zip(heads.index, told.tolist(), strict=True) if not is_told and keys[at] in known]
+    lacking = [
+        at
+        for at, is_told in zip(heads.index, told.tolist(), strict=True)
+        if not is_told and keys[at] in known
+    ]
     if not lacking:
         return heads, edges
     hosts = set(heads.loc[lacking, "host"])
@@ -57,7 +61,9 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
         near = by_node.get(node)
         if near is None:
             continue
-        other = near.iloc[int(np.argmin(np.abs(near["day"].to_numpy().astype("datetime64[D]") - day)))]
+        other = near.iloc[
+            int(np.argmin(np.abs(near["day"].to_numpy().astype("datetime64[D]") - day)))
+        ]
         offset_ns = round(other["offset_s"] * _S)
         heads.loc[at, ["offset_s", "offset_unsure_s"]] = other["offset_s"], other["offset_unsure_s"]
         for name in ("began_ns", "until_ns", "run_began_ns", "last_kept_ns", "last_mark_ns"):
@@ -88,19 +94,22 @@ def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     labels = dict(zip(window[labelled.index][::-1].tolist(), labelled["label"][::-1], strict=True))
     windows = made(
         WINDOWS,
-        sums | {name: one[name].to_numpy() for name in ("job", "run", "key", "load")}
+        sums
+        | {name: one[name].to_numpy() for name in ("job", "run", "key", "load")}
         | {
             "day": days,
             "label": [labels.get(place, "") for place in range(len(first))],
             "slowest": np.where(waits.slowest < 0, "", hosts),
         },
-    )  # fmt: skip
+    )
     rows["day"] = days[window]
     by_day = rows.groupby([*_NODE, "day"], sort=False)
     node = by_day.ngroup().to_numpy()
     named = rows.iloc[np.unique(node, return_index=True)[1]][[*_NODE, "day"]]
     of_nodes = node_sums(placed, waits, node, len(named), np.zeros(len(first), dtype=bool))
-    return windows, made(NODES, {name: named[name].to_numpy() for name in named} | of_nodes, ("slowest",))
+    return windows, made(
+        NODES, {name: named[name].to_numpy() for name in named} | of_nodes, ("slowest",)
+    )
 
 
 def _added(nodes: DataFrame) -> DataFrame:

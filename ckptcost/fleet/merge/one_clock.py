@@ -60,7 +60,9 @@ def on_one_clock(files: Sequence[Seen]) -> tuple[Timed, list[Verdict]]:
     return (
         Timed(
             kept,
-            np.concatenate([run.window + base for run, base in zip(runs, bases, strict=False)] or [ints]),
+            np.concatenate(
+                [run.window + base for run, base in zip(runs, bases, strict=False)] or [ints]
+            ),
             int(bases[-1]),
             _repeated([file.many for file in kept]),
             np.concatenate([run.offset_ns for run in runs] or [ints]),
@@ -78,12 +80,14 @@ def _run(files: list[Seen]) -> _Run:
     # it speaks of nodes up to the last one that has a row
     rest = len(files) - len(found.offset_ns)
     return _Run(
-        files, window, windows,
+        files,
+        window,
+        windows,
         np.pad(found.offset_ns, (0, rest)),
         np.pad(found.unsure_s, (0, rest), constant_values=np.nan),
         np.pad(found.windows, (0, rest)),
         np.pad(found.scatter_s, (0, rest), constant_values=np.nan),
-    )  # fmt: skip
+    )
 
 
 def _repeated(counts: list[int]) -> Ints:
@@ -92,7 +96,11 @@ def _repeated(counts: list[int]) -> Ints:
 
 def _faults(run: _Run) -> dict[int, tuple[str, str]]:
     """By place of the file. First what is far off, then what strays once that is gone. One node of a run always stays: the steadiest."""
-    two = " With two nodes nobody can tell whose clock is wrong: the one that is behind is taken." if len(run.files) == 2 else ""
+    two = (
+        " With two nodes nobody can tell whose clock is wrong: the one that is behind is taken."
+        if len(run.files) == 2
+        else ""
+    )
     offset_s = run.offset_ns * 1e-9
     away = np.abs(offset_s)
     off = np.flatnonzero(away > SKEW_S)
@@ -100,7 +108,10 @@ def _faults(run: _Run) -> dict[int, tuple[str, str]]:
         off = np.delete(off, int(np.argmin(away)))
     if len(off):
         return {
-            int(place): (SKEWED, f"its clock is {away[place]:.0f} s {_side(offset_s[place])} the other nodes' of its run.{two}")
+            int(place): (
+                SKEWED,
+                f"its clock is {away[place]:.0f} s {_side(offset_s[place])} the other nodes' of its run.{two}",
+            )
             for place in off
         }
     scatter_s = np.where(run.told >= UNSTEADY_WINDOWS, np.nan_to_num(run.scatter_s), 0.0)
@@ -111,7 +122,10 @@ def _faults(run: _Run) -> dict[int, tuple[str, str]]:
     elif len(off) == len(run.files):
         off = np.delete(off, int(np.argmin(scatter_s)))
     return {
-        int(place): (UNSTEADY, f"its clock strays {scatter_s[place]:.1f} s from save to save against the other nodes' of its run.{two}")
+        int(place): (
+            UNSTEADY,
+            f"its clock strays {scatter_s[place]:.1f} s from save to save against the other nodes' of its run.{two}",
+        )
         for place in off
     }
 

@@ -44,7 +44,9 @@ def places_of(nodes: Sequence[Rows]) -> tuple[Ints, int]:
     if len(again):
         return _by_time(nodes, again)
     known, inverse = np.unique(np.concatenate(distinct), return_inverse=True)
-    pieces = np.split(inverse.astype(np.int64, copy=False), np.cumsum([len(names) for names in distinct])[:-1])
+    pieces = np.split(
+        inverse.astype(np.int64, copy=False), np.cumsum([len(names) for names in distinct])[:-1]
+    )
     return np.concatenate([pieces[place] for place in which]), len(known)
 
 

@@ -69,7 +69,9 @@ class Verdict(NamedTuple):
 
 def verdict(file: Seen, code: str = "", text: str = "") -> Verdict:
     head = file.head
-    return Verdict(plain(file.path), head.job, head.run, head.host, head.day, code, text, float(file.many))
+    return Verdict(
+        plain(file.path), head.job, head.run, head.host, head.day, code, text, float(file.many)
+    )
 
 
 def plain(text: str) -> str:
@@ -77,19 +79,31 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_in(store: Store, entries: Iterable[Entry], columns: Sequence[str] = NEEDED) -> tuple[list[Seen], list[Verdict]]:
+def read_in(
+    store: Store, entries: Iterable[Entry], columns: Sequence[str] = NEEDED
+) -> tuple[list[Seen], list[Verdict]]:
     """Files that can be read and are where they belong, and the others."""
     seen, aside = [], []
     for entry in sorted(entries, key=lambda entry: entry.path):
         try:
             head, rows = decode(store.read(entry.path), columns, plain(entry.path), own=False)
         except BadNodeFile as error:
-            aside.append(Verdict(plain(entry.path), entry.job, "", "", entry.day, error.code, error.text, np.nan))
+            aside.append(
+                Verdict(
+                    plain(entry.path), entry.job, "", "", entry.day, error.code, error.text, np.nan
+                )
+            )
             continue
         except (OSError, InputError) as error:
             # a store says InputError of a file that went away since it was listed
-            text = error.problem if isinstance(error, InputError) else f"could not be read ({error.strerror or error})"
-            aside.append(Verdict(plain(entry.path), entry.job, "", "", entry.day, UNREADABLE, text, np.nan))
+            text = (
+                error.problem
+                if isinstance(error, InputError)
+                else f"could not be read ({error.strerror or error})"
+            )
+            aside.append(
+                Verdict(plain(entry.path), entry.job, "", "", entry.day, UNREADABLE, text, np.nan)
+            )
             continue
         file = Seen(entry.path, head, dict(rows))
         fault = _misplaced(file, entry)
@@ -103,7 +117,10 @@ def read_in(store: Store, entries: Iterable[Entry], columns: Sequence[str] = NEE
 def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
     head = file.head
     if entry.path.rpartition("/")[0] != f"job={folder_of(head.job)}/day={head.day}":
-        return MISPLACED, f"is of job {head.job} on {head.day}, and lies where {entry.job} on {entry.day} is"
+        return (
+            MISPLACED,
+            f"is of job {head.job} on {head.day}, and lies where {entry.job} on {entry.day} is",
+        )
     try:
         begin_ns, until_ns = day_of(head.day)
     except ValueError:
@@ -114,7 +131,11 @@ def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
         named += [int(file.rows["begin_ns"].min()), int(file.rows["begin_ns"].max())]
     slack_ns = int(SKEW_S * 1e9)
     off = [each for each in named if not begin_ns - slack_ns <= each <= until_ns + slack_ns]
-    return (SKEWED, f"its clock says {date_of(off[0])} on a day that it calls {head.day}") if off else None
+    return (
+        (SKEWED, f"its clock says {date_of(off[0])} on a day that it calls {head.day}")
+        if off
+        else None
+    )
 
 
 def one_of_each(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
@@ -127,7 +148,9 @@ def one_meter(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
     return _counting(files, _at_the_same_time)
 
 
-def _counting(files: Iterable[Seen], judge: Callable[[Seen, Seen], tuple[str, str] | None]) -> tuple[list[Seen], list[Verdict]]:
+def _counting(
+    files: Iterable[Seen], judge: Callable[[Seen, Seen], tuple[str, str] | None]
+) -> tuple[list[Seen], list[Verdict]]:
     by_host: defaultdict[str, list[Seen]] = defaultdict(list)
     for file in files:
         by_host[file.head.host].append(file)
@@ -157,15 +180,25 @@ def _twice(file: Seen, other: Seen) -> tuple[str, str] | None:
     if mine.run != its.run:
         return None
     if mine.meter and its.meter and mine.meter != its.meter and _at_once(file, other):
-        return SECOND_METER, f"a second recorder on {mine.host} at the same time; {plain(other.path)} counts"
+        return (
+            SECOND_METER,
+            f"a second recorder on {mine.host} at the same time; {plain(other.path)} counts",
+        )
     return DUPLICATE, f"the same run on the same host and day as {plain(other.path)}, which counts"
 
 
 def _at_the_same_time(file: Seen, other: Seen) -> tuple[str, str] | None:
     """Whether both counted the same joules."""
     mine, its = file.head, other.head
-    if mine.run != its.run and _at_once(file, other) and ((_has_gpu(file) and _has_gpu(other)) or _same_saves(file.rows, other.rows)):
-        return SECOND_METER, f"run {its.run} was recorded on {mine.host} at the same time; {plain(other.path)} counts"
+    if (
+        mine.run != its.run
+        and _at_once(file, other)
+        and ((_has_gpu(file) and _has_gpu(other)) or _same_saves(file.rows, other.rows))
+    ):
+        return (
+            SECOND_METER,
+            f"run {its.run} was recorded on {mine.host} at the same time; {plain(other.path)} counts",
+        )
     return None
 
 

@@ -39,7 +39,9 @@ class Bins:
 
     def total(self, values: NDArray[Any]) -> Floats:
         """Unknown where one is unknown."""
-        return np.asarray(np.bincount(self.place, weights=values, minlength=self.places), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.place, weights=values, minlength=self.places), dtype=np.float64
+        )
 
     def count(self, which: NDArray[np.bool_]) -> Ints:
         if which.all():
@@ -68,7 +70,9 @@ def stragglers(rows: Placed) -> Stragglers:
     watts = _standing_j(rows.columns, "")
     np.divide(watts, stall_s, out=watts, where=stall_s > 0)
     watts[~(stall_s > 0)] = np.nan
-    return stragglers_of(rows.window, rows.windows, rows.columns["begin_ns"], stall_s, rows.gpus, watts)
+    return stragglers_of(
+        rows.window, rows.windows, rows.columns["begin_ns"], stall_s, rows.gpus, watts
+    )
 
 
 def _standing_j(columns: Columns, end: str) -> Floats:
@@ -76,7 +80,9 @@ def _standing_j(columns: Columns, end: str) -> Floats:
     # ends are kept in half the width, sums are not
     joules: Floats = columns[f"gpu{end}_j"].astype(np.float64)
     metered = ~np.isnan(columns["host_j"])
-    return np.add(joules, columns[f"host{end}_j"], out=joules, where=True if metered.all() else metered)
+    return np.add(
+        joules, columns[f"host{end}_j"], out=joules, where=True if metered.all() else metered
+    )
 
 
 def window_sums(rows: Placed, waits: Stragglers) -> dict[str, NDArray[Any]]:
@@ -90,10 +96,16 @@ def window_sums(rows: Placed, waits: Stragglers) -> dict[str, NDArray[Any]]:
         "drain_s": _drain_s(rows, waits),
         "nodes": bins.rows,
     }
-    for name, values in (("bytes", columns["bytes"]), ("files", columns["files"]), ("own_gpu_s", columns["gpu_s"])):
+    for name, values in (
+        ("bytes", columns["bytes"]),
+        ("files", columns["files"]),
+        ("own_gpu_s", columns["gpu_s"]),
+    ):
         found[name] = bins.total(values)
     found["wait_gpu_s"] = bins.total(waits.wait_gpu_s)
-    (found["wait_j"], *sums), found["wait_nodes"] = bins.known(waits.wait_j, *_wait_ends_j(rows, waits))
+    (found["wait_j"], *sums), found["wait_nodes"] = bins.known(
+        waits.wait_j, *_wait_ends_j(rows, waits)
+    )
     found["wait_low_j"], found["wait_high_j"] = sums
     for line in LINES:
         names = [f"{line}{end}_j" for end in ("", "_low", "_high")]
@@ -121,13 +133,21 @@ def _drain_s(rows: Placed, waits: Stragglers) -> Floats:
     return found
 
 
-def node_sums(rows: Placed, waits: Stragglers, node: Ints, nodes: int, left_out: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+def node_sums(
+    rows: Placed, waits: Stragglers, node: Ints, nodes: int, left_out: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
     """Columns of part.NODES that are numbers: of each node, over its windows, but not over those that are left out. What is not known of a
     window is not in the sum; where it is known of none, the sum is not known either."""
     columns = rows.columns
     # one place more, for what is left out: quicker than copying every column without it
-    place, places = (np.where(left_out[rows.window], nodes, node), nodes + 1) if left_out.any() else (node, nodes)
-    last = waits.slowest[(waits.slowest >= 0) & (np.bincount(rows.window, minlength=rows.windows) > 1) & ~left_out]
+    place, places = (
+        (np.where(left_out[rows.window], nodes, node), nodes + 1)
+        if left_out.any()
+        else (node, nodes)
+    )
+    last = waits.slowest[
+        (waits.slowest >= 0) & (np.bincount(rows.window, minlength=rows.windows) > 1) & ~left_out
+    ]
     bins = Bins(place, places)
     found: dict[str, NDArray[Any]] = {
         "windows": bins.rows,
@@ -135,9 +155,14 @@ def node_sums(rows: Placed, waits: Stragglers, node: Ints, nodes: int, left_out:
         "slowest": np.bincount(node[last], minlength=places),
     }
     for name, values in (
-        ("own_gpu_s", columns["gpu_s"]), ("stall_s", columns["stall_s"]), ("bytes", columns["bytes"]),
-        ("wait_gpu_s", waits.wait_gpu_s), ("wait_j", waits.wait_j), ("blamed_gpu_s", waits.blamed_gpu_s), ("blamed_j", waits.blamed_j),
-    ):  # fmt: skip
+        ("own_gpu_s", columns["gpu_s"]),
+        ("stall_s", columns["stall_s"]),
+        ("bytes", columns["bytes"]),
+        ("wait_gpu_s", waits.wait_gpu_s),
+        ("wait_j", waits.wait_j),
+        ("blamed_gpu_s", waits.blamed_gpu_s),
+        ("blamed_j", waits.blamed_j),
+    ):
         ((found[name],), _) = bins.known(values)
     for line in LINES:
         ((found[f"{line}_j"],), found[f"{line}_windows"]) = bins.known(columns[f"{line}_j"])

@@ -35,7 +35,10 @@ class Clock:
         since_s = wall_s - wall_s[0]
         jumps = np.flatnonzero(np.abs(np.diff(since_s) - np.diff(at_s)) > CLOCK_SET_S) + 1
         until_s = since_s[jumps - 1] + at_s[jumps] - at_s[jumps - 1]
-        self._at_s, self._since_s = np.insert(at_s, jumps, at_s[jumps]), np.insert(since_s, jumps, until_s)
+        self._at_s, self._since_s = (
+            np.insert(at_s, jumps, at_s[jumps]),
+            np.insert(since_s, jumps, until_s),
+        )
 
     def ns(self, t_s: float) -> int:
         at_s, since_s = self._at_s, self._since_s
@@ -56,7 +59,9 @@ class Clock:
         inside = np.interp(asked_s, since_s, self._at_s)
         before, behind = asked_s < since_s[0], asked_s > since_s[-1]
         found: NDArray[np.float64] = np.where(
-            before, self._at_s[0] + asked_s - since_s[0], np.where(behind, self._at_s[-1] + asked_s - self._since_s[-1], inside)
+            before,
+            self._at_s[0] + asked_s - since_s[0],
+            np.where(behind, self._at_s[-1] + asked_s - self._since_s[-1], inside),
         )
         return found
 
@@ -65,4 +70,7 @@ class Clock:
         first = self.day(begin_s)
         midnights = self.midnights_s(np.arange(first + 1, self.day(end_s) + 1, dtype=np.int64))
         edges = np.clip(np.concatenate([[begin_s], midnights, [end_s]]), begin_s, end_s)
-        return {first + int(n): (float(edges[n]), float(edges[n + 1])) for n in np.flatnonzero(np.diff(edges) > 0)}
+        return {
+            first + int(n): (float(edges[n]), float(edges[n + 1]))
+            for n in np.flatnonzero(np.diff(edges) > 0)
+        }

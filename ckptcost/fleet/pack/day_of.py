@@ -24,7 +24,12 @@ from ckptcost.jobs.measured_bill import counted_in, gpus_metered, load_end_s, sh
 from ckptcost.jobs.shared_waits import shared, waited, waits_of
 from ckptcost.report.statements.run_lines import NOWHERE, Taken, taken_of
 
-_LINE: Final = {"gpu_wait": "gpu", "host_wait": "host", "slowdown": "slow", "storage_write": "storage"}
+_LINE: Final = {
+    "gpu_wait": "gpu",
+    "host_wait": "host",
+    "slowdown": "slow",
+    "storage_write": "storage",
+}
 
 
 class Told(NamedTuple):
@@ -84,8 +89,13 @@ def _spans(m: Measured, clock: Clock) -> dict[int, Stretch]:
     ticked = m.energies.node.ticked_s()
     if not len(ticked):
         return {}
-    begin_s, end_s = max(m.begin_s, float(ticked[:, 0].min())), min(m.end_s, float(ticked[:, 1].max()))
-    return {day: span for day, span in clock.days(begin_s, end_s).items() if without([span], gaps_of(m))}
+    begin_s, end_s = (
+        max(m.begin_s, float(ticked[:, 0].min())),
+        min(m.end_s, float(ticked[:, 1].max())),
+    )
+    return {
+        day: span for day, span in clock.days(begin_s, end_s).items() if without([span], gaps_of(m))
+    }
 
 
 def _placed(m: Measured, clock: Clock) -> list[tuple[int, int]]:
@@ -103,7 +113,11 @@ def _exits(m: Measured, clock: Clock, days: Sequence[int]) -> dict[int, int]:
     several tasks on the node the first that is not 0."""
     found: dict[int, int] = {}
     for mark in m.run.marks:
-        if mark.by != "wrap" or mark.detail.get("host") not in (None, m.energies.node.host) or not days:
+        if (
+            mark.by != "wrap"
+            or mark.detail.get("host") not in (None, m.energies.node.host)
+            or not days
+        ):
             continue
         for status in (mark.detail.get("exit_status"), mark.detail.get("exit_code")):
             if type(status) is int:
@@ -128,7 +142,12 @@ def lines_of(m: Measured, gpus: float) -> list[Lines]:
             energies = {"gpu": of_gpus, "host": of_host, "slow": NONE_SPENT, "storage": NONE_SPENT}
             found.append(Lines(energies, mine["loading"].gpu_s))
         else:
-            found.append(Lines({short: mine[line].energy for line, short in _LINE.items()}, mine["gpu_wait"].gpu_s))
+            found.append(
+                Lines(
+                    {short: mine[line].energy for line, short in _LINE.items()},
+                    mine["gpu_wait"].gpu_s,
+                )
+            )
     return found
 
 
@@ -155,7 +174,9 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
     return found
 
 
-def _rows(m: Measured, clock: Clock, lines: Sequence[Lines], places: Sequence[int]) -> dict[str, NDArray[Any]]:
+def _rows(
+    m: Measured, clock: Clock, lines: Sequence[Lines], places: Sequence[int]
+) -> dict[str, NDArray[Any]]:
     from ckptcost.report.statements.measured import _ended as ended
 
     rows = empty_rows(len(places))
@@ -178,7 +199,9 @@ def _rows(m: Measured, clock: Clock, lines: Sequence[Lines], places: Sequence[in
             energy = line.energies[name]
             if energy.known:
                 rows[f"{name}_j"][n] = energy.value
-                rows[f"{name}_low_j"][n], rows[f"{name}_high_j"][n] = _outward(energy.low, energy.high)
+                rows[f"{name}_low_j"][n], rows[f"{name}_high_j"][n] = _outward(
+                    energy.low, energy.high
+                )
     return rows
 
 

@@ -23,17 +23,34 @@ def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
     puts = packing.puts
     counts = {outcome: sum(put.outcome == outcome for put in puts) for outcome in _OUTCOMES}
     rows = [
-        {"run": put.run[:SHORT], "host": put.host, "day": put.day, "rows": float(put.rows), "size": float(put.bytes),
-         "outcome": put.outcome, "job": put.job, "id": put.run, "readings": "simulated" if put.simulated else "measured"}
+        {
+            "run": put.run[:SHORT],
+            "host": put.host,
+            "day": put.day,
+            "rows": float(put.rows),
+            "size": float(put.bytes),
+            "outcome": put.outcome,
+            "job": put.job,
+            "id": put.run,
+            "readings": "simulated" if put.simulated else "measured",
+        }
         for put in puts
-    ]  # fmt: skip
+    ]
     columns = (
-        Column("run", "run", meaning="the beginning of its id"), Column("host", "host"), Column("day", "day (UTC)"),
-        Column("rows", "rows", "count", "saves and loads that began on that day"), Column("size", "size", "bytes"),
-        Column("outcome", "outcome", meaning="; ".join(f"{outcome}: {meaning}" for outcome, meaning in _OUTCOMES.items())),
-        Column("job", "job", shown=False), Column("id", "id", shown=False),
+        Column("run", "run", meaning="the beginning of its id"),
+        Column("host", "host"),
+        Column("day", "day (UTC)"),
+        Column("rows", "rows", "count", "saves and loads that began on that day"),
+        Column("size", "size", "bytes"),
+        Column(
+            "outcome",
+            "outcome",
+            meaning="; ".join(f"{outcome}: {meaning}" for outcome, meaning in _OUTCOMES.items()),
+        ),
+        Column("job", "job", shown=False),
+        Column("id", "id", shown=False),
         Column("readings", "readings", meaning="measured or simulated", shown=False),
-    )  # fmt: skip
+    )
     told = [f"{count(number)} {outcome}" for outcome, number in counts.items() if number]
     written = sum(put.bytes for put in puts if put.outcome == WRITTEN)
     why = [f"{each.name}: {each.error}" for each in packing.failed] + list(unread)
@@ -45,8 +62,12 @@ def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
         notes.append(("JOB", f"And {count(len(packing.notes) - MOST_WARNED)} more."))
     return Study(
         kind="runs",
-        title=f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed" if puts else "Nothing was packed",
-        about=[f"Into the store {os.path.basename(os.path.normpath(packing.store))}: a file for each node and UTC day of a run."],
+        title=f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed"
+        if puts
+        else "Nothing was packed",
+        about=[
+            f"Into the store {os.path.basename(os.path.normpath(packing.store))}: a file for each node and UTC day of a run."
+        ],
         question={"verb": "pack", "store": os.path.basename(os.path.normpath(packing.store))},
         tables=[Table("packed", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)],
         findings=[f"{', '.join(told)}; {size(written)} written."] if told else [],

@@ -78,7 +78,9 @@ class Packing(NamedTuple):
 
 def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> Packing:
     """Every run; one that cannot be read costs none but itself. Raises OutputError where the store takes nothing more."""
-    encode(NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows()))  # without pyarrow no run is worth reading
+    encode(
+        NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
+    )  # without pyarrow no run is worth reading
     found = Packing(store.url, [], [], [], 0)
     for kept in _whole(runs):
         for host in sorted({head.header.host for head in kept.heads}):
@@ -102,7 +104,9 @@ def _whole(runs: Iterable[Kept]) -> list[Kept]:
             found[kept.run] = kept
         else:
             known = {head.file for head in before.heads}
-            found[kept.run] = before._replace(heads=(*before.heads, *(head for head in kept.heads if head.file not in known)))
+            found[kept.run] = before._replace(
+                heads=(*before.heads, *(head for head in kept.heads if head.file not in known))
+            )
     return list(found.values())
 
 
@@ -115,15 +119,24 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
     files = source_of(kept.heads, host)
     source = f"{files}-{_digest_of(asked)}"
     summary = summary_of(kept)
-    first, last = kept.began_ns // DAY_NS, (kept.began_ns + max(0, round(summary.length_s * S))) // DAY_NS
+    first, last = (
+        kept.began_ns // DAY_NS,
+        (kept.began_ns + max(0, round(summary.length_s * S))) // DAY_NS,
+    )
     around = store.listing(day_name(first - 1), day_name(last + 1))
     theirs = _of_run(store, around, kept.run, host)
     expected = {day_name(day) for day in range(first, last + 1)}
     there_now = [(entry, day) for entry in theirs if (day := _read(store, entry)) is not None]
-    fits = [(entry, day) for entry, day in there_now if day.head.source == source or (asked == NOTHING_ASKED and _files_of(day) == files)]
+    fits = [
+        (entry, day)
+        for entry, day in there_now
+        if day.head.source == source or (asked == NOTHING_ASKED and _files_of(day) == files)
+    ]
     known = {entry.day: (entry, day) for entry, day in fits}
     if expected <= known.keys():
-        found.puts.extend(_put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known)))
+        found.puts.extend(
+            _put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known))
+        )
         return
     m = measured(kept.heads, host, kept.name)
     facts = facts_in(m)
@@ -134,7 +147,11 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
     if asked == NOTHING_ASKED and there_now:
         # what somebody said by hand once stays, also when the run has grown
         before = max((day.head for _, day in there_now), key=lambda head: (head.until_ns, head.job))
-        job, labels, source = before.job, labels | dict(before.labels), f"{files}{before.source[len(files) :]}"
+        job, labels, source = (
+            before.job,
+            labels | dict(before.labels),
+            f"{files}{before.source[len(files) :]}",
+        )
     labels = {name: text for name, text in labels.items() if text}
     told = Told(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
     there = {entry.path: entry for entry in theirs}
@@ -147,12 +164,20 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
         if entry.day not in ours or entry.path == store.path_of(ours[entry.day]):
             continue
         old = read.get(entry.path)
-        if old is None or _covers_more(old, ours[entry.day]):  # what may hold more than ours is nobody's to remove
+        if old is None or _covers_more(
+            old, ours[entry.day]
+        ):  # what may hold more than ours is nobody's to remove
             done = "stays, for it holds more than what is here or cannot be read: of two jobs that have a run one counts, DUPLICATE_JOB"
         else:
             why = store.remove(entry.path)
-            done = f"could not be removed ({why}): of two jobs that have a run one counts, DUPLICATE_JOB" if why else "is gone"
-        found.notes.append(f"{kept.name}: {entry.path}, the same run and host under another job, {done}")
+            done = (
+                f"could not be removed ({why}): of two jobs that have a run one counts, DUPLICATE_JOB"
+                if why
+                else "is gone"
+            )
+        found.notes.append(
+            f"{kept.name}: {entry.path}, the same run and host under another job, {done}"
+        )
 
 
 def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
@@ -172,13 +197,17 @@ def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
     try:
         data = encode(day)
     except ValueError as error:  # of a clock that stood in another century, say
-        raise RunFileError(f"cannot be packed: {error}", where=f"{day.head.host} {day.head.day}") from None
+        raise RunFileError(
+            f"cannot be packed: {error}", where=f"{day.head.host} {day.head.day}"
+        ) from None
     store.put(path, data)
     return _put(day, len(data), WRITTEN)
 
 
 def _covers_more(old: Head, new: Head) -> bool:
-    return old.until_ns > new.until_ns or (old.until_ns == new.until_ns and old.covered_s > new.covered_s + _LESS_S)
+    return old.until_ns > new.until_ns or (
+        old.until_ns == new.until_ns and old.covered_s > new.covered_s + _LESS_S
+    )
 
 
 def _put(day: NodeDay, bytes_: int, outcome: str) -> Put:
@@ -220,8 +249,12 @@ def measured(heads: Iterable[FileHead], host: str, name: str) -> Measured:
 
 def facts_in(m: Measured) -> JobFacts:
     """What the launcher said, the last time that the recorder said it."""
-    notes = [event for event in m.run.events if event.domain == job_facts.DOMAIN and event.name == "note"]
-    return job_facts.facts_from(notes[-1].detail)._replace(odd=notes[-1].text) if notes else JobFacts()
+    notes = [
+        event for event in m.run.events if event.domain == job_facts.DOMAIN and event.name == "note"
+    ]
+    return (
+        job_facts.facts_from(notes[-1].detail)._replace(odd=notes[-1].text) if notes else JobFacts()
+    )
 
 
 def _files_of(day: NodeDay) -> str:
@@ -229,7 +262,9 @@ def _files_of(day: NodeDay) -> str:
 
 
 def _digest_of(asked: Asked) -> str:
-    return hashlib.sha256(json.dumps([asked.job, sorted(asked.labels.items())]).encode()).hexdigest()[:16]
+    return hashlib.sha256(
+        json.dumps([asked.job, sorted(asked.labels.items())]).encode()
+    ).hexdigest()[:16]
 
 
 def source_of(heads: Iterable[FileHead], host: str) -> str:

@@ -43,7 +43,9 @@ class Asked(NamedTuple):
     """whether `resolved` is of these machines: a scenario that somebody named"""
 
 
-def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None) -> Study:
+def answer_of(
+    asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None
+) -> Study:
     """The fleet as a study. Raises InputError where the store holds nothing of what is asked for."""
     from ckptcost.fleet.figures.figures import fleet_of
     from ckptcost.fleet.figures.savings import savings_of
@@ -60,17 +62,32 @@ def answer_of(asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int
         raise InputError(f"{asked.since} is after {asked.until}", where="--since")
     store = open_store(asked.store)
     # a save at midnight may lie in part with the day beside
-    entries, strange = store.looked_through(_beside(asked.since, -1), _beside(asked.until, 1), asked.jobs)
+    entries, strange = store.looked_through(
+        _beside(asked.since, -1), _beside(asked.until, 1), asked.jobs
+    )
     if not any(_inside(asked, entry.day) for entry in entries):
         raise _nothing(store, asked)
     part = _counting(collected(store, grouped(entries), asked.scheduler, tell), asked)
-    s = None if asked.resolved is None else asked.resolved.scenario if asked.priced else unpriced(asked.resolved.scenario)
-    if s is not None and not asked.machine:  # how fast its GPUs copy, a scenario that nobody named does not know
+    s = (
+        None
+        if asked.resolved is None
+        else asked.resolved.scenario
+        if asked.priced
+        else unpriced(asked.resolved.scenario)
+    )
+    if (
+        s is not None and not asked.machine
+    ):  # how fast its GPUs copy, a scenario that nobody named does not know
         s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=inf))
     fleet = fleet_of(part, asked.by, s)
     findings = Findings(
-        fleet, part, savings_of(part, fleet, s), tiers_of(part, fleet.cells), worst_of(part, fleet, asked.top), strange
-    )  # fmt: skip
+        fleet,
+        part,
+        savings_of(part, fleet, s),
+        tiers_of(part, fleet.cells),
+        worst_of(part, fleet, asked.top),
+        strange,
+    )
     return study_of(asked, findings, verdicts_of(fleet, part, gates))
 
 
@@ -78,13 +95,19 @@ def _nothing(store: Store, asked: Asked) -> InputError:
     """What there would be instead."""
     all_of_it = store.listing()
     if not all_of_it:
-        return InputError("is empty", where=asked.store, remedy="`ckptcost runs pack --all --store STORE` fills it")
+        return InputError(
+            "is empty",
+            where=asked.store,
+            remedy="`ckptcost runs pack --all --store STORE` fills it",
+        )
     jobs = sorted({entry.job for entry in all_of_it})
     for job in asked.jobs:
         if job not in jobs:
             return UnknownName("job", job, jobs, where="--job")
     days = sorted({entry.day for entry in all_of_it if not asked.jobs or entry.job in asked.jobs})
-    return InputError("holds nothing of these days", where=asked.store, remedy=f"it has {days[0]} to {days[-1]}")
+    return InputError(
+        "holds nothing of these days", where=asked.store, remedy=f"it has {days[0]} to {days[-1]}"
+    )
 
 
 def _counting(part: Part, asked: Asked) -> Part:
@@ -94,8 +117,11 @@ def _counting(part: Part, asked: Asked) -> Part:
         return found
     why = sorted({str(code) for code in found.files["code"] if code}) if len(found.files) else []
     first = f"; the first: {found.files['text'].iloc[0]}" if why else ""
-    raise InputError(f"no file of it counts ({', '.join(why) or 'none is of these days'}{first})", where=asked.store,
-                     remedy="pack these runs again")  # fmt: skip
+    raise InputError(
+        f"no file of it counts ({', '.join(why) or 'none is of these days'}{first})",
+        where=asked.store,
+        remedy="pack these runs again",
+    )
 
 
 def _inside(asked: Asked, day: str) -> bool:
@@ -114,11 +140,17 @@ def _cut(part: Part, asked: Asked) -> Part:
     if asked.since and len(heads):
         first_ns = int(datetime.fromisoformat(f"{asked.since}T00:00:00+00:00").timestamp()) * 10**9
         heads = heads.assign(
-            run_began_ns=heads["run_began_ns"].where(heads["run_began_ns"] == 0, heads["run_began_ns"].clip(lower=first_ns))
+            run_began_ns=heads["run_began_ns"].where(
+                heads["run_began_ns"] == 0, heads["run_began_ns"].clip(lower=first_ns)
+            )
         )
     found = []
     for frame in part._replace(heads=heads):
-        found.append(frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True) if len(frame) else frame)
+        found.append(
+            frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True)
+            if len(frame)
+            else frame
+        )
     return Part(*found)
 
 
@@ -139,22 +171,38 @@ def not_estimated(part: Part) -> list[str]:
         return []
     there = set(zip(part.heads["job"], part.heads["day"], strict=True))
     bad = part.files[part.files["code"].isin(LOST)]
-    return [str(path) for path, job, day in zip(bad["path"], bad["job"], bad["day"], strict=True) if (job, day) not in there]
+    return [
+        str(path)
+        for path, job, day in zip(bad["path"], bad["job"], bad["day"], strict=True)
+        if (job, day) not in there
+    ]
 
 
 def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict]:
     """Budgets against the whole fleet. What is not known meets none, and what lies in files that cannot be read is not known."""
     whole = fleet.whole
     known = {
-        "goodput": whole.goodput, "gpu_hours": whole.totals.gpu_s.value, "kwh": whole.totals.energy_j.value,
-        "usd": whole.totals.cost_usd.value, "kgco2e": whole.totals.location_kgco2e.value,
-        "market_kgco2e": whole.totals.market_kgco2e.value, "embodied_kgco2e": whole.totals.embodied_kgco2e.value,
-        "stall": whole.stalls.mean_s, "saves": float(whole.checkpoints), "saves_per_day": whole.saves_per_day,
-        "failures": float(whole.failures), "wall": nan, "interval": nan,
-    }  # fmt: skip
+        "goodput": whole.goodput,
+        "gpu_hours": whole.totals.gpu_s.value,
+        "kwh": whole.totals.energy_j.value,
+        "usd": whole.totals.cost_usd.value,
+        "kgco2e": whole.totals.location_kgco2e.value,
+        "market_kgco2e": whole.totals.market_kgco2e.value,
+        "embodied_kgco2e": whole.totals.embodied_kgco2e.value,
+        "stall": whole.stalls.mean_s,
+        "saves": float(whole.checkpoints),
+        "saves_per_day": whole.saves_per_day,
+        "failures": float(whole.failures),
+        "wall": nan,
+        "interval": nan,
+    }
     if not_estimated(part):
         known = dict.fromkeys(known, nan)
     for gate in gates:
         if gate.measure.id in ("wall", "interval"):
-            raise InputError(f"a fleet has no {gate.measure.id}", where=gate.text, remedy=f"one of {', '.join(list(known)[:-2])}")
+            raise InputError(
+                f"a fleet has no {gate.measure.id}",
+                where=gate.text,
+                remedy=f"one of {', '.join(list(known)[:-2])}",
+            )
     return judged(gates, lambda gate: known[gate.measure.id])

@@ -17,19 +17,35 @@ from ckptcost.report.study import Column, Table
 
 UNKNOWN: Final = (
     ("bytes", "bytes", "completed saves; not in bytes"),
-    ("stalls", "done_stall", "completed saves of which nobody says how long they held training up; not in stalls"),
-    ("useful", "useful", "runs of which nobody knows how much was work; goodput is of the others, if these are half of the time or more"),
-    ("assumed", "assumed", "completed saves and loads that goodput takes to have been as long as the others of their run"),
+    (
+        "stalls",
+        "done_stall",
+        "completed saves of which nobody says how long they held training up; not in stalls",
+    ),
+    (
+        "useful",
+        "useful",
+        "runs of which nobody knows how much was work; goodput is of the others, if these are half of the time or more",
+    ),
+    (
+        "assumed",
+        "assumed",
+        "completed saves and loads that goodput takes to have been as long as the others of their run",
+    ),
 )
 SHARES: Final[tuple[tuple[str, Quantity, str, str], ...]] = (
-    ("known", "energy_j", "known", "joules"), ("known_gpu", "gpu_s", "known GPU-h", "GPU time"),
+    ("known", "energy_j", "known", "joules"),
+    ("known_gpu", "gpu_s", "known GPU-h", "GPU time"),
     ("known_usd", "cost_usd", "known USD", "dollars"),
-)  # fmt: skip
+)
 
 
 def groups(fleet: Fleet, placed: bool) -> Table:
     """The answer by what was asked for, and all together."""
-    rows = [_group(each, placed) for each in (*fleet.groups, *([fleet.whole] if len(fleet.groups) != 1 else []))]
+    rows = [
+        _group(each, placed)
+        for each in (*fleet.groups, *([fleet.whole] if len(fleet.groups) != 1 else []))
+    ]
     return Table(
         "groups",
         f"By {fleet.by}",
@@ -41,7 +57,13 @@ def groups(fleet: Fleet, placed: bool) -> Table:
 
 def days(fleet: Fleet, placed: bool) -> Table:
     columns = _group_columns("day", placed)
-    return Table("days", "Day by day", columns, [_group(each, placed) for each in fleet.trend], shown=fleet.by != "day")
+    return Table(
+        "days",
+        "Day by day",
+        columns,
+        [_group(each, placed) for each in fleet.trend],
+        shown=fleet.by != "day",
+    )
 
 
 def _group(group: Group, placed: bool) -> dict[str, Any]:
@@ -92,7 +114,13 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
         Column("checkpoints", "saves", "count", "completed"),
         Column("failed_saves", "failed saves", "count", shown=False),
         Column("loads", "loads", "count", shown=False),
-        Column("bytes", "bytes", "bytes", "of completed saves, by nodes of which a file is there that counts", shown=False),
+        Column(
+            "bytes",
+            "bytes",
+            "bytes",
+            "of completed saves, by nodes of which a file is there that counts",
+            shown=False,
+        ),
         Column(
             "bytes_missing",
             "missing",
@@ -100,20 +128,48 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
             "what missing nodes would have written, at the mean of the others; not in bytes",
             shown=False,
         ),
-        Column("bytes_missing_low", "low", "bytes", "95 %, by how much the others differ", shown=False),
-        Column("bytes_missing_high", "high", "bytes", "null: without bound, or not known", shown=False),
-        Column("files", "files", "count", "of completed saves, by nodes of which a file is there that counts", shown=False),
-        Column("stall", "stall p50", "s", "training held up by a save, from the first node's begin to the last one's return"),
+        Column(
+            "bytes_missing_low", "low", "bytes", "95 %, by how much the others differ", shown=False
+        ),
+        Column(
+            "bytes_missing_high", "high", "bytes", "null: without bound, or not known", shown=False
+        ),
+        Column(
+            "files",
+            "files",
+            "count",
+            "of completed saves, by nodes of which a file is there that counts",
+            shown=False,
+        ),
+        Column(
+            "stall",
+            "stall p50",
+            "s",
+            "training held up by a save, from the first node's begin to the last one's return",
+        ),
         Column("stall_mean", "mean", "s", shown=False),
         Column("stall_p95", "p95", "s", shown=False),
         Column("stall_max", "longest", "s", shown=False),
         Column("stall_sum", "stalls in all", "s", shown=False),
         Column("load_sum", "loading in all", "s", shown=False),
         *billed_columns(placed),
-        Column("goodput", "goodput", "share", "GPU time of work that was kept, of the time of runs and from a failure to the next run"),
+        Column(
+            "goodput",
+            "goodput",
+            "share",
+            "GPU time of work that was kept, of the time of runs and from a failure to the next run",
+        ),
         Column("failures", "failures", "count", shown=by == "day"),
-        Column("node_mtbf", "MTBF of a node", "h", "null with a low end: no failure was seen", shown=False),
-        Column("node_mtbf_low", "low", "h", "95 %, exact for failures at a constant rate", shown=False),
+        Column(
+            "node_mtbf",
+            "MTBF of a node",
+            "h",
+            "null with a low end: no failure was seen",
+            shown=False,
+        ),
+        Column(
+            "node_mtbf_low", "low", "h", "95 %, exact for failures at a constant rate", shown=False
+        ),
         Column("node_mtbf_high", "high", "h", shown=False),
         Column("saves_per_day", "saves a day", "1", shown=False),
         Column(
@@ -124,7 +180,10 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
             shown=False,
         ),
         Column("running", "running", "s", "runs added up", shown=False),
-        *(Column(f"unknown_{name}", f"unknown {name}", "count", meaning, shown=False) for name, _, meaning in UNKNOWN),
+        *(
+            Column(f"unknown_{name}", f"unknown {name}", "count", meaning, shown=False)
+            for name, _, meaning in UNKNOWN
+        ),
         *lacking_columns(placed),
     )
 
@@ -136,21 +195,34 @@ def lines(whole: Group, placed: bool) -> Table:
     columns = (
         Column("line", "line"),
         Column("id", "id", shown=False),
-        Column("basis", "basis", meaning="measured: by meters and clocks; estimated: from what was measured"),
+        Column(
+            "basis",
+            "basis",
+            meaning="measured: by meters and clocks; estimated: from what was measured",
+        ),
         *billed_columns(placed, ends=True),
         *(
-            Column(name, label, "share", f"of windows times nodes, or of runs, that have it: whose {what} are known",
-                   shown=name == "known")
+            Column(
+                name,
+                label,
+                "share",
+                f"of windows times nodes, or of runs, that have it: whose {what} are known",
+                shown=name == "known",
+            )
             for name, _, label, what in SHARES
             if placed or name != "known_usd"
         ),
-    )  # fmt: skip
+    )
     note = "Sums of what is known, of runs' days known of half or more. Low and high are bounds of meters, added up; of estimates 95 %."
     return Table("lines", "What it is made of", columns, rows, note)
 
 
 def _line(line: Line, placed: bool) -> dict[str, Any]:
-    shares = {name: line.known[attribute] for name, attribute, *_ in SHARES if placed or name != "known_usd"}
+    shares = {
+        name: line.known[attribute]
+        for name, attribute, *_ in SHARES
+        if placed or name != "known_usd"
+    }
     return {
         "line": line_label(line.id),
         "id": line.id,
@@ -163,7 +235,12 @@ def _line(line: Line, placed: bool) -> dict[str, Any]:
 def worst_jobs(found: Worst) -> Table:
     """And in which line."""
     rows = [
-        {"job": each.job, "gpu_hours": plain(to_hours(each.lost_gpu_s)), "share": plain(each.share), "most": line_label(each.most)}
+        {
+            "job": each.job,
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+            "share": plain(each.share),
+            "most": line_label(each.most),
+        }
         for each in found.jobs
     ]
     columns = (
@@ -198,7 +275,9 @@ def failures(fleet: Fleet) -> list[Table]:
     ]
     columns = (
         Column("job", "job"),
-        Column("state", "last run", meaning="over; open: nobody saw an end; failed: and none followed"),
+        Column(
+            "state", "last run", meaning="over; open: nobody saw an end; failed: and none followed"
+        ),
         Column("nodes", "nodes", "count"),
         Column("runs", "runs", "count"),
         Column("failures", "failures", "count"),
@@ -210,15 +289,26 @@ def failures(fleet: Fleet) -> list[Table]:
         Column("useful", "work kept", "s"),
     )
     causes = [
-        {"cause": each.cause, "failures": float(each.failures), "gpu_hours": plain(to_hours(each.lost_gpu_s))}
+        {
+            "cause": each.cause,
+            "failures": float(each.failures),
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+        }
         for each in fleet.failures.causes
     ]
     why = (
-        Column("cause", "cause", meaning="EXIT_n: the command's exit code; CUT: recordings stop and another run follows"),
+        Column(
+            "cause",
+            "cause",
+            meaning="EXIT_n: the command's exit code; CUT: recordings stop and another run follows",
+        ),
         Column("failures", "failures", "count"),
         Column("gpu_hours", "GPU-h lost", "GPU-h", "redone work and time until the next run"),
     )
-    return [Table("failures", "Runs and failures", columns, rows), Table("causes", "Why runs failed", why, causes, shown=bool(causes))]
+    return [
+        Table("failures", "Runs and failures", columns, rows),
+        Table("causes", "Why runs failed", why, causes, shown=bool(causes)),
+    ]
 
 
 def _sum(values: Iterable[float]) -> float | None:

@@ -38,7 +38,10 @@ def billed(amounts: object, placed: bool) -> dict[str, Any]:
             continue
         amount: Amount = getattr(amounts, attribute)
         row[name] = plain(people(amount.value))
-        row[f"{name}_low"], row[f"{name}_high"] = plain(people(amount.low)), plain(people(amount.high))
+        row[f"{name}_low"], row[f"{name}_high"] = (
+            plain(people(amount.low)),
+            plain(people(amount.high)),
+        )
     return row
 
 
@@ -62,7 +65,11 @@ def lacking(group: Group, placed: bool) -> dict[str, str]:
     for name, attribute, _, _, _ in BILLED:
         if name in HIDDEN or (name in PRICED and not placed):
             continue
-        some = any(amount.known and amount.value for line in group.lines if (amount := getattr(line, attribute)))
+        some = any(
+            amount.known and amount.value
+            for line in group.lines
+            if (amount := getattr(line, attribute))
+        )
         names = group.totals.lacks[attribute] if some or name not in PRICED else ()
         found[f"lacks_{name}"] = "; ".join(sorted(map(line_label, names)))
     return found
@@ -70,7 +77,12 @@ def lacking(group: Group, placed: bool) -> dict[str, str]:
 
 def lacking_columns(placed: bool) -> tuple[Column, ...]:
     return tuple(
-        Column(f"lacks_{name}", f"not in {name}", meaning="lines that are not in the sum, or not all of them", shown=False)
+        Column(
+            f"lacks_{name}",
+            f"not in {name}",
+            meaning="lines that are not in the sum, or not all of them",
+            shown=False,
+        )
         for name, *_ in BILLED
         if name not in HIDDEN and (placed or name not in PRICED)
     )

@@ -56,7 +56,12 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
         Column("tier", "tier"),
         Column("job", "job"),
         Column("saves", "saves", "count"),
-        Column("rate", "rate", "bytes_per_s", "of a node, fitted to saves: seconds = fixed + bytes / rate"),
+        Column(
+            "rate",
+            "rate",
+            "bytes_per_s",
+            "of a node, fitted to saves: seconds = fixed + bytes / rate",
+        ),
         Column("rate_low", "low", "bytes_per_s", shown=False),
         Column("rate_high", "high", "bytes_per_s", shown=False),
         Column("fixed", "fixed", "s"),
@@ -78,7 +83,11 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
 
 
 def _ranged(name: str, estimate: Estimate) -> dict[str, Any]:
-    return {name: plain(estimate.value), f"{name}_low": plain(estimate.low), f"{name}_high": plain(estimate.high)}
+    return {
+        name: plain(estimate.value),
+        f"{name}_low": plain(estimate.low),
+        f"{name}_high": plain(estimate.high),
+    }
 
 
 def worst(found: Worst) -> list[Table]:
@@ -116,7 +125,12 @@ def worst(found: Worst) -> list[Table]:
             "Who was waited for",
             (
                 Column("host", "host"),
-                Column("gpu_hours", "GPU-h waited", "GPU-h", "by nodes that were done; each moment's cause in equal parts is who is not"),
+                Column(
+                    "gpu_hours",
+                    "GPU-h waited",
+                    "GPU-h",
+                    "by nodes that were done; each moment's cause in equal parts is who is not",
+                ),
                 Column("kwh", "kWh", "kWh", "of waiting nodes, as metered in their own stalls"),
                 Column("share", "of all waiting", "share"),
                 Column("slowest", "last", "count", "how often"),
@@ -152,7 +166,9 @@ def clocks(part: Part) -> Table:
     some = part.heads[part.heads["offset_windows"] > 0] if len(part.heads) else part.heads
     worst: dict[tuple[str, str], dict[str, Any]] = {}
     columns = ("host", "job", "day", "offset_s", "offset_unsure_s", "offset_windows")
-    for host, job, day, offset, unsure, windows in zip(*(some[name] for name in columns), strict=True) if len(some) else ():
+    for host, job, day, offset, unsure, windows in (
+        zip(*(some[name] for name in columns), strict=True) if len(some) else ()
+    ):
         row: dict[str, Any] = {
             "host": str(host),
             "job": str(job),
@@ -211,14 +227,25 @@ def missing(fleet: Fleet) -> Table:
     columns = (
         Column("job", "job"),
         Column("host", "node"),
-        Column("why", "why", meaning="NO_FILE; SILENT: it recorded and had no such save; or why its file does not count"),
+        Column(
+            "why",
+            "why",
+            meaning="NO_FILE; SILENT: it recorded and had no such save; or why its file does not count",
+        ),
         Column("days", "days"),
         Column("nodes", "nodes", "count", shown=False),
         Column("windows", "saves, loads", "count", "that it lacks"),
         Column("run", "run", shown=False),
     )
     note = "What others waited for a node that is missing cannot be seen: if it was a straggler, the estimate of what it took is too low."
-    return Table("missing", "Nodes that are missing", columns, rows, note if rows else "", shown=0 < len(rows) <= MOST_SHOWN)
+    return Table(
+        "missing",
+        "Nodes that are missing",
+        columns,
+        rows,
+        note if rows else "",
+        shown=0 < len(rows) <= MOST_SHOWN,
+    )
 
 
 def _days(days: Sequence[str]) -> str:
@@ -231,8 +258,16 @@ def aside(part: Part, strange: Sequence[str]) -> Table:
     bad = files[files["code"].astype("str") != ""] if len(files) else files
     rows = (
         [
-            {"file": str(path), "code": str(code), "text": str(text), "host": str(host), "day": str(day)}
-            for path, code, text, host, day in zip(*(bad[name] for name in ("path", "code", "text", "host", "day")), strict=True)
+            {
+                "file": str(path),
+                "code": str(code),
+                "text": str(text),
+                "host": str(host),
+                "day": str(day),
+            }
+            for path, code, text, host, day in zip(
+                *(bad[name] for name in ("path", "code", "text", "host", "day")), strict=True
+            )
         ]
         if len(bad)
         else []

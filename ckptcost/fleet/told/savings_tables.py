@@ -35,18 +35,28 @@ def tables(found: Savings, placed: bool) -> list[Table]:
 
 def _amounts(each: Option | AllSavings, placed: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    said: list[tuple[str, Amount, Any]] = [("gpu_hours", each.gpu_s, to_hours), ("kwh", each.energy_j, to_kwh)]
+    said: list[tuple[str, Amount, Any]] = [
+        ("gpu_hours", each.gpu_s, to_hours),
+        ("kwh", each.energy_j, to_kwh),
+    ]
     if placed:
         said.append(("usd", each.cost_usd, float))
     for name, amount, people in said:
         row[name] = plain(people(amount.value))
-        row[f"{name}_low"], row[f"{name}_high"] = plain(people(amount.low)), plain(people(amount.high))
+        row[f"{name}_low"], row[f"{name}_high"] = (
+            plain(people(amount.low)),
+            plain(people(amount.high)),
+        )
     return row
 
 
 def _amount_columns(placed: bool) -> tuple[Column, ...]:
     found = []
-    for name, label, unit in (("gpu_hours", "GPU-h saved", "GPU-h"), ("kwh", "kWh saved", "kWh"), ("usd", "USD saved", "USD")):
+    for name, label, unit in (
+        ("gpu_hours", "GPU-h saved", "GPU-h"),
+        ("kwh", "kWh saved", "kWh"),
+        ("usd", "USD saved", "USD"),
+    ):
         if placed or name != "usd":
             shown = name == "gpu_hours"
             found += [
@@ -59,10 +69,21 @@ def _amount_columns(placed: bool) -> tuple[Column, ...]:
 
 def _whole(found: Sequence[AllSavings], placed: bool) -> Table:
     rows = [
-        {"what": OPTION_WORDS[each.id], "id": each.id, "jobs": float(each.jobs), **_amounts(each, placed)} for each in found if each.jobs
+        {
+            "what": OPTION_WORDS[each.id],
+            "id": each.id,
+            "jobs": float(each.jobs),
+            **_amounts(each, placed),
+        }
+        for each in found
+        if each.jobs
     ]
-    columns = (Column("what", "instead"), Column("id", "id", shown=False), Column("jobs", "jobs", "count", "of which it can be said"),
-               *_amount_columns(placed))  # fmt: skip
+    columns = (
+        Column("what", "instead"),
+        Column("id", "id", shown=False),
+        Column("jobs", "jobs", "count", "of which it can be said"),
+        *_amount_columns(placed),
+    )
     note = "Modelled with the fleet's own stalls and failures, each at its best interval; low and high: the failure rate's 95 %."
     return Table("savings", "What would have been saved", columns, rows, note, shown=bool(rows))
 
@@ -71,15 +92,34 @@ def _jobs(found: Sequence[JobSavings], placed: bool) -> Table:
     rows: list[dict[str, Any]] = []
     for job in found:
         base = {
-            "job": job.job, "interval": plain(job.usual.interval_s), "mtbf": plain(job.mtbf_s.value), "mtbf_low": plain(job.mtbf_s.low),
-            "mtbf_high": plain(job.mtbf_s.high), "measured": plain(job.measured_overhead), "modelled": plain(job.modelled_overhead.value),
-            "ratio": plain(job.ratio), "nodes": plain(job.usual.nodes), "stall": plain(job.usual.stall_s), "lag": plain(job.usual.lag_s),
-            "down": plain(job.usual.down_s), "load": plain(job.usual.load_s), "why": WHY_WORDS.get(job.why, job.why),
-        }  # fmt: skip
+            "job": job.job,
+            "interval": plain(job.usual.interval_s),
+            "mtbf": plain(job.mtbf_s.value),
+            "mtbf_low": plain(job.mtbf_s.low),
+            "mtbf_high": plain(job.mtbf_s.high),
+            "measured": plain(job.measured_overhead),
+            "modelled": plain(job.modelled_overhead.value),
+            "ratio": plain(job.ratio),
+            "nodes": plain(job.usual.nodes),
+            "stall": plain(job.usual.stall_s),
+            "lag": plain(job.usual.lag_s),
+            "down": plain(job.usual.down_s),
+            "load": plain(job.usual.load_s),
+            "why": WHY_WORDS.get(job.why, job.why),
+        }
         for option in job.options:
             why = "; ".join(filter(None, (str(base["why"]), WHY_WORDS.get(option.why, option.why))))
-            rows.append({**base, "what": OPTION_WORDS[option.id], "id": option.id, "best": plain(option.interval_s.value),
-                         "overhead": plain(option.overhead.value), **_amounts(option, placed), "why": why})  # fmt: skip
+            rows.append(
+                {
+                    **base,
+                    "what": OPTION_WORDS[option.id],
+                    "id": option.id,
+                    "best": plain(option.interval_s.value),
+                    "overhead": plain(option.overhead.value),
+                    **_amounts(option, placed),
+                    "why": why,
+                }
+            )
         if not job.options:
             rows.append({**base, "what": "-", "id": ""})
     columns = (
@@ -89,10 +129,18 @@ def _jobs(found: Sequence[JobSavings], placed: bool) -> Table:
         Column("interval", "interval", "s", "training between saves, as it was"),
         Column("best", "best", "s"),
         Column("measured", "overhead", "share", "as measured: time that is not work kept"),
-        Column("modelled", "modelled", "share", "the same, of the model at the interval that it had"),
+        Column(
+            "modelled", "modelled", "share", "the same, of the model at the interval that it had"
+        ),
         Column("overhead", "then", "share"),
         *_amount_columns(placed),
-        Column("ratio", "modelled/measured", "1", "far from 1: the model does not fit this job", shown=False),
+        Column(
+            "ratio",
+            "modelled/measured",
+            "1",
+            "far from 1: the model does not fit this job",
+            shown=False,
+        ),
         Column("mtbf", "MTBF", "s", "of the job", shown=False),
         Column("mtbf_low", "low", "s", shown=False),
         Column("mtbf_high", "high", "s", shown=False),
@@ -108,11 +156,22 @@ def _jobs(found: Sequence[JobSavings], placed: bool) -> Table:
 
 def sentence(found: Savings) -> str:
     """The best of what costs nothing: another interval."""
-    best = next((each for each in found.whole if each.id == "BEST_INTERVAL" and each.jobs and each.gpu_s.known), None)
+    best = next(
+        (
+            each
+            for each in found.whole
+            if each.id == "BEST_INTERVAL" and each.jobs and each.gpu_s.known
+        ),
+        None,
+    )
     if best is None or best.gpu_s.value <= 0:
         return ""
     hours = to_hours(best.gpu_s.value)
-    told = [job for job in found.jobs if job.options and job.options[0].interval_s.known and job.options[0].gpu_s.known]
+    told = [
+        job
+        for job in found.jobs
+        if job.options and job.options[0].interval_s.known and job.options[0].gpu_s.known
+    ]
     if not told:  # no job failed: what is best is not known
         return ""
     one = max(told, key=lambda job: job.options[0].gpu_s.value)

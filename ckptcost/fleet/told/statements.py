@@ -24,7 +24,15 @@ from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Component, Excluded, Factor, FunctionalUnit, Quantity, RunTotals, Warned
+from ckptcost.report.document import (
+    Component,
+    Excluded,
+    Factor,
+    FunctionalUnit,
+    Quantity,
+    RunTotals,
+    Warned,
+)
 from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import Factors, Placed, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
@@ -36,21 +44,30 @@ if TYPE_CHECKING:
     from ckptcost.scenario import Resolved
 
 QUANTITIES: Final[Mapping[str, tuple[Billed, Any, Any]]] = {
-    "energy": ("energy_j", "kWh", to_kwh), "emissions_location": ("location_kgco2e", "kgCO2e", float),
-    "emissions_market": ("market_kgco2e", "kgCO2e", float), "embodied": ("embodied_kgco2e", "kgCO2e", float),
-    "gpu_time_lost": ("gpu_s", "GPU-h", to_hours), "cost": ("cost_usd", "USD", float),
-}  # fmt: skip
+    "energy": ("energy_j", "kWh", to_kwh),
+    "emissions_location": ("location_kgco2e", "kgCO2e", float),
+    "emissions_market": ("market_kgco2e", "kgCO2e", float),
+    "embodied": ("embodied_kgco2e", "kgCO2e", float),
+    "gpu_time_lost": ("gpu_s", "GPU-h", to_hours),
+    "cost": ("cost_usd", "USD", float),
+}
 RESTS: Final = {
-    "energy": ("site.pue",), "emissions_location": ("site.pue", "site.grid_location"), "emissions_market": ("site.pue", "site.grid_market"),
-    "embodied": ("cluster.gpu_embodied",), "gpu_time_lost": (), "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
-}  # fmt: skip
+    "energy": ("site.pue",),
+    "emissions_location": ("site.pue", "site.grid_location"),
+    "emissions_market": ("site.pue", "site.grid_market"),
+    "embodied": ("cluster.gpu_embodied",),
+    "gpu_time_lost": (),
+    "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
+}
 OF_FAILURES: Final = frozenset({"redone_work", "restart", "loading"})
 SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
 """labels that a statement has a place for; others are tags"""
 _METERED: Final = ("energy", "gpu_time_lost")
 
 
-def statements_of(part: Part, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog) -> list[Statement]:
+def statements_of(
+    part: Part, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog
+) -> list[Statement]:
     """By job; one of which no instant is known has none."""
     s = None if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
     cells = fleet.cells
@@ -58,13 +75,28 @@ def statements_of(part: Part, fleet: Fleet, resolved: Resolved | None, priced: b
     runs: dict[str, list[RunSeen]] = {}
     for run in fleet.runs:
         runs.setdefault(run.job, []).append(run)
-    factors = [] if resolved is None else [
-        Factor.model_validate(factor_of(each, catalog)) for each in resolved.inputs
-        if each.path.startswith("site.") or (priced and each.path in ("cluster.gpu_price", "cluster.gpu_embodied"))
-    ]  # fmt: skip
+    factors = (
+        []
+        if resolved is None
+        else [
+            Factor.model_validate(factor_of(each, catalog))
+            for each in resolved.inputs
+            if each.path.startswith("site.")
+            or (priced and each.path in ("cluster.gpu_price", "cluster.gpu_embodied"))
+        ]
+    )
     labels = {cells.job[at]: cells.labels[at] for at in range(cells.many)}
     return [
-        _statement(group, runs[group.name], by_day.get(group.name, []), labels[group.name], part, factors, resolved, s)
+        _statement(
+            group,
+            runs[group.name],
+            by_day.get(group.name, []),
+            labels[group.name],
+            part,
+            factors,
+            resolved,
+            s,
+        )
         for group in fleet.jobs
         if group.name in runs
     ]
@@ -78,14 +110,24 @@ class _Day:
         self.lines, self.saves = {line.id: line for line in lines}, saves
 
 
-def _by_job_and_day(part: Part, cells: Cells, fleet: Fleet, s: Scenario | None) -> dict[str, list[_Day]]:
+def _by_job_and_day(
+    part: Part, cells: Cells, fleet: Fleet, s: Scenario | None
+) -> dict[str, list[_Day]]:
     """The same sums as the groups', cut once more."""
     jobs, days = groups_of(cells, "job"), groups_of(cells, "day")
-    places, of_cells = np.unique(jobs.of_cells * max(len(days.names), 1) + days.of_cells, return_inverse=True)
+    places, of_cells = np.unique(
+        jobs.of_cells * max(len(days.names), 1) + days.of_cells, return_inverse=True
+    )
     pairs = Groups(tuple(str(each) for each in places), of_cells.astype(np.int64))
-    lines = lines_of(cell_lines_of(part, cells, fleet.lacking, fleet.runs, s), pairs.of_cells, len(places))
+    lines = lines_of(
+        cell_lines_of(part, cells, fleet.lacking, fleet.runs, s), pairs.of_cells, len(places)
+    )
     windows = part.windows
-    done = ~(windows["load"].to_numpy(dtype=bool) | windows["failed"].to_numpy(dtype=bool)) if len(windows) else np.zeros(0, dtype=bool)
+    done = (
+        ~(windows["load"].to_numpy(dtype=bool) | windows["failed"].to_numpy(dtype=bool))
+        if len(windows)
+        else np.zeros(0, dtype=bool)
+    )
     saves = np.bincount(pairs.of_cells[cells.of_windows][done], minlength=len(places))
     found: dict[str, list[_Day]] = {}
     for place, mine, many in zip(places.tolist(), lines, saves.tolist(), strict=True):
@@ -95,10 +137,19 @@ def _by_job_and_day(part: Part, cells: Cells, fleet: Fleet, s: Scenario | None) 
 
 
 def _statement(
-    group: Group, runs: Sequence[RunSeen], days: Sequence[_Day], labels: Mapping[str, str], part: Part, factors: list[Factor],
-    resolved: Resolved | None, s: Scenario | None,
-) -> Statement:  # fmt: skip
-    begin_s, end_s = round(min(run.began_ns for run in runs) / 1e9, 3), round(max(run.ended_ns for run in runs) / 1e9, 3)
+    group: Group,
+    runs: Sequence[RunSeen],
+    days: Sequence[_Day],
+    labels: Mapping[str, str],
+    part: Part,
+    factors: list[Factor],
+    resolved: Resolved | None,
+    s: Scenario | None,
+) -> Statement:
+    begin_s, end_s = (
+        round(min(run.began_ns for run in runs) / 1e9, 3),
+        round(max(run.ended_ns for run in runs) / 1e9, 3),
+    )
     names = tuple(each.id for each in factors)
     there = {line.id: line for line in group.lines}
     components = [_component(there.get(name, _none(name)), s, names) for name in LINES]
@@ -110,7 +161,8 @@ def _statement(
     return Statement(
         id=f"urn:ckptcost:fleet:{plain_id(group.name)}",
         kind="mixed",
-        how=f"recordings of {count(float(group.nodes))} nodes, merged" + (", simulated or made up" if simulated else ""),
+        how=f"recordings of {count(float(group.nodes))} nodes, merged"
+        + (", simulated or made up" if simulated else ""),
         simulated=simulated,
         method_version=METHOD_VERSION,
         period_start=instant(begin_s),
@@ -123,8 +175,15 @@ def _statement(
             nodes=float(max(run.nodes for run in runs)),
             tags={name: text for name, text in labels.items() if name not in said},
             **said,
-            **place_of(words.get("site.id"), words.get("site.grid"),
-                       *([resolved.names["site"], resolved.names.get("grid")] if resolved else [None, None])),
+            **place_of(
+                words.get("site.id"),
+                words.get("site.grid"),
+                *(
+                    [resolved.names["site"], resolved.names.get("grid")]
+                    if resolved
+                    else [None, None]
+                ),
+            ),
         ),
         boundary=_boundary(components, s),
         totals=_totals(group, names),
@@ -133,31 +192,45 @@ def _statement(
         functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
         series=_series(group, days, s, begin_s, end_s),
         factors=factors,
-        choices={k: v for k, v in words.items() if k.startswith("site.") or k == "cluster.price_includes_electricity"},
+        choices={
+            k: v
+            for k, v in words.items()
+            if k.startswith("site.") or k == "cluster.price_includes_electricity"
+        },
         assumptions=[],
         measurements=_measurements(heads),
         uncertainty="low and high: bounds of the meters, added up; of what is estimated 95 %",
         warnings=_warnings(group, resolved),
-    ).model_copy(update={"assumptions": _assumed(factors)})  # fmt: skip
+    ).model_copy(update={"assumptions": _assumed(factors)})
 
 
 def _assumed(factors: Sequence[Factor]) -> list[Any]:
     from ckptcost.report.document import Assumption
 
-    return [Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])]
+    return [
+        Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])
+    ]
 
 
 def _none(name: str) -> Line:
     """A line of which there was nothing is zero, so that a week with a failure and one without have the same lines."""
-    return Line(name, name in ESTIMATED, dict.fromkeys(BILLED, (0.0, 0.0)), *(NOTHING for _ in BILLED))
+    return Line(
+        name, name in ESTIMATED, dict.fromkeys(BILLED, (0.0, 0.0)), *(NOTHING for _ in BILLED)
+    )
 
 
 def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Component:
     found: dict[str, Any] = {}
     for what, (attribute, unit, people) in QUANTITIES.items():
         some, of = line.known[attribute]
-        lacks = [f"{count(of - some)} of {count(of)} windows of nodes, or runs"] if 0 < some < of else []
-        found[what] = _quantity(getattr(line, attribute), what, unit, people, names, line.estimated, lacks)
+        lacks = (
+            [f"{count(of - some)} of {count(of)} windows of nodes, or runs"]
+            if 0 < some < of
+            else []
+        )
+        found[what] = _quantity(
+            getattr(line, attribute), what, unit, people, names, line.estimated, lacks
+        )
     price = math.nan if s is None else float(s.cluster.usd_per_gpu_s)
     hours = found["gpu_time_lost"].value
     if hours and not math.isnan(price) and found["cost"].value is not None:
@@ -175,47 +248,98 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
     )
 
 
-def _quantity(amount: Amount, what: str, unit: Any, people: Any, names: tuple[str, ...], estimated: bool, lacks: Sequence[str]) -> Quantity:
+def _quantity(
+    amount: Amount,
+    what: str,
+    unit: Any,
+    people: Any,
+    names: tuple[str, ...],
+    estimated: bool,
+    lacks: Sequence[str],
+) -> Quantity:
     basis: Any = "measured" if what in _METERED and not estimated else "modelled"
     rests = [name for name in RESTS[what] if name in names]
     if not amount.known:
         return Quantity(value=None, unit=unit, basis=basis, factors=rests, excludes=list(lacks))
     ranged: dict[str, Any] = {}
     if amount.low < amount.high:
-        ranged = {"low": tidy(people(amount.low)), "high": tidy(people(amount.high)), "interval": "bounds"}
-    return Quantity(value=tidy(people(amount.value)), unit=unit, basis=basis, factors=rests, excludes=list(lacks), **ranged)
+        ranged = {
+            "low": tidy(people(amount.low)),
+            "high": tidy(people(amount.high)),
+            "interval": "bounds",
+        }
+    return Quantity(
+        value=tidy(people(amount.value)),
+        unit=unit,
+        basis=basis,
+        factors=rests,
+        excludes=list(lacks),
+        **ranged,
+    )
 
 
 def _totals(group: Group, names: tuple[str, ...]) -> RunTotals:
     estimated = any(line.estimated for line in group.lines)
     sums = {
-        what: _quantity(getattr(group.totals, attribute), what, unit, people, names, estimated, group.totals.lacks[attribute])
+        what: _quantity(
+            getattr(group.totals, attribute),
+            what,
+            unit,
+            people,
+            names,
+            estimated,
+            group.totals.lacks[attribute],
+        )
         for what, (attribute, unit, people) in QUANTITIES.items()
     }
-    return RunTotals(**sums, checkpoints=Quantity(value=float(group.checkpoints), unit="1", basis="measured"))
+    return RunTotals(
+        **sums, checkpoints=Quantity(value=float(group.checkpoints), unit="1", basis="measured")
+    )
 
 
-def _series(group: Group, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float) -> Any:
+def _series(
+    group: Group, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float
+) -> Any:
     """Each line in the days in which it was; of a day everything lies evenly."""
     edges = edges_of(begin_s, end_s, DAY_S)
     inside = [(day, max(day.begin_s, begin_s), min(day.begin_s + DAY_S, end_s)) for day in days]
     inside = [(day, since, until) for day, since, until in inside if since < until]
     placed = []
     for line in group.lines:
-        mine = [(day.lines[line.id], since, until) for day, since, until in inside if line.id in day.lines]
+        mine = [
+            (day.lines[line.id], since, until)
+            for day, since, until in inside
+            if line.id in day.lines
+        ]
         amounts = {
-            what: [QUANTITIES[what][2](getattr(each, QUANTITIES[what][0]).value) for each, _, _ in mine]
+            what: [
+                QUANTITIES[what][2](getattr(each, QUANTITIES[what][0]).value) for each, _, _ in mine
+            ]
             for what in ("energy", "gpu_time_lost", "cost", "embodied")
         }
-        known = {what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs for what, xs in amounts.items()}
+        known = {
+            what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs
+            for what, xs in amounts.items()
+        }
         if any(x for xs in known.values() for x in xs if x == x):
             placed.append(Placed(line.id, [(since, until) for _, since, until in mine], known))
     if not placed:
         return None
     rows = np.zeros(len(edges) - 1)
     for day in days:
-        rows[min(max(int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1, 0), len(rows) - 1)] += day.saves
-    grids = (None, None) if s is None else (tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j))
+        rows[
+            min(
+                max(int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1, 0),
+                len(rows) - 1,
+            )
+        ] += day.saves
+    grids = (
+        (None, None)
+        if s is None
+        else (
+            tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
+        )
+    )
     factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, DAY_S, factors, rows)
 
@@ -224,9 +348,19 @@ def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
     return Boundary(
         included=[each.label for each in components if each.energy.value is not None],
         excluded=[
-            *(Excluded(component=each.label, reason="not metered") for each in components if each.energy.value is None),
-            Excluded(component="useful training", reason="the statement holds what checkpoints and failures add"),
-            Excluded(component="keeping the bytes, network to storage, requests", reason="recordings of nodes do not tell"),
+            *(
+                Excluded(component=each.label, reason="not metered")
+                for each in components
+                if each.energy.value is None
+            ),
+            Excluded(
+                component="useful training",
+                reason="the statement holds what checkpoints and failures add",
+            ),
+            Excluded(
+                component="keeping the bytes, network to storage, requests",
+                reason="recordings of nodes do not tell",
+            ),
         ],
         pue=None if s is None else float(s.site.pue),
         pue_included_in_energy=s is not None,
@@ -244,10 +378,16 @@ def _measurements(heads: Any) -> list[Measurement]:
         joules = float(heads[column].sum(min_count=1))
         found.append(
             Measurement(
-                id=name, instrument=f"meters of {count(float(hosts))} nodes", scope=name, boundary="node", basis="measured", tick_s=None,
-                coverage=tidy(min(covered / spans, 1.0)) if spans > 0 else None, energy_kwh=tidy(to_kwh(joules)),
+                id=name,
+                instrument=f"meters of {count(float(hosts))} nodes",
+                scope=name,
+                boundary="node",
+                basis="measured",
+                tick_s=None,
+                coverage=tidy(min(covered / spans, 1.0)) if spans > 0 else None,
+                energy_kwh=tidy(to_kwh(joules)),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -261,5 +401,10 @@ def _warnings(group: Group, resolved: Resolved | None) -> list[Warned]:
             )
         )
     if lacks := group.totals.lacks["energy_j"]:
-        found.append(Warned(code="UNKNOWN", message=f"Energy not known, or not of all: {', '.join(line_label(name) for name in lacks)}."))
+        found.append(
+            Warned(
+                code="UNKNOWN",
+                message=f"Energy not known, or not of all: {', '.join(line_label(name) for name in lacks)}.",
+            )
+        )
     return found

@@ -49,17 +49,28 @@ def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Stud
     placed, fleet = asked.resolved is not None, found.fleet
     simulated = bool(len(found.part.heads)) and bool(found.part.heads["simulated"].all())
     tables = [
-        bill_tables.groups(fleet, placed), bill_tables.lines(fleet.whole, placed), *savings_tables.tables(found.savings, placed),
-        *bill_tables.failures(fleet), bill_tables.worst_jobs(found.worst), *look_tables.worst(found.worst), look_tables.tiers(found.tiers),
-        bill_tables.days(fleet, placed), look_tables.missing(fleet), look_tables.aside(found.part, found.strange),
+        bill_tables.groups(fleet, placed),
+        bill_tables.lines(fleet.whole, placed),
+        *savings_tables.tables(found.savings, placed),
+        *bill_tables.failures(fleet),
+        bill_tables.worst_jobs(found.worst),
+        *look_tables.worst(found.worst),
+        look_tables.tiers(found.tiers),
+        bill_tables.days(fleet, placed),
+        look_tables.missing(fleet),
+        look_tables.aside(found.part, found.strange),
         look_tables.clocks(found.part),
-    ]  # fmt: skip
+    ]
     return Study(
         kind="fleet",
-        title=f"A fleet of {_many(fleet.whole.nodes, 'node')}, {_span(fleet)}" + (", made up or simulated" if simulated else ""),
+        title=f"A fleet of {_many(fleet.whole.nodes, 'node')}, {_span(fleet)}"
+        + (", made up or simulated" if simulated else ""),
         about=_about(asked, fleet),
         question={
-            "by": asked.by, "since": asked.since or None, "until": asked.until or None, "jobs": list(asked.jobs),
+            "by": asked.by,
+            "since": asked.since or None,
+            "until": asked.until or None,
+            "jobs": list(asked.jobs),
             "site": None if asked.resolved is None else asked.resolved.names.get("site"),
         },
         tables=tables,
@@ -69,7 +80,7 @@ def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Stud
         resolved=[] if asked.resolved is None else [asked.resolved],
         simulated=simulated,
         bills=Bills(lambda catalog: _bills(asked, found, catalog)),
-    )  # fmt: skip
+    )
 
 
 def _bills(asked: Asked, found: Findings, catalog: Catalog) -> list[Statement]:
@@ -89,7 +100,9 @@ def _about(asked: Asked, fleet: Fleet) -> list[str]:
     return [
         f"{_many(whole.jobs, 'job')}, {_many(whole.runs, 'run')}, {_many(whole.checkpoints, 'checkpoint')} of {size(whole.bytes)} in all, "
         f"{_many(whole.loads, 'load')}.{only}",
-        "Energies are the machines' own: no PUE." if asked.resolved is None else f"At {asked.resolved.names.get('site', 'a site')}.",
+        "Energies are the machines' own: no PUE."
+        if asked.resolved is None
+        else f"At {asked.resolved.names.get('site', 'a site')}.",
     ]
 
 
@@ -100,10 +113,18 @@ def _many(number_: int, what: str) -> str:
 def _findings(found: Findings, placed: bool) -> list[str]:
     whole = found.fleet.whole
     said = [_took(whole, placed)]
-    said += [_goodput(found), _waiting(found), savings_tables.sentence(found.savings), _missing(found.fleet)]
+    said += [
+        _goodput(found),
+        _waiting(found),
+        savings_tables.sentence(found.savings),
+        _missing(found.fleet),
+    ]
     if whole.failed_saves:
-        said.append(f"{_many(whole.failed_saves, 'save')} began and was never completed." if whole.failed_saves == 1 else
-                    f"{_many(whole.failed_saves, 'save')} began and were never completed.")  # fmt: skip
+        said.append(
+            f"{_many(whole.failed_saves, 'save')} began and was never completed."
+            if whole.failed_saves == 1
+            else f"{_many(whole.failed_saves, 'save')} began and were never completed."
+        )
     return said
 
 
@@ -143,14 +164,21 @@ def _goodput(found: Findings) -> str:
     if not whole.failures:
         least = f": a node lasts {duration(mtbf.low)} or longer (95 %)" if mtbf.low else ""
         return f"{kept}No run failed{least}."
-    spread = "" if mtbf.low is None or mtbf.high is None else f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
+    spread = (
+        ""
+        if mtbf.low is None or mtbf.high is None
+        else f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
+    )
     shape = found.fleet.failures.shape
     even = ""
     if shape.known and shape.low is not None and shape.high is not None:
         even = (
-            " More often soon after a start than later." if shape.high < 1 else
-            " More often the longer a run lasts." if shape.low > 1 else ""
-        )  # fmt: skip
+            " More often soon after a start than later."
+            if shape.high < 1
+            else " More often the longer a run lasts."
+            if shape.low > 1
+            else ""
+        )
     return f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in the mean{spread}.{even}"
 
 
@@ -169,7 +197,9 @@ def _missing(fleet: Fleet) -> str:
     line = next((line for line in fleet.whole.lines if line.id == "missing_nodes"), None)
     if not names and not unnamed:
         return ""
-    told = ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    told = ", ".join(names[:MOST_NAMED]) + (
+        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    )
     whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" if unnamed else "")))
     share_of = ""
     if line is not None and line.gpu_s.known:
@@ -177,7 +207,9 @@ def _missing(fleet: Fleet) -> str:
         if line.energy_j.known:
             energy = line.energy_j
             high = "more" if energy.high == float("inf") else number(to_kwh(energy.high))
-            share_of += f" and {number(to_kwh(energy.value))} kWh ({number(to_kwh(energy.low))} to {high})"
+            share_of += (
+                f" and {number(to_kwh(energy.value))} kWh ({number(to_kwh(energy.low))} to {high})"
+            )
     return f"Missing: {whom}{share_of}, on a line of its own."
 
 
@@ -192,21 +224,43 @@ def _lacks(line: Line) -> str:
 def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
     said = []
     if not placed:
-        said.append(("NO_SITE", "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e."))
+        said.append(
+            (
+                "NO_SITE",
+                "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e.",
+            )
+        )
     files = found.part.files
     codes = Counter(str(code) for code in files["code"] if code) if len(files) else Counter[str]()
     codes.update("UNREADABLE" if "/ " in name else "STRAY" for name in found.strange)
     for code, many in sorted(codes.items()):
         said.append(
-            (code, f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}. `-f csv --table aside` names them.")
+            (
+                code,
+                f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}. `-f csv --table aside` names them.",
+            )
         )
-    lost = {run.job: len(days) for run in found.fleet.runs if (days := days_without(run, found.fleet.cells))}
+    lost = {
+        run.job: len(days)
+        for run in found.fleet.runs
+        if (days := days_without(run, found.fleet.cells))
+    }
     if lost:
         named = ", ".join(sorted(lost)[:MOST_NAMED])
-        said.append(("LOST_DAYS", f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held is in no sum."))
+        said.append(
+            (
+                "LOST_DAYS",
+                f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held is in no sum.",
+            )
+        )
     silent = sum(len(run.silent) for run in found.fleet.lacking)
     if silent:
-        said.append(("SILENT", f"{_many(silent, 'node')} recorded without saves that others have: counted as waiting, by estimate."))
+        said.append(
+            (
+                "SILENT",
+                f"{_many(silent, 'node')} recorded without saves that others have: counted as waiting, by estimate.",
+            )
+        )
     lacks = [_lacks(line) for line in found.fleet.whole.lines]
     if any(lacks):
         said.append(("UNKNOWN", f"Energy not known of {', '.join(filter(None, lacks))}."))
@@ -223,11 +277,25 @@ def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
     said = []
     many = whole.checkpoints
     if (some := whole.unknown.get("bytes", 0)) > OF_MANY * many:
-        said.append(("UNKNOWN_BYTES", f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they are not in the sum."))
+        said.append(
+            (
+                "UNKNOWN_BYTES",
+                f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they are not in the sum.",
+            )
+        )
     if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * many:
-        assumed = " Goodput takes them to have been as long as the others of their run." if whole.unknown.get("assumed") else ""
+        assumed = (
+            " Goodput takes them to have been as long as the others of their run."
+            if whole.unknown.get("assumed")
+            else ""
+        )
         text = f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held training up.{assumed}"
         said.append(("UNKNOWN_STALLS", text))
     if runs := whole.unknown.get("useful", 0):
-        said.append(("UNKNOWN_WORK", f"How much of {_many(runs, 'run')} was work is not known: goodput is of the others, if any."))
+        said.append(
+            (
+                "UNKNOWN_WORK",
+                f"How much of {_many(runs, 'run')} was work is not known: goodput is of the others, if any.",
+            )
+        )
     return said

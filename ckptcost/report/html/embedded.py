@@ -29,8 +29,13 @@ def embedded(document: StatementDocument) -> str:
     if words:
         said = Warned(code="SERIES_LEFT_OUT", message=words)
         short = [
-            s if s.series is None else s.model_copy(update={"series": None, "warnings": [*s.warnings, said]}) for s in document.statements
+            s
+            if s.series is None
+            else s.model_copy(update={"series": None, "warnings": [*s.warnings, said]})
+            for s in document.statements
         ]
         document = document.model_copy(update={"statements": short})
-    plain = json.dumps(document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    plain = json.dumps(
+        document.model_dump(mode="json"), ensure_ascii=True, allow_nan=False, separators=(",", ":")
+    )
     return plain.translate(_UNSAFE)

@@ -26,7 +26,8 @@ _FORBIDDEN = re.compile(
 )
 """no HTML may hold these, or (the directions of writing) they reach beyond the text that holds them"""
 _LINK = re.compile(
-    r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?", re.I | re.A
+    r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?",
+    re.I | re.A,
 )
 
 
@@ -36,12 +37,24 @@ def text(of: str) -> Markup:
     >>> text('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
     """
-    return of if isinstance(of, Markup) else Markup(escape(_FORBIDDEN.sub("\ufffd", of).replace("\f", " "), quote=True))
+    return (
+        of
+        if isinstance(of, Markup)
+        else Markup(escape(_FORBIDDEN.sub("\ufffd", of).replace("\f", " "), quote=True))
+    )
 
 
 def join(children: Iterable[Child]) -> Markup:
     """Children one after the other; None is nothing."""
-    return Markup("".join([text(each) if isinstance(each, str) else join(each) for each in children if each is not None]))
+    return Markup(
+        "".join(
+            [
+                text(each) if isinstance(each, str) else join(each)
+                for each in children
+                if each is not None
+            ]
+        )
+    )
 
 
 def el(tag: str, *children: Child, **attributes: Value) -> Markup:
@@ -55,7 +68,11 @@ def el(tag: str, *children: Child, **attributes: Value) -> Markup:
         if value is None or value is False:
             continue
         spelled = name.rstrip("_").replace("_", "-")
-        head += f" {spelled}" if value is True else f' {spelled}="{text(value) if isinstance(value, str) else px(value)}"'
+        head += (
+            f" {spelled}"
+            if value is True
+            else f' {spelled}="{text(value) if isinstance(value, str) else px(value)}"'
+        )
     return Markup(f"<{head}>") if tag in _VOID else Markup(f"<{head}>{join(children)}</{tag}>")
 
 
@@ -82,7 +99,11 @@ def link(url: str, said: str) -> Markup:
 
 def data(value: float | None, said: str | None = None) -> Markup:
     """A number as people read it, with the exact one in the markup; a dash where unknown."""
-    return text(number(None)) if value is None else el("data", said or number(value), value=repr(float(value)))
+    return (
+        text(number(None))
+        if value is None
+        else el("data", said or number(value), value=repr(float(value)))
+    )
 
 
 def ranged(q: Quantity) -> str:
@@ -94,31 +115,67 @@ def ranged(q: Quantity) -> str:
     return between(q.low, q.high) if q.low >= 0 else f"{number(q.low)} to {number(q.high)}"
 
 
-def section(at: str, title: str, *children: Child, level: int = 2, class_: str | None = None) -> Markup:
+def section(
+    at: str, title: str, *children: Child, level: int = 2, class_: str | None = None
+) -> Markup:
     """A part of the page with a heading and an address; nothing where nothing is in it."""
     inside = join(children)
     if not inside:
         return inside
-    return el("section", el(f"h{level}", title, id=f"{at}-h"), inside, id=at, class_=class_, aria_labelledby=f"{at}-h")
+    return el(
+        "section",
+        el(f"h{level}", title, id=f"{at}-h"),
+        inside,
+        id=at,
+        class_=class_,
+        aria_labelledby=f"{at}-h",
+    )
 
 
 def table(
-    header: Iterable[Child], *bodies: Iterable[Child], label: str, caption: str = "", left: int = 1, words: Collection[int] = (),
-    class_: str = "", at: str | None = None,
-) -> Markup:  # fmt: skip
+    header: Iterable[Child],
+    *bodies: Iterable[Child],
+    label: str,
+    caption: str = "",
+    left: int = 1,
+    words: Collection[int] = (),
+    class_: str = "",
+    at: str | None = None,
+) -> Markup:
     """A table in a box of its own that scrolls where it is wider than the page.
 
     The first `left` columns are text, and those in `words`; the others are numbers. The rows say the same by `row`.
     """
-    heads = [el("th", each, scope="col", class_=None if i < left or i in words else "n") for i, each in enumerate(header)]
+    heads = [
+        el("th", each, scope="col", class_=None if i < left or i in words else "n")
+        for i, each in enumerate(header)
+    ]
     named = el("caption", el("span", caption)) if caption else None
-    inside = el("table", named, el("thead", el("tr", heads)), [el("tbody", body) for body in bodies], id=at)
-    return el("div", inside, class_=f"scroll {class_}".rstrip(), tabindex="0", role="region", aria_label=label)
+    inside = el(
+        "table", named, el("thead", el("tr", heads)), [el("tbody", body) for body in bodies], id=at
+    )
+    return el(
+        "div",
+        inside,
+        class_=f"scroll {class_}".rstrip(),
+        tabindex="0",
+        role="region",
+        aria_label=label,
+    )
 
 
-def row(head: Child, *cells: Child, left: int = 1, words: Collection[int] = (), class_: str | None = None) -> Markup:
+def row(
+    head: Child,
+    *cells: Child,
+    left: int = 1,
+    words: Collection[int] = (),
+    class_: str | None = None,
+) -> Markup:
     """A row whose first cell says what it is."""
-    said = [el("td", each, class_=None if i < left or i in words else "n") for i, each in enumerate(cells, 1)]
+    said = [
+        el("td", each, class_=None if i < left or i in words else "n")
+        for i, each in enumerate(cells, 1)
+    ]
     return el("tr", el("th", head, scope="row"), said, class_=class_)
 
 

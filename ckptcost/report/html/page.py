@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcost.report.document import Factor
-from ckptcost.report.html import sections, sections_bill, sections_carbon, sections_compare, sections_pictures, sections_proof
+from ckptcost.report.html import (
+    sections,
+    sections_bill,
+    sections_carbon,
+    sections_compare,
+    sections_pictures,
+    sections_proof,
+)
 from ckptcost.report.html.embedded import embedded, left_out
 from ckptcost.report.html.extras import Extras
 from ckptcost.report.html.markup import Markup, el, join, note
@@ -37,9 +44,13 @@ def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
     if extras.lead:
         body = _without_bill(el("h1", title), extras)
     else:
-        body = _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
+        body = (
+            _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
+        )
     sources = sections_proof.sources(sections_proof.sources_of(document.statements), 2)
-    main = el("main", body, sources, sections_proof.reproducibility(document, 2, left_out(document)))
+    main = el(
+        "main", body, sources, sections_proof.reproducibility(document, 2, left_out(document))
+    )
     page = el("div", main, sections_proof.small_print(document), class_="page")
     script = el("script", Markup(embedded(document)), type="application/json", id="statement")
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{page}\n{script}\n</body></html>\n'
@@ -49,12 +60,20 @@ def title_of(document: StatementDocument, extras: Extras) -> str:
     if extras.title.strip():
         return extras.title
     names = [s.subject.name for s in document.statements]
-    return f"What checkpoints cost: {names[0]}" if len(names) == 1 else f"What checkpoints cost: {len(names)} statements"
+    return (
+        f"What checkpoints cost: {names[0]}"
+        if len(names) == 1
+        else f"What checkpoints cost: {len(names)} statements"
+    )
 
 
 def _nav(links: Sequence[tuple[str, str]], cited: bool) -> Markup:
     whole = [*links, *[("sources", "Sources")] * cited, ("reproducibility", "Reproducibility")]
-    return el("nav", el("ul", [el("li", el("a", words, href=f"#{at}")) for at, words in whole]), aria_label="Sections")
+    return el(
+        "nav",
+        el("ul", [el("li", el("a", words, href=f"#{at}")) for at, words in whole]),
+        aria_label="Sections",
+    )
 
 
 def _parts(at: str, s: Statement, extras: Extras, level: int, factors: Markup | None) -> list[Part]:
@@ -73,7 +92,11 @@ def _parts(at: str, s: Statement, extras: Extras, level: int, factors: Markup | 
         (f"{at}boundary", "Boundary", sections_carbon.boundary(at, s, level)),
         (f"{at}factors", "Factors", factors),
         (f"{at}assumptions", "Assumptions", sections_proof.assumptions(at, s.assumptions, level)),
-        (f"{at}measurements", "Measurements", sections_proof.measurements(at, s.measurements, level)),
+        (
+            f"{at}measurements",
+            "Measurements",
+            sections_proof.measurements(at, s.measurements, level),
+        ),
         (f"{at}method", "Method", sections_proof.method(at, s, level)),
         (f"{at}warnings", "Take care", sections.take_care(at, s, level)),
     ]
@@ -94,7 +117,11 @@ def _one(document: StatementDocument, extras: Extras) -> Markup:
     s = document.statements[0]
     cited = sections_proof.places_of(sections_proof.sources_of([s]))
     factors = sections_proof.factors("", s.factors, 2, cited)
-    found = [part for part in _parts("", s, _over(extras, extras.each.get(s.subject.run_id)), 2, factors) if part[2]]
+    found = [
+        part
+        for part in _parts("", s, _over(extras, extras.each.get(s.subject.run_id)), 2, factors)
+        if part[2]
+    ]
     return join(
         [
             el("header", title, sections.lead(s), sections.simulated([s])),
@@ -116,10 +143,18 @@ def _without_bill(title: Markup, extras: Extras) -> Markup:
         ("", "", sections_pictures.further("", extras.tables, 2)),
     ]
     found = [part for part in told if part[2]]
-    lead = el("p", extras.lead or "An answer in words and tables; it holds no bill of its own.", class_="lead")
+    lead = el(
+        "p",
+        extras.lead or "An answer in words and tables; it holds no bill of its own.",
+        class_="lead",
+    )
     banner = note(extras.banner, class_="simulated") if extras.banner else None
     return join(
-        [el("header", title, lead, banner), _nav([(at, words) for at, words, _ in found if at], False), [part for _, _, part in found]]
+        [
+            el("header", title, lead, banner),
+            _nav([(at, words) for at, words, _ in found if at], False),
+            [part for _, _, part in found],
+        ]
     )
 
 
@@ -127,8 +162,14 @@ def _several(document: StatementDocument, extras: Extras) -> Markup:
     those = document.statements
     cited = sections_proof.places_of(sections_proof.sources_of(those))
     common = sections_compare.in_all(those)
-    told = [_told(n, s, extras.each.get(s.subject.run_id, NOTHING), cited, common) for n, s in enumerate(those, 1)]
-    links = [("comparison", "Side by side"), *((f"statement-{n}", s.subject.name) for n, s in enumerate(those, 1))]
+    told = [
+        _told(n, s, extras.each.get(s.subject.run_id, NOTHING), cited, common)
+        for n, s in enumerate(those, 1)
+    ]
+    links = [
+        ("comparison", "Side by side"),
+        *((f"statement-{n}", s.subject.name) for n, s in enumerate(those, 1)),
+    ]
     links += [("all-factors", "Factors of all")] * bool(common)
     lead = el("p", f"{len(those)} statements, each told in full below.", class_="lead")
     return join(
@@ -148,11 +189,24 @@ def _several(document: StatementDocument, extras: Extras) -> Markup:
     )
 
 
-def _told(n: int, s: Statement, extras: Extras, cited: sections_proof.Places, common: Sequence[Factor]) -> Markup:
+def _told(
+    n: int, s: Statement, extras: Extras, cited: sections_proof.Places, common: Sequence[Factor]
+) -> Markup:
     """One of several statements. Factors that all of them have alike stand once, at the end."""
     at, alike = f"s{n}-", {f.id for f in common}
-    remark = f"{len(common)} factors are the same in every statement: they stand at the end, under Factors of all." if common else ""
-    factors = sections_proof.factors(at, [f for f in s.factors if f.id not in alike], 3, cited, "Factors of this statement alone", remark)
+    remark = (
+        f"{len(common)} factors are the same in every statement: they stand at the end, under Factors of all."
+        if common
+        else ""
+    )
+    factors = sections_proof.factors(
+        at,
+        [f for f in s.factors if f.id not in alike],
+        3,
+        cited,
+        "Factors of this statement alone",
+        remark,
+    )
     inside = [part for _, _, part in _parts(at, s, extras, 3, factors)]
     head = [
         el("h2", s.subject.name, id=f"statement-{n}-h"),
@@ -161,4 +215,11 @@ def _told(n: int, s: Statement, extras: Extras, cited: sections_proof.Places, co
         sections.cards(s),
         sections.facts(s),
     ]
-    return el("section", head, inside, id=f"statement-{n}", class_="statement", aria_labelledby=f"statement-{n}-h")
+    return el(
+        "section",
+        head,
+        inside,
+        id=f"statement-{n}",
+        class_="statement",
+        aria_labelledby=f"statement-{n}-h",
+    )

@@ -6,28 +6,55 @@ from collections.abc import Sequence
 
 from ckptcost.present.amounts import count, duration, number
 from ckptcost.report.document import Quantity
-from ckptcost.report.html.markup import Markup, bullets, data, el, join, note, ranged, section, small, text
+from ckptcost.report.html.markup import (
+    Markup,
+    bullets,
+    data,
+    el,
+    join,
+    note,
+    ranged,
+    section,
+    small,
+    text,
+)
 from ckptcost.report.statement import Statement
 from ckptcost.report.study_views import SIMULATED
 
-KINDS = {"measured": "Measured", "modelled": "Modelled", "mixed": "Measured in part, modelled in part"}
+KINDS = {
+    "measured": "Measured",
+    "modelled": "Modelled",
+    "mixed": "Measured in part, modelled in part",
+}
 NAMES = {
-    "energy": "Energy", "gpu_time_lost": "GPU time lost", "cost": "Cost", "emissions_location": "Emissions, location-based",
-    "emissions_market": "Emissions, market-based", "embodied": "Embodied carbon",
-}  # fmt: skip
+    "energy": "Energy",
+    "gpu_time_lost": "GPU time lost",
+    "cost": "Cost",
+    "emissions_location": "Emissions, location-based",
+    "emissions_market": "Emissions, market-based",
+    "embodied": "Embodied carbon",
+}
 """of the cards, in their order"""
 UNITS = {
-    "energy": "kWh", "gpu_time_lost": "GPU-h", "cost": "USD", "emissions_location": "kgCO2e", "emissions_market": "kgCO2e",
+    "energy": "kWh",
+    "gpu_time_lost": "GPU-h",
+    "cost": "USD",
+    "emissions_location": "kgCO2e",
+    "emissions_market": "kgCO2e",
     "embodied": "kgCO2e",
-}  # fmt: skip
+}
 _APART = {
     "emissions_market": "another way to count the same energy: not to be added to location-based",
     "embodied": "share of the hardware's making: in no total",
 }
 _GIVEN_BY = {
-    "energy": ("energy", "power", "pue"), "gpu_time_lost": ("gpu time", "gpu_time"), "cost": ("price", "tariff"),
-    "emissions_location": ("grid_location", "location"), "emissions_market": ("grid_market", "market"), "embodied": ("embodied",),
-}  # fmt: skip
+    "energy": ("energy", "power", "pue"),
+    "gpu_time_lost": ("gpu time", "gpu_time"),
+    "cost": ("price", "tariff"),
+    "emissions_location": ("grid_location", "location"),
+    "emissions_market": ("grid_market", "market"),
+    "embodied": ("embodied",),
+}
 """words by which a warning says that this is not known"""
 _INPUT = {
     "emissions_location": ("site.grid_location", "no factor of the grid is given"),
@@ -40,7 +67,9 @@ def why_unknown(statement: Statement, what: str) -> str:
     """Why a figure is not known: what a warning says, else which input is missing, else which lines are unknown."""
     for warned in statement.warnings:
         said = f"{warned.code} {warned.message}".lower()
-        if any(word in said for word in _GIVEN_BY[what]) and any(word in said for word in ("unknown", "not known", "missing")):
+        if any(word in said for word in _GIVEN_BY[what]) and any(
+            word in said for word in ("unknown", "not known", "missing")
+        ):
             return warned.message
     needed, words = _INPUT.get(what, ("", ""))
     if needed and not any(f.id == needed for f in statement.factors):
@@ -60,7 +89,13 @@ def without(statement: Statement, q: Quantity) -> str:
 def interval_words(q: Quantity) -> Markup | None:
     """The range, and what kind of range it is."""
     said = ranged(q)
-    return join([said, join([" ", el("span", f"({q.interval})", class_="nb")]) if q.interval else None]) if said else None
+    return (
+        join(
+            [said, join([" ", el("span", f"({q.interval})", class_="nb")]) if q.interval else None]
+        )
+        if said
+        else None
+    )
 
 
 def left_out(statement: Statement, q: Quantity) -> str | None:
@@ -74,9 +109,23 @@ def _card(statement: Statement, what: str) -> Markup:
     head = el("div", el("span", NAMES[what]), basis, class_="what")
     apart = "apart" if what in _APART else None
     if q.value is None:
-        return el("li", head, el("div", "not known", class_="value unknown"), small(why_unknown(statement, what)), class_=apart)
+        return el(
+            "li",
+            head,
+            el("div", "not known", class_="value unknown"),
+            small(why_unknown(statement, what)),
+            class_=apart,
+        )
     value = el("div", data(q.value), " ", el("span", UNITS[what], class_="unit"), class_="value")
-    return el("li", head, value, small(interval_words(q)), small(left_out(statement, q)), small(_APART.get(what)), class_=apart)
+    return el(
+        "li",
+        head,
+        value,
+        small(interval_words(q)),
+        small(left_out(statement, q)),
+        small(_APART.get(what)),
+        class_=apart,
+    )
 
 
 def cards(statement: Statement) -> Markup:
@@ -109,7 +158,11 @@ def _counted(value: float | None, of: str | None = None, thing: str = "") -> str
 def _facts(statement: Statement) -> list[tuple[str, str]]:
     s = statement.subject
     zone = f"({s.grid_zone})" if s.grid_zone and s.grid_zone != s.grid else None
-    place = f"{number(s.latitude)}, {number(s.longitude)}" if s.latitude is not None and s.longitude is not None else None
+    place = (
+        f"{number(s.latitude)}, {number(s.longitude)}"
+        if s.latitude is not None and s.longitude is not None
+        else None
+    )
     known = (
         ("Period", period(statement)),
         ("Length", duration(statement.length_s) if statement.length_s is not None else None),
@@ -141,7 +194,11 @@ def _facts(statement: Statement) -> list[tuple[str, str]]:
 
 
 def facts(statement: Statement) -> Markup:
-    return el("dl", [el("div", el("dt", name), el("dd", said)) for name, said in _facts(statement)], class_="facts")
+    return el(
+        "dl",
+        [el("div", el("dt", name), el("dd", said)) for name, said in _facts(statement)],
+        class_="facts",
+    )
 
 
 def simulated(statements: Sequence[Statement]) -> Markup | None:
@@ -149,7 +206,12 @@ def simulated(statements: Sequence[Statement]) -> Markup | None:
     which = [s.subject.name for s in statements if s.simulated]
     if not which:
         return None
-    return note(SIMULATED if len(which) == len(statements) else f"{SIMULATED} This holds for: {', '.join(which)}.", class_="simulated")
+    return note(
+        SIMULATED
+        if len(which) == len(statements)
+        else f"{SIMULATED} This holds for: {', '.join(which)}.",
+        class_="simulated",
+    )
 
 
 def _first_up(words: str) -> str:
@@ -158,7 +220,11 @@ def _first_up(words: str) -> str:
 
 def lead(statement: Statement) -> Markup:
     """What kind of statement it is, in one line."""
-    return el("p", f"{KINDS[statement.kind]}: {statement.how}. {_first_up(period(statement))}.", class_="lead")
+    return el(
+        "p",
+        f"{KINDS[statement.kind]}: {statement.how}. {_first_up(period(statement))}.",
+        class_="lead",
+    )
 
 
 def findings(at: str, sentences: Sequence[str], level: int) -> Markup:

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from ckptcost.present.amounts import count, number
 from ckptcost.report.document import Component, Quantity, Totals
-from ckptcost.report.html.markup import Child, Markup, band, data, el, join, note, ranged, section, small, table
+from ckptcost.report.html.markup import (
+    Child,
+    Markup,
+    band,
+    data,
+    el,
+    join,
+    note,
+    ranged,
+    section,
+    small,
+    table,
+)
 from ckptcost.report.html.sections import interval_words, without
 from ckptcost.report.html.svg_axis import Drawn, figure
 from ckptcost.report.html.svg_waterfall import Fall, Step, drawn
 from ckptcost.report.statement import Statement
 
 PANELS = (
-    ("energy", "Energy", "kWh"), ("gpu_time_lost", "GPU time lost", "GPU-h"), ("cost", "Cost", "USD"),
+    ("energy", "Energy", "kWh"),
+    ("gpu_time_lost", "GPU time lost", "GPU-h"),
+    ("cost", "Cost", "USD"),
     ("emissions_location", "Emissions", "kgCO2e, location-based"),
-)  # fmt: skip
+)
 COLUMNS = (
-    ("energy", "kWh"), ("gpu_time_lost", "GPU-h"), ("cost", "USD"), ("emissions_location", "kgCO2e location"),
-    ("emissions_market", "kgCO2e market"), ("embodied", "kgCO2e embodied"),
-)  # fmt: skip
+    ("energy", "kWh"),
+    ("gpu_time_lost", "GPU-h"),
+    ("cost", "USD"),
+    ("emissions_location", "kgCO2e location"),
+    ("emissions_market", "kgCO2e market"),
+    ("embodied", "kgCO2e embodied"),
+)
 _CAUSES = {"save": "Saving", "failure": "Failures", "keep": "Keeping what was saved"}
 _RESTS_ON = {"user": "yours"}
 _APART = "Apart, in no total: a share of what stands there anyway (allocated ledger)"
@@ -30,8 +48,13 @@ def waterfall(at: str, statement: Statement, level: int) -> Markup:
     shown: list[Markup] = []
     for n, (what, name, unit) in enumerate(PANELS, 1):
         mine = f"{at}fall-{n}"
-        chosen += [el("input", type="radio", name=f"{at}fall", id=mine, checked=n == 1), el("label", name, for_=mine)]
-        shown.append(el("div", _steps(f"{mine}-svg", statement, what, name, unit), class_=f"panel panel-{n}"))
+        chosen += [
+            el("input", type="radio", name=f"{at}fall", id=mine, checked=n == 1),
+            el("label", name, for_=mine),
+        ]
+        shown.append(
+            el("div", _steps(f"{mine}-svg", statement, what, name, unit), class_=f"panel panel-{n}")
+        )
     inside = el("fieldset", el("legend", "What to show"), chosen, shown, class_="switch")
     return section(f"{at}steps", "Where it goes", inside, level=level)
 
@@ -41,21 +64,38 @@ def _steps(at: str, statement: Statement, what: str, name: str, unit: str) -> Ma
     total: Quantity = getattr(statement.totals, what)
     valued = [(c, getattr(c, what).value) for c in statement.marginal()]
     fall = Fall(
-        unit.split(",", maxsplit=1)[0], [Step(c.label, v, c.cause) for c, v in valued if v != 0], total.value, total.low, total.high
+        unit.split(",", maxsplit=1)[0],
+        [Step(c.label, v, c.cause) for c, v in valued if v != 0],
+        total.value,
+        total.low,
+        total.high,
     )
     zero = [c.label for c, v in valued if v == 0]
     in_all = f"total {number(total.value)} {unit}" if total.value is not None else "total not known"
-    told = [f"{step.label} {'not known' if step.value is None else number(step.value)}" for step in fall.steps]
+    told = [
+        f"{step.label} {'not known' if step.value is None else number(step.value)}"
+        for step in fall.steps
+    ]
     lacking = without(statement, total)
     caption = [
-        el("b", f"{name}, {unit}"), f": {in_all}", join([", ", interval_words(total)]) if ranged(total) else None,
-        f"; not in it because unknown: {lacking}" if lacking else "", f"; zero: {', '.join(zero)}" if zero else "", ".",
-    ]  # fmt: skip
+        el("b", f"{name}, {unit}"),
+        f": {in_all}",
+        join([", ", interval_words(total)]) if ranged(total) else None,
+        f"; not in it because unknown: {lacking}" if lacking else "",
+        f"; zero: {', '.join(zero)}" if zero else "",
+        ".",
+    ]
 
     def draw(width: float) -> Drawn:
         return drawn(fall, width)
 
-    return figure(at, f"{name}: from each line to the total, {unit}", "; ".join([*told, in_all]), draw, caption)
+    return figure(
+        at,
+        f"{name}: from each line to the total, {unit}",
+        "; ".join([*told, in_all]),
+        draw,
+        caption,
+    )
 
 
 def _cell(q: Quantity, price: Markup | None = None) -> Markup:
@@ -76,7 +116,14 @@ def _line(c: Component) -> Markup:
 
 def _sum(words: str, totals: Totals) -> Markup:
     cells = [_cell(getattr(totals, what)) for what, _ in COLUMNS]
-    return el("tr", el("th", words, scope="row"), cells, el("td", totals.energy.basis), el("td"), class_="total")
+    return el(
+        "tr",
+        el("th", words, scope="row"),
+        cells,
+        el("td", totals.energy.basis),
+        el("td"),
+        class_="total",
+    )
 
 
 def bill(at: str, statement: Statement, level: int) -> Markup:
@@ -91,7 +138,11 @@ def bill(at: str, statement: Statement, level: int) -> Markup:
     bodies.append([_sum("Total of the lines above", statement.totals)])
     standing = [c for c in statement.components if c.ledger == "allocated"]
     if standing:
-        more = [_sum("Total of the allocated ledger", statement.allocated)] if statement.allocated and len(standing) > 1 else []
+        more = (
+            [_sum("Total of the allocated ledger", statement.allocated)]
+            if statement.allocated and len(standing) > 1
+            else []
+        )
         bodies.append([band(_APART, width), *map(_line, standing), *more])
     header = ["Line", *(name for _, name in COLUMNS), "Basis", "Rests on"]
     kinds = {getattr(statement.totals, what).interval for what, _ in COLUMNS} - {None}
@@ -101,19 +152,30 @@ def bill(at: str, statement: Statement, level: int) -> Markup:
         else "Below a figure: its range, p5 to p95 unless said otherwise"
     )
     said = table(
-        header, *bodies, label="The bill", caption=caption, words=(_LAST, _LAST + 1),
-        class_="wide-table bill", at=f"{at}bill-table",
-    )  # fmt: skip
+        header,
+        *bodies,
+        label="The bill",
+        caption=caption,
+        words=(_LAST, _LAST + 1),
+        class_="wide-table bill",
+        at=f"{at}bill-table",
+    )
     return section(f"{at}bill", "The bill", said, _remarks(statement), level=level)
 
 
 def _remarks(statement: Statement) -> list[Child]:
-    missing = [(name, without(statement, getattr(statement.totals, what))) for what, name in COLUMNS]
+    missing = [
+        (name, without(statement, getattr(statement.totals, what))) for what, name in COLUMNS
+    ]
     named = "; ".join(f"{name}: {words}" for name, words in missing if words)
     saves = statement.totals.checkpoints.value
     twice = "Location-based and market-based count the same energy twice: read one or the other, never their sum."
     return [
-        note(f"A dash is not known, which is not zero. Not in the totals because unknown: {named}.") if named else None,
+        note(f"A dash is not known, which is not zero. Not in the totals because unknown: {named}.")
+        if named
+        else None,
         note(f"{count(saves)} checkpoints. {twice}" if saves is not None else twice),
-        note("Basis: how a figure came about. Rests on: the softest kind of input that it depends on."),
+        note(
+            "Basis: how a figure came about. Rests on: the softest kind of input that it depends on."
+        ),
     ]

@@ -7,7 +7,20 @@ from collections.abc import Sequence
 from ckptcost.present.amounts import amount, number, share
 from ckptcost.report.document import Quantity
 from ckptcost.report.html.extras import Sci
-from ckptcost.report.html.markup import Child, Markup, bullets, data, el, join, link, note, row, section, small, table
+from ckptcost.report.html.markup import (
+    Child,
+    Markup,
+    bullets,
+    data,
+    el,
+    join,
+    link,
+    note,
+    row,
+    section,
+    small,
+    table,
+)
 from ckptcost.report.html.sections import interval_words, left_out, why_unknown
 from ckptcost.report.statement import Contract, Statement
 
@@ -23,24 +36,56 @@ def _figure(statement: Statement, what: str, name: str) -> Markup:
     q: Quantity = getattr(statement.totals, what)
     head = el("div", name, class_="what")
     used = next((f for f in statement.factors if f.id == _FACTORS[what]), None)
-    at = small(f"at {amount(used.value, used.unit)}, {used.set_by}") if used is not None and used.value is not None else None
+    at = (
+        small(f"at {amount(used.value, used.unit)}, {used.set_by}")
+        if used is not None and used.value is not None
+        else None
+    )
     if q.value is None:
-        return el("div", head, el("div", "not known", class_="value"), small(why_unknown(statement, what)), at)
+        return el(
+            "div",
+            head,
+            el("div", "not known", class_="value"),
+            small(why_unknown(statement, what)),
+            at,
+        )
     value = el("div", data(q.value), f" {q.unit}", class_="value")
     return el("div", head, value, small(interval_words(q)), at, small(left_out(statement, q)))
 
 
 def _contract(c: Contract) -> Markup:
-    until = " to ".join(each or "open" for each in (c.valid_from, c.valid_until)) if c.valid_from or c.valid_until else "-"
+    until = (
+        " to ".join(each or "open" for each in (c.valid_from, c.valid_until))
+        if c.valid_from or c.valid_until
+        else "-"
+    )
     source = link(c.source, c.source) if c.source else "-"
-    return row(c.name, c.instrument, until, source, share(c.share), f"{number(c.kgco2e_per_kwh * 1000)} g/kWh", left=4)
+    return row(
+        c.name,
+        c.instrument,
+        until,
+        source,
+        share(c.share),
+        f"{number(c.kgco2e_per_kwh * 1000)} g/kWh",
+        left=4,
+    )
 
 
 def _contracts(statement: Statement) -> Markup | None:
     if statement.contracts:
         header = ["Contract", "instrument", "valid", "source", "share", "factor"]
-        return table(header, map(_contract, statement.contracts), label="Electricity bought by contract", left=4, class_="words")
-    made_up = " Without one, no market-based figure is made up." if statement.totals.emissions_market.value is None else ""
+        return table(
+            header,
+            map(_contract, statement.contracts),
+            label="Electricity bought by contract",
+            left=4,
+            class_="words",
+        )
+    made_up = (
+        " Without one, no market-based figure is made up."
+        if statement.totals.emissions_market.value is None
+        else ""
+    )
     return note(f"No contract for electricity is given.{made_up}")
 
 
@@ -49,15 +94,33 @@ def scope_2(at: str, statement: Statement, level: int) -> Markup:
     t = statement.totals
     location = _figure(statement, "emissions_location", "Scope 2, location-based")
     market = _figure(statement, "emissions_market", "Scope 2, market-based")
-    inside = el("div", note(MEMO, class_="beware"), el("div", location, market, class_="figures"), _contracts(statement), class_="box")
+    inside = el(
+        "div",
+        note(MEMO, class_="beware"),
+        el("div", location, market, class_="figures"),
+        _contracts(statement),
+        class_="box",
+    )
     lines = [
         ("E1-5 energy consumption", t.energy, "MWh"),
         ("E1-6 gross Scope 2 emissions, location-based", t.emissions_location, "tCO2e"),
         ("E1-6 gross Scope 2 emissions, market-based", t.emissions_market, "tCO2e"),
     ]
-    rows = [row(name, unit, "not known" if q.value is None else data(q.value / 1000), left=2) for name, q, unit in lines]
-    words = "The same under the names of ESRS E1: parts of the reported figures, not additions to them"
-    esrs = table(["ESRS E1 line", "unit", "value"], rows, label="ESRS E1", caption=words, left=2, class_="esrs")
+    rows = [
+        row(name, unit, "not known" if q.value is None else data(q.value / 1000), left=2)
+        for name, q, unit in lines
+    ]
+    words = (
+        "The same under the names of ESRS E1: parts of the reported figures, not additions to them"
+    )
+    esrs = table(
+        ["ESRS E1 line", "unit", "value"],
+        rows,
+        label="ESRS E1",
+        caption=words,
+        left=2,
+        class_="esrs",
+    )
     return section(f"{at}scope2", "Scope 2", inside, esrs, level=level)
 
 
@@ -70,7 +133,14 @@ def sci(at: str, rows: Sequence[Sci], level: int) -> Markup | None:
         return "not known" if of is None else of if isinstance(of, str) else data(of)
 
     found = [row(r.label, value(r.value), r.unit, r.note, words=(2, 3)) for r in rows]
-    said = table(["Term", "value", "unit", "note"], found, label="Software Carbon Intensity", caption=SCI, words=(2, 3), class_="words sci")
+    said = table(
+        ["Term", "value", "unit", "note"],
+        found,
+        label="Software Carbon Intensity",
+        caption=SCI,
+        words=(2, 3),
+        class_="words sci",
+    )
     return section(f"{at}sci", "Software Carbon Intensity", said, level=level)
 
 
@@ -78,7 +148,11 @@ def boundary(at: str, statement: Statement, level: int) -> Markup:
     b = statement.boundary
     inside = el("div", el(f"h{level + 1}", "Counted"), bullets(b.included) or note("Nothing."))
     out = [join([each.component, small(each.reason)]) for each in b.excluded]
-    outside = el("div", el(f"h{level + 1}", "Not counted, and why"), bullets(out) or note("Nothing is left out."))
+    outside = el(
+        "div",
+        el(f"h{level + 1}", "Not counted, and why"),
+        bullets(out) or note("Nothing is left out."),
+    )
     if b.pue is None:
         pue = "Energies are the machine's own, as metered: no PUE is applied"
     else:
@@ -86,4 +160,11 @@ def boundary(at: str, statement: Statement, level: int) -> Markup:
     treatment = b.inventory_treatment.replace("_", " ")
     remark = f"{pue}. Embodied carbon is a figure of its own, in no emissions total. Inventory treatment: {treatment}."
     against = el("p", f"Compared with: {b.counterfactual}.")
-    return section(f"{at}boundary", "Boundary", against, el("div", inside, outside, class_="pair"), note(remark), level=level)
+    return section(
+        f"{at}boundary",
+        "Boundary",
+        against,
+        el("div", inside, outside, class_="pair"),
+        note(remark),
+        level=level,
+    )

@@ -22,7 +22,9 @@ def _asked(s: Statement) -> dict[str, object]:
         "simulated or not": s.simulated,
         "what is counted": (sorted(b.included), b.counterfactual),
         "PUE": (b.pue, b.pue_included_in_energy),
-        "which lines are unknown": sorted({each for what, _ in COLUMNS for each in getattr(s.totals, what).excludes}),
+        "which lines are unknown": sorted(
+            {each for what, _ in COLUMNS for each in getattr(s.totals, what).excludes}
+        ),
     }
 
 
@@ -50,12 +52,16 @@ def _overlap(one: Quantity, other: Quantity) -> bool:
     """Whether both have ranges and an amount lies in both: the sign of the difference may be the uncertainty's."""
     if one.interval is None or other.interval is None or one.low is None or other.low is None:
         return False
-    return one.low <= (math.inf if other.high is None else other.high) and other.low <= (math.inf if one.high is None else one.high)
+    return one.low <= (math.inf if other.high is None else other.high) and other.low <= (
+        math.inf if one.high is None else one.high
+    )
 
 
 def comparison(statements: Sequence[Statement]) -> Markup:
     """Totals of each, and the differences from the first."""
-    lacking = {what: [without(s, getattr(s.totals, what)) for s in statements] for what, _ in COLUMNS}
+    lacking = {
+        what: [without(s, getattr(s.totals, what)) for s in statements] for what, _ in COLUMNS
+    }
     alike = {what for what, each in lacking.items() if len(set(each)) == 1}
     rows = []
     for n, s in enumerate(statements):
@@ -71,14 +77,31 @@ def comparison(statements: Sequence[Statement]) -> Markup:
             )
             for what, _ in COLUMNS
         ]
-        rows.append(el("tr", el("th", name, small(told), small(s.subject.tier), scope="row"), cells))
+        rows.append(
+            el("tr", el("th", name, small(told), small(s.subject.tier), scope="row"), cells)
+        )
     header = ["Statement", *(name for _, name in COLUMNS)]
     caption = "Totals of each. Below a figure: its range, then the difference from the first"
-    said = table(header, rows, label="Side by side", caption=caption, class_="wide-table compared", at="comparison-table")
-    missing = "; ".join(f"{name}: {lacking[what][0]}" for what, name in COLUMNS if what in alike and lacking[what][0])
+    said = table(
+        header,
+        rows,
+        label="Side by side",
+        caption=caption,
+        class_="wide-table compared",
+        at="comparison-table",
+    )
+    missing = "; ".join(
+        f"{name}: {lacking[what][0]}"
+        for what, name in COLUMNS
+        if what in alike and lacking[what][0]
+    )
     remark = note(f"Not in any of these totals because unknown: {missing}.") if missing else None
     differs = unlike(statements)
-    words = f"Compare with care. These statements are not alike in: {'; '.join(differs)}." if differs else ""
+    words = (
+        f"Compare with care. These statements are not alike in: {'; '.join(differs)}."
+        if differs
+        else ""
+    )
     return section("comparison", "Side by side", note(words, class_="beware"), said, remark)
 
 

@@ -23,7 +23,13 @@ def curve(at: str, of: Curve | None, level: int) -> Markup | None:
     def draw(width: float) -> Drawn:
         return svg_curve.drawn(of, width)
 
-    drawing = figure(f"{at}curve-svg", "What each interval between saves costs", svg_curve.in_words(of), draw, of.note or None)
+    drawing = figure(
+        f"{at}curve-svg",
+        "What each interval between saves costs",
+        svg_curve.in_words(of),
+        draw,
+        of.note or None,
+    )
     return section(f"{at}interval", "How often to save", drawing, level=level)
 
 
@@ -34,21 +40,38 @@ def text_table(of: TextTable, titled: bool) -> Markup:
     rows = []
     for i, cells in enumerate(of.rows):
         mine = [*cells, *([""] * (len(of.header) - len(cells)))]
-        said = [el("td", each, class_=None if n < left else "n") for n, each in enumerate(mine[1:], 1)]
-        last = el("td", claims[i] if i < len(claims) else "", class_="n claimed") if claims else None
+        said = [
+            el("td", each, class_=None if n < left else "n") for n, each in enumerate(mine[1:], 1)
+        ]
+        last = (
+            el("td", claims[i] if i < len(claims) else "", class_="n claimed") if claims else None
+        )
         rows.append(el("tr", el("th", mine[0], scope="row"), said, last))
     header = [*of.header, *(["claimed"] if claims else [])]
     notes = ". ".join(each.rstrip(".") for each in (of.note, CLAIMED if claims else "") if each)
     caption = "" if titled else of.title
-    return join([table(header, rows, label=of.title, caption=caption, left=left), note(f"{notes[:1].upper()}{notes[1:]}" if notes else "")])
+    return join(
+        [
+            table(header, rows, label=of.title, caption=caption, left=left),
+            note(f"{notes[:1].upper()}{notes[1:]}" if notes else ""),
+        ]
+    )
 
 
 def tiers(at: str, of: TextTable | None, level: int) -> Markup | None:
-    return section(f"{at}tiers", "Storage tiers side by side", text_table(of, False), level=level) if of is not None and of.rows else None
+    return (
+        section(f"{at}tiers", "Storage tiers side by side", text_table(of, False), level=level)
+        if of is not None and of.rows
+        else None
+    )
 
 
 def further(at: str, tables: Sequence[TextTable], level: int) -> Markup | None:
-    found = [section(f"{at}table-{n}", of.title, text_table(of, True), level=level) for n, of in enumerate(tables, 1) if of.rows]
+    found = [
+        section(f"{at}table-{n}", of.title, text_table(of, True), level=level)
+        for n, of in enumerate(tables, 1)
+        if of.rows
+    ]
     return join(found) if found else None
 
 
@@ -57,18 +80,28 @@ def power(at: str, of: Power | None, level: int) -> Markup | None:
         return None
     told = [of.note] if of.note else []
     if of.stacked and len(of.lines) > 1:
-        told.append("The areas lie on each other: the upper edge is their sum, and where one is not known none is drawn.")
+        told.append(
+            "The areas lie on each other: the upper edge is their sum, and where one is not known none is drawn."
+        )
     if len(of.t_s) > svg_power.MOST_POINTS:
         shaded = "" if of.stacked else ", with their range shaded"
-        told.append(f"{len(of.t_s):,} readings are drawn as {svg_power.MOST_POINTS} means or fewer{shaded}.")
+        told.append(
+            f"{len(of.t_s):,} readings are drawn as {svg_power.MOST_POINTS} means or fewer{shaded}."
+        )
 
     def draw(width: float) -> Drawn:
         return svg_power.drawn(of, width)
 
-    drawing = figure(f"{at}power-svg", "Power over time", svg_power.in_words(of), draw, " ".join(told) or None)
+    drawing = figure(
+        f"{at}power-svg", "Power over time", svg_power.in_words(of), draw, " ".join(told) or None
+    )
     rows = [row(*cells) for cells in svg_power.band_rows(of.bands[:MOST_BANDS])]
     header = ["Checkpoint", "begins at", "training held up", "safe after"]
-    words = "The checkpoints above" if len(of.bands) <= MOST_BANDS else f"The first {MOST_BANDS} of {len(of.bands):,} checkpoints above"
+    words = (
+        "The checkpoints above"
+        if len(of.bands) <= MOST_BANDS
+        else f"The first {MOST_BANDS} of {len(of.bands):,} checkpoints above"
+    )
     said = table(header, rows, label=words, caption=words) if rows else None
     return section(f"{at}power", "Power and checkpoints", drawing, said, level=level)
 
@@ -79,8 +112,16 @@ def emissions(at: str, statement: Statement, level: int) -> Markup | None:
         return None
     total = statement.totals.emissions_location
     if all(kg is None for kg in series.emissions_location_kgco2e):
-        why = why_unknown(statement, "emissions_location").rstrip(".") or "the grid's factor is not known"
-        return section(f"{at}hours", "Emissions by time", note(f"Emissions by time are not known: {why}."), level=level)
+        why = (
+            why_unknown(statement, "emissions_location").rstrip(".")
+            or "the grid's factor is not known"
+        )
+        return section(
+            f"{at}hours",
+            "Emissions by time",
+            note(f"Emissions by time are not known: {why}."),
+            level=level,
+        )
     rows = svg_emissions.hours(series)
     shown, each_s = svg_emissions.gathered(rows, svg_emissions.MOST_BARS, series.width_s)
     told = [f"Each bar is up to {duration(each_s)}, UTC; location-based."]
@@ -95,5 +136,11 @@ def emissions(at: str, statement: Statement, level: int) -> Markup | None:
         return svg_emissions.drawn(rows, series.width_s, width)
 
     words = svg_emissions.in_words(shown)
-    drawing = figure(f"{at}hours-svg", "Emissions by time, with the factor of the grid", words, draw, " ".join(told))
+    drawing = figure(
+        f"{at}hours-svg",
+        "Emissions by time, with the factor of the grid",
+        words,
+        draw,
+        " ".join(told),
+    )
     return section(f"{at}hours", "Emissions by time", drawing, level=level)

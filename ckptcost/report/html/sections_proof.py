@@ -7,7 +7,21 @@ from collections.abc import Sequence
 
 from ckptcost.present.amounts import amount, duration, number, quantities, share, size
 from ckptcost.report.document import Assumption, Factor, Source
-from ckptcost.report.html.markup import Child, Markup, bullets, data, el, join, link, note, row, section, small, table, text
+from ckptcost.report.html.markup import (
+    Child,
+    Markup,
+    bullets,
+    data,
+    el,
+    join,
+    link,
+    note,
+    row,
+    section,
+    small,
+    table,
+    text,
+)
 from ckptcost.report.statement import Measurement, Statement, StatementDocument
 
 ORIGINS = {"default": "assumed", "user": "yours"}
@@ -17,7 +31,11 @@ Places = dict[str, str]
 
 def sources_of(statements: Sequence[Statement]) -> list[Source]:
     """Each once, in the order of first use."""
-    return list({s.model_dump_json(): s for each in statements for f in each.factors for s in f.sources}.values())
+    return list(
+        {
+            s.model_dump_json(): s for each in statements for f in each.factors for s in f.sources
+        }.values()
+    )
 
 
 def places_of(sources: Sequence[Source]) -> Places:
@@ -30,14 +48,30 @@ def _cited(f: Factor, places: Places) -> Child:
 
 
 def _factor(f: Factor, places: Places) -> Markup:
-    value: Child = "unlimited" if f.value is None else el("data", amount(f.value, f.unit), value=repr(f.value))
-    named = join([el("code", f.id), small(f.name), small(f.note), small(f"boundary: {f.boundary}" if f.boundary else None)])
+    value: Child = (
+        "unlimited" if f.value is None else el("data", amount(f.value, f.unit), value=repr(f.value))
+    )
+    named = join(
+        [
+            el("code", f.id),
+            small(f.name),
+            small(f.note),
+            small(f"boundary: {f.boundary}" if f.boundary else None),
+        ]
+    )
     spread = quantities(f.low, f.high, f.unit) or "-"
     origin = join([ORIGINS.get(f.origin, f.origin), small(f"set by {f.set_by}")])
     return row(named, value, spread, origin, _cited(f, places), words=(3, 4))
 
 
-def factors(at: str, those: Sequence[Factor], level: int, places: Places, title: str = "Factors", remark: str = "") -> Markup:
+def factors(
+    at: str,
+    those: Sequence[Factor],
+    level: int,
+    places: Places,
+    title: str = "Factors",
+    remark: str = "",
+) -> Markup:
     """Every figure that entered the result."""
     counts: dict[str, int] = {}
     for f in those:
@@ -46,7 +80,18 @@ def factors(at: str, those: Sequence[Factor], level: int, places: Places, title:
     caption = f"Of {len(those)} inputs: {', '.join(f'{n} {word}' for word, n in counts.items())}. Low to high: where the true value may lie"
     header = ["Factor", "value", "low to high", "origin", "source"]
     rows = [_factor(f, places) for f in those]
-    said = table(header, rows, label=title, caption=caption, words=(3, 4), class_="words wide-table factors") if those else None
+    said = (
+        table(
+            header,
+            rows,
+            label=title,
+            caption=caption,
+            words=(3, 4),
+            class_="words wide-table factors",
+        )
+        if those
+        else None
+    )
     return section(f"{at}factors", title, note(remark), said, level=level)
 
 
@@ -57,10 +102,27 @@ def sources(those: Sequence[Source], level: int) -> Markup | None:
     rows = []
     for n, s in enumerate(those, 1):
         named = link(s.url, s.title) if s.url else text(s.title)
-        when = ", ".join(each for each in (s.version, f"retrieved {s.retrieved}" if s.retrieved else None) if each)
+        when = ", ".join(
+            each
+            for each in (s.version, f"retrieved {s.retrieved}" if s.retrieved else None)
+            if each
+        )
         cells = [named, s.publisher or "-", when or "-", s.licence or "not stated"]
-        rows.append(el("tr", el("th", s.id, scope="row"), [el("td", each) for each in cells], id=f"source-{n}"))
-    said = table(["Source", "title", "publisher", "version", "licence"], rows, label="Sources", left=5, class_="words wide-table sources")
+        rows.append(
+            el(
+                "tr",
+                el("th", s.id, scope="row"),
+                [el("td", each) for each in cells],
+                id=f"source-{n}",
+            )
+        )
+    said = table(
+        ["Source", "title", "publisher", "version", "licence"],
+        rows,
+        label="Sources",
+        left=5,
+        class_="words wide-table sources",
+    )
     return section("sources", "Sources", said, level=level)
 
 
@@ -69,19 +131,39 @@ def assumptions(at: str, those: Sequence[Assumption], level: int) -> Markup | No
         return None
     rows = [row(a.id, a.text, quantities(a.low, a.high, a.unit) or "-", left=2) for a in those]
     caption = "Ours, for want of better: give your own where you know them"
-    said = table(["Id", "assumed", "low to high"], rows, label="Assumptions", caption=caption, left=2, class_="words assumed")
+    said = table(
+        ["Id", "assumed", "low to high"],
+        rows,
+        label="Assumptions",
+        caption=caption,
+        left=2,
+        class_="words assumed",
+    )
     return section(f"{at}assumptions", "Assumptions", said, level=level)
 
 
 def _measurement(m: Measurement) -> Markup:
-    seen = [duration(m.tick_s) if m.tick_s is not None else "-", share(m.coverage), data(m.energy_kwh)]
+    seen = [
+        duration(m.tick_s) if m.tick_s is not None else "-",
+        share(m.coverage),
+        data(m.energy_kwh),
+    ]
     return row(m.id, m.instrument, m.scope, m.boundary, m.basis, *seen, left=5)
 
 
 def measurements(at: str, those: Sequence[Measurement], level: int) -> Markup | None:
     if not those:
         return None
-    header = ["Domain", "instrument", "scope", "boundary", "basis", "tick", "coverage", "kWh in all"]
+    header = [
+        "Domain",
+        "instrument",
+        "scope",
+        "boundary",
+        "basis",
+        "tick",
+        "coverage",
+        "kWh in all",
+    ]
     caption = "kWh in all: over the whole time, training included. Coverage: the share of the time that is known"
     rows = map(_measurement, those)
     said = table(header, rows, label="Measurements", caption=caption, left=5, class_="words")
@@ -97,7 +179,9 @@ def method(at: str, statement: Statement, level: int) -> Markup:
         f"Functional units: {units}." if units else "",
         "Totals are sums of lines and nothing else. Unknown is not zero: what is not known is left out of a sum, and named there.",
     ]
-    return section(f"{at}method", "Method and uncertainty", bullets(each for each in told if each), level=level)
+    return section(
+        f"{at}method", "Method and uncertainty", bullets(each for each in told if each), level=level
+    )
 
 
 def reproducibility(document: StatementDocument, level: int, left_out: str) -> Markup:
@@ -111,19 +195,40 @@ def reproducibility(document: StatementDocument, level: int, left_out: str) -> M
         ("Command", el("code", shlex.join(tool.command))),
         ("SHA-256 of the statements", el("code", again.result_sha256)),
     ]
-    said = el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts exact")
-    rows = [row(each.path, size(each.bytes), el("code", each.sha256), words=(2,)) for each in again.inputs]
+    said = el(
+        "dl",
+        [el("div", el("dt", name), el("dd", value)) for name, value in facts],
+        class_="facts exact",
+    )
+    rows = [
+        row(each.path, size(each.bytes), el("code", each.sha256), words=(2,))
+        for each in again.inputs
+    ]
     header = ["Input file", "size", "SHA-256"]
     files = (
-        table(header, rows, label="Input files", caption="Input files, by their base names", words=(2,), class_="words") if rows else None
+        table(
+            header,
+            rows,
+            label="Input files",
+            caption="Input files, by their base names",
+            words=(2,),
+            class_="words",
+        )
+        if rows
+        else None
     )
     words = "The statements themselves are inside this page, as JSON in the element with the id statement."
-    return section("reproducibility", "Reproducibility", said, files, note(words, f" {left_out}" if left_out else None), level=level)
+    return section(
+        "reproducibility",
+        "Reproducibility",
+        said,
+        files,
+        note(words, f" {left_out}" if left_out else None),
+        level=level,
+    )
 
 
 def small_print(document: StatementDocument) -> Markup:
     tool = document.tool
-    words = (
-        f"{tool.name} {tool.version}, method {tool.method_version}, {document.generated_at}. One file: no script, and nothing is loaded."
-    )
+    words = f"{tool.name} {tool.version}, method {tool.method_version}, {document.generated_at}. One file: no script, and nothing is loaded."
     return el("footer", words, class_="ends")

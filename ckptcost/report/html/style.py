@@ -3,25 +3,79 @@
 from __future__ import annotations
 
 LIGHT = {
-    "page": "#ffffff", "card": "#f5f7f9", "ink": "#1b1f24", "muted": "#525b66", "rule": "#d3d9e0", "link": "#0b4fa8",
-    "red": "#b3121d", "on-red": "#ffffff", "warn": "#fff6dc", "warn-ink": "#533a00", "grid": "#e4e8ec", "hollow": "#e9ecf0",
-    "total": "#2b3440", "save": "#1f5fa8", "failure": "#c26a00", "keep": "#4d8b6a",
-    "l1": "#0b4fa8", "l2": "#b34a00", "l3": "#1a7353", "l4": "#7a3fb8", "l5": "#59636e", "l6": "#a3123f",
-    "a1": "#123f73", "a2": "#3a78b8", "a3": "#7aa9d6", "a4": "#d98a3a", "a5": "#edc27f", "a6": "#c9d1d9",
-    "stall": "#c4473a", "drain": "#e8a24a",
-}  # fmt: skip
+    "page": "#ffffff",
+    "card": "#f5f7f9",
+    "ink": "#1b1f24",
+    "muted": "#525b66",
+    "rule": "#d3d9e0",
+    "link": "#0b4fa8",
+    "red": "#b3121d",
+    "on-red": "#ffffff",
+    "warn": "#fff6dc",
+    "warn-ink": "#533a00",
+    "grid": "#e4e8ec",
+    "hollow": "#e9ecf0",
+    "total": "#2b3440",
+    "save": "#1f5fa8",
+    "failure": "#c26a00",
+    "keep": "#4d8b6a",
+    "l1": "#0b4fa8",
+    "l2": "#b34a00",
+    "l3": "#1a7353",
+    "l4": "#7a3fb8",
+    "l5": "#59636e",
+    "l6": "#a3123f",
+    "a1": "#123f73",
+    "a2": "#3a78b8",
+    "a3": "#7aa9d6",
+    "a4": "#d98a3a",
+    "a5": "#edc27f",
+    "a6": "#c9d1d9",
+    "stall": "#c4473a",
+    "drain": "#e8a24a",
+}
 DARK = {
-    "page": "#12161b", "card": "#1b2128", "ink": "#e9edf1", "muted": "#a7b1bc", "rule": "#37414c", "link": "#86b8f5",
-    "red": "#d3303b", "on-red": "#ffffff", "warn": "#3a2f12", "warn-ink": "#f6dfa4", "grid": "#2a323b", "hollow": "#262e37",
-    "total": "#c8d1da", "save": "#5b9be0", "failure": "#e39a45", "keep": "#6fb592",
-    "l1": "#7fb3f2", "l2": "#f0a05a", "l3": "#6fcfa5", "l4": "#c9a3f2", "l5": "#aab4bf", "l6": "#f28aa8",
-    "a1": "#8fbdf0", "a2": "#5b93cf", "a3": "#38689b", "a4": "#e0a05c", "a5": "#9c6a2c", "a6": "#56616d",
-    "stall": "#e0675a", "drain": "#8a5a1c",
-}  # fmt: skip
+    "page": "#12161b",
+    "card": "#1b2128",
+    "ink": "#e9edf1",
+    "muted": "#a7b1bc",
+    "rule": "#37414c",
+    "link": "#86b8f5",
+    "red": "#d3303b",
+    "on-red": "#ffffff",
+    "warn": "#3a2f12",
+    "warn-ink": "#f6dfa4",
+    "grid": "#2a323b",
+    "hollow": "#262e37",
+    "total": "#c8d1da",
+    "save": "#5b9be0",
+    "failure": "#e39a45",
+    "keep": "#6fb592",
+    "l1": "#7fb3f2",
+    "l2": "#f0a05a",
+    "l3": "#6fcfa5",
+    "l4": "#c9a3f2",
+    "l5": "#aab4bf",
+    "l6": "#f28aa8",
+    "a1": "#8fbdf0",
+    "a2": "#5b93cf",
+    "a3": "#38689b",
+    "a4": "#e0a05c",
+    "a5": "#9c6a2c",
+    "a6": "#56616d",
+    "stall": "#e0675a",
+    "drain": "#8a5a1c",
+}
 READ_ON = (
-    ("ink", "page"), ("ink", "card"), ("muted", "page"), ("muted", "card"), ("link", "page"), ("link", "card"), ("on-red", "red"),
+    ("ink", "page"),
+    ("ink", "card"),
+    ("muted", "page"),
+    ("muted", "card"),
+    ("link", "page"),
+    ("link", "card"),
+    ("on-red", "red"),
     ("warn-ink", "warn"),
-)  # fmt: skip
+)
 """what is read on what, each pair at 4.5 to 1 or more"""
 SEEN_ON_PAGE = ("red", "total", "save", "failure", "keep", "l1", "l2", "l3", "l4", "l5", "l6")
 """what is seen without a word beside it, at 3 to 1 or more"""
@@ -201,9 +255,13 @@ svg.wide{display:block}svg.narrow{display:none}
 def style_sheet(panels: int = 6) -> str:
     """All of it. The dark colours are for screens: paper is white."""
     numbered = "".join(
-        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}svg .a{n}{{fill:var(--a{n})}}" for n in range(1, 7)
+        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}svg .a{n}{{fill:var(--a{n})}}"
+        for n in range(1, 7)
     )
-    shown = ",".join(f".switch input:nth-of-type({n}):checked~.panel-{n}" for n in range(1, panels + 1)) + "{display:block}"
+    shown = (
+        ",".join(f".switch input:nth-of-type({n}):checked~.panel-{n}" for n in range(1, panels + 1))
+        + "{display:block}"
+    )
     return (
         f":root{{color-scheme:light dark;{_variables(LIGHT)}}}"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}{_NARROW}{_PAPER}"

@@ -28,7 +28,9 @@ class Scale(NamedTuple):
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
-        return self.begin + (self.end - self.begin) * ((value - low) / (high - low) if high > low else 0.5)
+        return self.begin + (self.end - self.begin) * (
+            (value - low) / (high - low) if high > low else 0.5
+        )
 
 
 def steps(low: float, high: float, about: int = 5) -> list[float]:
@@ -40,8 +42,12 @@ def steps(low: float, high: float, about: int = 5) -> list[float]:
     if not high > low:
         return [low]
     size = 10.0 ** math.floor(math.log10((high - low) / about))
-    size = next(size * by for by in (1.0, 2.0, 5.0, 10.0) if (high - low) / (size * by) <= about * 1.3)
-    return [n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
+    size = next(
+        size * by for by in (1.0, 2.0, 5.0, 10.0) if (high - low) / (size * by) <= about * 1.3
+    )
+    return [
+        n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)
+    ]
 
 
 def decades(low: float, high: float) -> list[float]:
@@ -53,13 +59,20 @@ def decades(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     by = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
     every = max(1, (last - first) // 6)
-    return [m * 10.0**p for p in range(first, last + 1, every) for m in by if low * 0.999 <= m * 10.0**p <= high * 1.001]
+    return [
+        m * 10.0**p
+        for p in range(first, last + 1, every)
+        for m in by
+        if low * 0.999 <= m * 10.0**p <= high * 1.001
+    ]
 
 
 _TIMES = (
-    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0), *(60.0 * m for m in (1, 2, 5, 10, 15, 30)), *(3600.0 * h for h in (1, 2, 3, 6, 12)),
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(60.0 * m for m in (1, 2, 5, 10, 15, 30)),
+    *(3600.0 * h for h in (1, 2, 3, 6, 12)),
     *(86400.0 * d for d in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)),
-)  # fmt: skip
+)
 
 
 def mark_of(seconds: float) -> str:
@@ -82,16 +95,27 @@ def times(low: float, high: float, about: int = 6, log: bool = False) -> list[fl
         return steps(low, high, about)
     longest = math.ceil((high - low) / about / 86400.0) * 86400.0
     size = next((each for each in _TIMES if (high - low) / each <= about), longest)
-    return [n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
+    return [
+        n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)
+    ]
 
 
 def clock(low: float, high: float, about: int = 6) -> list[tuple[float, str]]:
     """Instants of UTC between two, with their words: times of a day, else days, else years."""
     size = next(
-        (each for each in _TIMES if each >= 60 and (high - low) / each <= about), math.ceil((high - low) / about / 86400.0) * 86400.0
+        (each for each in _TIMES if each >= 60 and (high - low) / each <= about),
+        math.ceil((high - low) / about / 86400.0) * 86400.0,
     )
     marks = [n * size for n in range(math.ceil(low / size), math.floor(high / size) + 1)] or [low]
-    form = "%Y-%m-%d" if high - low > 300 * 86400.0 else "%b %d" if size >= 86400.0 else "%b %d %H:%M" if high - low > 86400.0 else "%H:%M"
+    form = (
+        "%Y-%m-%d"
+        if high - low > 300 * 86400.0
+        else "%b %d"
+        if size >= 86400.0
+        else "%b %d %H:%M"
+        if high - low > 86400.0
+        else "%H:%M"
+    )
     return [(at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in marks]
 
 
@@ -115,7 +139,14 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
-    return el("rect", x=px(x), y=px(y), width=f"{max(width, 0.0):.2f}", height=px(max(height, 0.0)), class_=class_)
+    return el(
+        "rect",
+        x=px(x),
+        y=px(y),
+        width=f"{max(width, 0.0):.2f}",
+        height=px(max(height, 0.0)),
+        class_=class_,
+    )
 
 
 def path(points: Sequence[tuple[float, float] | None]) -> str:
@@ -125,11 +156,15 @@ def path(points: Sequence[tuple[float, float] | None]) -> str:
         if point is not None:
             begins = i == 0 or points[i - 1] is None
             lone = begins and (i + 1 == len(points) or points[i + 1] is None)
-            out.append(f"{'M' if begins else 'L'}{px(point[0])} {px(point[1])}{'h2' if lone else ''}")
+            out.append(
+                f"{'M' if begins else 'L'}{px(point[0])} {px(point[1])}{'h2' if lone else ''}"
+            )
     return "".join(out)
 
 
-def legend(width: float, x: float, y: float, entries: Sequence[tuple[str, str]]) -> tuple[list[Markup], float]:
+def legend(
+    width: float, x: float, y: float, entries: Sequence[tuple[str, str]]
+) -> tuple[list[Markup], float]:
     """Swatches with names in as many lines as they need, and how high that is. An entry: name, class (a line's begins with `line`)."""
     found: list[Markup] = []
     at, row_y = x, y
@@ -139,7 +174,11 @@ def legend(width: float, x: float, y: float, entries: Sequence[tuple[str, str]])
         if at > x and at + wide > width:
             at, row_y = x, row_y + 18
         stroke = class_.split(" ")[0] in ("line", "now", "best", "whisker")
-        found.append(line(at, row_y - 4, at + 22, row_y - 4, class_) if stroke else box(at + 2, row_y - 10, 18, 11, class_))
+        found.append(
+            line(at, row_y - 4, at + 22, row_y - 4, class_)
+            if stroke
+            else box(at + 2, row_y - 10, 18, 11, class_)
+        )
         found.append(said(at + 28, row_y, words, "dim"))
         at += wide
     return found, (row_y - y + 22) if entries else 0.0
@@ -180,7 +219,9 @@ Drawn = tuple[float, Child]
 """height and what is in it"""
 
 
-def figure(at: str, title: str, desc: str, draw: Callable[[float], Drawn], caption: Child = None) -> Markup:
+def figure(
+    at: str, title: str, desc: str, draw: Callable[[float], Drawn], caption: Child = None
+) -> Markup:
     """A figure, drawn once for each width, that says in words what it shows."""
     pictures = []
     for name, width in (("wide", WIDE), ("narrow", NARROW)):
@@ -188,7 +229,17 @@ def figure(at: str, title: str, desc: str, draw: Callable[[float], Drawn], capti
         mine = f"{at}-{name}"
         told = [el("title", title, id=f"{mine}-t"), el("desc", desc, id=f"{mine}-d")]
         whole = f"0 0 {px(width)} {px(height)}"
-        pictures.append(el("svg", told, inside, class_=name, viewBox=whole, role="img", aria_labelledby=f"{mine}-t {mine}-d"))
+        pictures.append(
+            el(
+                "svg",
+                told,
+                inside,
+                class_=name,
+                viewBox=whole,
+                role="img",
+                aria_labelledby=f"{mine}-t {mine}-d",
+            )
+        )
     under = join([caption])
     return el("figure", pictures, el("figcaption", under) if under else None)
 

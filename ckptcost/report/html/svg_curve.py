@@ -24,7 +24,7 @@ from ckptcost.report.html.svg_axis import (
     steps,
     times,
     words_px,
-)  # fmt: skip
+)
 
 
 def finite(value: float | None) -> float | None:
@@ -40,7 +40,11 @@ def panels(curve: Curve) -> list[tuple[str, list[tuple[int, Line]]]]:
 
 
 def x_scale(curve: Curve, left: float, right: float) -> Scale:
-    marks = [x for x in (*curve.x_s, curve.now_s, *curve.best_s.values()) if x is not None and math.isfinite(x) and x > 0]
+    marks = [
+        x
+        for x in (*curve.x_s, curve.now_s, *curve.best_s.values())
+        if x is not None and math.isfinite(x) and x > 0
+    ]
     low, high = (min(marks), max(marks)) if marks else (1.0, 2.0)
     log = low > 0 and high / low > 12
     if high <= low:
@@ -76,14 +80,27 @@ def drawn(curve: Curve, width: float) -> Drawn:
     x = x_scale(curve, left, right)
     marked = rules(curve)
     labels = [clipped(f"{words}: {mark_of(at)}", right - left) for at, words, _ in marked]
-    begins = [min(x.at(at), right - words_px(text)) for (at, _, _), text in zip(marked, labels, strict=True)]
-    spans = sorted((begin, begin + words_px(text) + 14, i) for i, (begin, text) in enumerate(zip(begins, labels, strict=True)))
-    levels = dict(zip((i for _, _, i in spans), rows_of([(a, b) for a, b, _ in spans]), strict=True))
+    begins = [
+        min(x.at(at), right - words_px(text))
+        for (at, _, _), text in zip(marked, labels, strict=True)
+    ]
+    spans = sorted(
+        (begin, begin + words_px(text) + 14, i)
+        for i, (begin, text) in enumerate(zip(begins, labels, strict=True))
+    )
+    levels = dict(
+        zip((i for _, _, i in spans), rows_of([(a, b) for a, b, _ in spans]), strict=True)
+    )
     top = 16.0 * (max(levels.values(), default=-1) + 1) + 8.0
     out: list[Markup] = []
     y, bottom = top, top
     for unit, lines in panels(curve):
-        named, high = legend(width, left, y + 14, [(f"{each.name}{f' ({unit})' if unit else ''}", f"line l{n}") for n, each in lines])
+        named, high = legend(
+            width,
+            left,
+            y + 14,
+            [(f"{each.name}{f' ({unit})' if unit else ''}", f"line l{n}") for n, each in lines],
+        )
         scale, ticks = _y_scale(lines, y + high + tall, y + high)
         out += [*named, *grid_y(scale, ticks, left, right)]
         for n, each in lines:
@@ -96,11 +113,19 @@ def drawn(curve: Curve, width: float) -> Drawn:
         bottom = y + high + tall
         y = bottom + 14
     tops = [12.0 + 16.0 * levels[i] for i in range(len(marked))]
-    out += [line(x.at(at), tops[i] + 4, x.at(at), bottom, class_) for i, (at, _, class_) in enumerate(marked)]
+    out += [
+        line(x.at(at), tops[i] + 4, x.at(at), bottom, class_)
+        for i, (at, _, class_) in enumerate(marked)
+    ]
     for i, (_, _, class_) in enumerate(marked):
         out += plated(begins[i], tops[i], labels[i], "strong" if class_ == "now" else "")
     out.append(line(left, bottom, right, bottom, "axis"))
-    out += spaced(x, [(tick, mark_of(tick)) for tick in times(x.low, x.high, 7 if wide else 4, x.log)], bottom, width)
+    out += spaced(
+        x,
+        [(tick, mark_of(tick)) for tick in times(x.low, x.high, 7 if wide else 4, x.log)],
+        bottom,
+        width,
+    )
     out.append(said(right, bottom + 34, "interval between saves", "dim end"))
     return bottom + 40.0, out
 

@@ -8,7 +8,18 @@ from typing import NamedTuple
 
 from ckptcost.present.amounts import number
 from ckptcost.report.html.markup import Markup, el
-from ckptcost.report.html.svg_axis import Drawn, Scale, box, clock, grid_y, legend, line, path, spaced, steps
+from ckptcost.report.html.svg_axis import (
+    Drawn,
+    Scale,
+    box,
+    clock,
+    grid_y,
+    legend,
+    line,
+    path,
+    spaced,
+    steps,
+)
 from ckptcost.report.statement import Series, instant, utc
 
 MOST_BARS, MOST_NARROW = 500, 120
@@ -32,21 +43,32 @@ def _unix(text: str) -> float:
     """As `utc`, but a day is read once: there may be a hundred thousand of these."""
     if len(text) != 20 or text[10] != "T" or text[-1] != "Z":
         return utc(text).timestamp()
-    return _day(text[:11] + "00:00:00Z") + 3600 * int(text[11:13]) + 60 * int(text[14:16]) + int(text[17:19])
+    return (
+        _day(text[:11] + "00:00:00Z")
+        + 3600 * int(text[11:13])
+        + 60 * int(text[14:16])
+        + int(text[17:19])
+    )
 
 
 def hours(series: Series) -> list[Bin]:
     """Components of one time together."""
     first: dict[str, int] = {}
     kilograms: dict[str, float | None] = {}
-    for i, (start, kg) in enumerate(zip(series.start, series.emissions_location_kgco2e, strict=True)):
+    for i, (start, kg) in enumerate(
+        zip(series.start, series.emissions_location_kgco2e, strict=True)
+    ):
         first.setdefault(start, i)
         before = kilograms.get(start)
         kilograms[start] = before if kg is None else kg + (before or 0.0)
     found = []
     for start, i in first.items():
         begin = _unix(start)
-        found.append(Bin(begin, begin + series.duration_s[i], kilograms[start], series.grid_kgco2e_per_kwh[i]))
+        found.append(
+            Bin(
+                begin, begin + series.duration_s[i], kilograms[start], series.grid_kgco2e_per_kwh[i]
+            )
+        )
     return sorted(found)
 
 
@@ -62,8 +84,12 @@ def gathered(bins: list[Bin], most: int, width_s: float) -> tuple[list[Bin], flo
     for group in groups.values():
         known = [b.kg for b in group if b.kg is not None]
         timed = [(b.grid, b.end_s - b.begin_s) for b in group if b.grid is not None]
-        grid = math.fsum(g * s for g, s in timed) / math.fsum(s for _, s in timed) if timed else None
-        found.append(Bin(group[0].begin_s, group[-1].end_s, math.fsum(known) if known else None, grid))
+        grid = (
+            math.fsum(g * s for g, s in timed) / math.fsum(s for _, s in timed) if timed else None
+        )
+        found.append(
+            Bin(group[0].begin_s, group[-1].end_s, math.fsum(known) if known else None, grid)
+        )
     return found, each
 
 
@@ -81,7 +107,9 @@ def drawn(found: list[Bin], width_s: float, width: float) -> Drawn:
         out += [*named, *_factor(bins, x, high, y)]
         y += 12.0
     unknown = [("not known", "hollow")] * any(b.kg is None for b in bins)
-    named, high = legend(width, left, y + 14.0, [("emissions, kgCO2e, location-based", "a2"), *unknown])
+    named, high = legend(
+        width, left, y + 14.0, [("emissions, kgCO2e, location-based", "a2"), *unknown]
+    )
     top, bottom = y + high, y + high + tall
     out += [*named, *_bars(bins, x, top, bottom)]
     out += spaced(x, clock(x.low, x.high, 8 if wide else 4), bottom, width)
@@ -98,7 +126,10 @@ def _factor(bins: list[Bin], x: Scale, top: float, bottom: float) -> list[Markup
             points.append(None)
         else:
             points += [(x.at(b.begin_s), y.at(b.grid * 1000)), (x.at(b.end_s), y.at(b.grid * 1000))]
-    return [*grid_y(y, steps(0.0, y.high, 2), x.begin, x.end), el("path", d=path(points), class_="line l2 whole")]
+    return [
+        *grid_y(y, steps(0.0, y.high, 2), x.begin, x.end),
+        el("path", d=path(points), class_="line l2 whole"),
+    ]
 
 
 def _bars(bins: list[Bin], x: Scale, top: float, bottom: float) -> list[Markup]:
@@ -121,7 +152,9 @@ def in_words(bins: list[Bin]) -> str:
     grids = [b.grid * 1000 for b in bins if b.grid is not None]
     told = [f"{len(bins)} bars from {instant(bins[0].begin_s)} to {instant(bins[-1].end_s)}"]
     told += (
-        [f"{number(math.fsum(known))} kgCO2e in all, {number(min(known))} to {number(max(known))} a bar"]
+        [
+            f"{number(math.fsum(known))} kgCO2e in all, {number(min(known))} to {number(max(known))} a bar"
+        ]
         if known
         else ["emissions not known"]
     )

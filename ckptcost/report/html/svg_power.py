@@ -40,7 +40,10 @@ class Thin(NamedTuple):
 def thinned(power: Power, most: int = MOST_POINTS) -> Thin:
     """At most so many points: means over equal pieces of the time, with the least and the most in each."""
     n = len(power.t_s)
-    columns = [[finite(v) for v in each.values[:n]] + [None] * (n - len(each.values)) for each in power.lines]
+    columns = [
+        [finite(v) for v in each.values[:n]] + [None] * (n - len(each.values))
+        for each in power.lines
+    ]
     if n <= most:
         return Thin(list(power.t_s), columns, columns, columns)
     begin, wide = power.t_s[0], (power.t_s[-1] - power.t_s[0]) / most or 1.0
@@ -67,13 +70,15 @@ def drawn(power: Power, width: float) -> Drawn:
     thin = thinned(power, MOST_POINTS if wide else 170)
     kind = "a" if power.stacked else "line l"
     entries = [(f"{each.name} (W)", f"{kind}{i % 6 + 1}") for i, each in enumerate(power.lines)]
-    shaded = [("training held up", "stall")] * bool(power.bands) + [("until the save is safe", "drain")] * any(
-        _drains(b) for b in power.bands
-    )
+    shaded = [("training held up", "stall")] * bool(power.bands) + [
+        ("until the save is safe", "drain")
+    ] * any(_drains(b) for b in power.bands)
     out, top = legend(width, left, 14.0, [*entries, *shaded])
     top += 30.0 if power.bands else 4.0
     bottom = top + tall
-    ends = [t for b in power.bands for t in (b.begin_s, b.stall_end_s, b.durable_s) if t is not None]
+    ends = [
+        t for b in power.bands for t in (b.begin_s, b.stall_end_s, b.durable_s) if t is not None
+    ]
     low, high = min([*thin.t_s, *ends], default=0.0), max([*thin.t_s, *ends], default=1.0)
     x = Scale(low, high if high > low else low + 1.0, left, right)
     tops = _stacked(thin.means) if power.stacked else thin.highs
@@ -85,16 +90,32 @@ def drawn(power: Power, width: float) -> Drawn:
     below: list[float | None] = [0.0] * len(thin.t_s)
     for i, column in enumerate(tops):
         if power.stacked:
-            out.append(el("path", d=_area(thin.t_s, below, column, x, y), class_=f"a{i % 6 + 1} edge"))
+            out.append(
+                el("path", d=_area(thin.t_s, below, column, x, y), class_=f"a{i % 6 + 1} edge")
+            )
             below = column
         else:
-            middle = [None if v is None else (x.at(t), y.at(v)) for t, v in zip(thin.t_s, thin.means[i], strict=True)]
+            middle = [
+                None if v is None else (x.at(t), y.at(v))
+                for t, v in zip(thin.t_s, thin.means[i], strict=True)
+            ]
             if thin.lows[i] is not thin.means[i]:
-                out.append(el("path", d=_area(thin.t_s, thin.lows[i], thin.highs[i], x, y), class_=f"a{i % 6 + 1} faint"))
+                out.append(
+                    el(
+                        "path",
+                        d=_area(thin.t_s, thin.lows[i], thin.highs[i], x, y),
+                        class_=f"a{i % 6 + 1} faint",
+                    )
+                )
             out.append(el("path", d=path(middle), class_=f"line l{i % 6 + 1}"))
     out.append(line(left, bottom, right, bottom, "axis"))
     out += _rail(power.bands, x, top, bottom, right)
-    out += spaced(x, [(tick, mark_of(tick) if tick else "0") for tick in times(x.low, x.high, 8 if wide else 4)], bottom, width)
+    out += spaced(
+        x,
+        [(tick, mark_of(tick) if tick else "0") for tick in times(x.low, x.high, 8 if wide else 4)],
+        bottom,
+        width,
+    )
     return bottom + 24.0, out
 
 
@@ -107,10 +128,18 @@ def _stacked(columns: Sequence[Sequence[float | None]]) -> list[list[float | Non
         base = [b + (v or 0.0) for b, v in zip(base, column, strict=True)]
     # where one is not known the sum is not known either
     whole = [all(column[i] is not None for column in columns) for i in range(len(base))]
-    return [[v if known else None for v, known in zip(column, whole, strict=True)] for column in found]
+    return [
+        [v if known else None for v, known in zip(column, whole, strict=True)] for column in found
+    ]
 
 
-def _area(t_s: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None], x: Scale, y: Scale) -> str:
+def _area(
+    t_s: Sequence[float],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    x: Scale,
+    y: Scale,
+) -> str:
     out, i = "", 0
     while i < len(t_s):
         if highs[i] is None or lows[i] is None:
@@ -119,15 +148,21 @@ def _area(t_s: Sequence[float], lows: Sequence[float | None], highs: Sequence[fl
         j = i
         while j < len(t_s) and highs[j] is not None and lows[j] is not None:
             j += 1
-        there: list[tuple[float, float] | None] = [(x.at(t_s[k]), y.at(highs[k] or 0.0)) for k in range(i, j)]
-        back: list[tuple[float, float] | None] = [(x.at(t_s[k]), y.at(lows[k] or 0.0)) for k in reversed(range(i, j))]
+        there: list[tuple[float, float] | None] = [
+            (x.at(t_s[k]), y.at(highs[k] or 0.0)) for k in range(i, j)
+        ]
+        back: list[tuple[float, float] | None] = [
+            (x.at(t_s[k]), y.at(lows[k] or 0.0)) for k in reversed(range(i, j))
+        ]
         out += path([*there, *back]) + "Z"
         i = j
     return out
 
 
 def _drains(b: Band) -> bool:
-    return b.durable_s is not None and b.durable_s > (b.begin_s if b.stall_end_s is None else b.stall_end_s)
+    return b.durable_s is not None and b.durable_s > (
+        b.begin_s if b.stall_end_s is None else b.stall_end_s
+    )
 
 
 def _edges(b: Band, x: Scale) -> tuple[float, float, float]:
@@ -140,7 +175,10 @@ def _shades(bands: Sequence[Band], x: Scale, top: float, bottom: float) -> list[
     """Behind lines. Stacked areas would hide them."""
     out: list[Markup] = []
     for begin, middle, end in (_edges(b, x) for b in bands):
-        out += [box(begin, top, middle - begin, bottom - top, "stall faint"), box(middle, top, end - middle, bottom - top, "drain faint")]
+        out += [
+            box(begin, top, middle - begin, bottom - top, "stall faint"),
+            box(middle, top, end - middle, bottom - top, "drain faint"),
+        ]
     return out
 
 
@@ -178,5 +216,9 @@ def in_words(power: Power) -> str:
     told = []
     for each in power.lines:
         values = [v for v in map(finite, each.values) if v is not None]
-        told.append(f"{each.name} from {number(min(values))} to {number(max(values))} W" if values else f"{each.name} not known")
+        told.append(
+            f"{each.name} from {number(min(values))} to {number(max(values))} W"
+            if values
+            else f"{each.name} not known"
+        )
     return "; ".join(told) + (f"; {len(power.bands)} checkpoints" if power.bands else "")

@@ -7,7 +7,18 @@ from typing import NamedTuple
 
 from ckptcost.present.amounts import number, share
 from ckptcost.report.html.markup import Markup
-from ckptcost.report.html.svg_axis import Drawn, Scale, box, clipped, legend, line, plated, said, steps, words_px
+from ckptcost.report.html.svg_axis import (
+    Drawn,
+    Scale,
+    box,
+    clipped,
+    legend,
+    line,
+    plated,
+    said,
+    steps,
+    words_px,
+)
 
 CAUSES = {"save": "saving", "failure": "failures", "keep": "keeping"}
 
@@ -46,7 +57,11 @@ def drawn(fall: Fall, width: float) -> Drawn:
     low, high = reach(fall)
     x = Scale(low, high, left, width - right)
     causes = list(dict.fromkeys(step.cause for step in fall.steps if step.value))
-    out, top = legend(width, left, 14.0, [(CAUSES.get(c, c), f"f-{c}") for c in causes]) if len(causes) > 1 else ([], 4.0)
+    out, top = (
+        legend(width, left, 14.0, [(CAUSES.get(c, c), f"f-{c}") for c in causes])
+        if len(causes) > 1
+        else ([], 4.0)
+    )
     bottom = top + row_h * (len(fall.steps) + 1) + 4.0
     for tick in steps(low, high, 5 if wide else 3):
         out += [
@@ -54,7 +69,9 @@ def drawn(fall: Fall, width: float) -> Drawn:
             said(x.at(tick), bottom + 16, number(tick), "dim mid"),
         ]
     at, y = 0.0, top
-    whole = fall.total if fall.total and all((step.value or 0.0) >= 0 for step in fall.steps) else None
+    whole = (
+        fall.total if fall.total and all((step.value or 0.0) >= 0 for step in fall.steps) else None
+    )
     for step in fall.steps:
         bar_y = y + (5.0 if wide else 19.0)
         out += _label(step.label, y, left, width, wide)
@@ -62,7 +79,9 @@ def drawn(fall: Fall, width: float) -> Drawn:
             out.append(said(x.at(at) + 6, bar_y + (13 if wide else 11), "not known", "dim"))
         else:
             begin, end = x.at(at), x.at(at + step.value)
-            out.append(box(min(begin, end), bar_y, max(abs(end - begin), 1.2), bar_h, f"f-{step.cause}"))
+            out.append(
+                box(min(begin, end), bar_y, max(abs(end - begin), 1.2), bar_h, f"f-{step.cause}")
+            )
             out.append(line(end, bar_y + bar_h, end, bar_y + row_h, "hang"))
             out.append(_amount(step.value, whole, max(begin, end), bar_y, bar_h, width, wide))
             at += step.value
@@ -70,18 +89,36 @@ def drawn(fall: Fall, width: float) -> Drawn:
     return bottom + 24.0, [*out, *_total(fall, x, y, bar_h, left, width, wide)]
 
 
-def _label(words: str, y: float, left: float, width: float, wide: bool, class_: str = "") -> list[Markup]:
+def _label(
+    words: str, y: float, left: float, width: float, wide: bool, class_: str = ""
+) -> list[Markup]:
     if wide:
         return [said(left - 10, y + 18, clipped(words, left - 14), f"end {class_}".strip())]
     return plated(left + 4, y + 14, clipped(words, width - left - 8), class_)
 
 
-def _amount(value: float, whole: float | None, end: float, y: float, bar_h: float, width: float, wide: bool, class_: str = "") -> Markup:
+def _amount(
+    value: float,
+    whole: float | None,
+    end: float,
+    y: float,
+    bar_h: float,
+    width: float,
+    wide: bool,
+    class_: str = "",
+) -> Markup:
     words = number(value) + (f" ({share(value / whole)})" if wide and whole and not class_ else "")
-    return said(min(end + 7, width - words_px(words) * (1.14 if class_ else 1.0) - 1), y + bar_h / 2 + 4.5, words, class_)
+    return said(
+        min(end + 7, width - words_px(words) * (1.14 if class_ else 1.0) - 1),
+        y + bar_h / 2 + 4.5,
+        words,
+        class_,
+    )
 
 
-def _total(fall: Fall, x: Scale, y: float, bar_h: float, left: float, width: float, wide: bool) -> list[Markup]:
+def _total(
+    fall: Fall, x: Scale, y: float, bar_h: float, left: float, width: float, wide: bool
+) -> list[Markup]:
     bar_y = y + (5.0 if wide else 19.0)
     out = _label(f"total, {fall.unit}", y, left, width, wide, "strong")
     if fall.total is None:
@@ -90,12 +127,22 @@ def _total(fall: Fall, x: Scale, y: float, bar_h: float, left: float, width: flo
     out.append(box(begin, bar_y, max(end - begin, 1.2), bar_h, "f-total"))
     if fall.low is not None and fall.low != fall.high:
         far = x.high if fall.high is None else min(fall.high, x.high)
-        a, b, middle = x.at(min(max(fall.low, x.low), x.high)), x.at(max(far, x.low)), bar_y + bar_h + 4
-        out += [line(a, middle, b, middle, "whisker"), line(a, middle - 3, a, middle + 3, "whisker")]
+        a, b, middle = (
+            x.at(min(max(fall.low, x.low), x.high)),
+            x.at(max(far, x.low)),
+            bar_y + bar_h + 4,
+        )
+        out += [
+            line(a, middle, b, middle, "whisker"),
+            line(a, middle - 3, a, middle + 3, "whisker"),
+        ]
         if far == fall.high:
             out.append(line(b, middle - 3, b, middle + 3, "whisker"))
         else:  # an arrow: it goes on
-            out += [line(b - 5, middle - 4, b, middle, "whisker"), line(b - 5, middle + 4, b, middle, "whisker")]
+            out += [
+                line(b - 5, middle - 4, b, middle, "whisker"),
+                line(b - 5, middle + 4, b, middle, "whisker"),
+            ]
         end = max(end, b)
     out.append(_amount(fall.total, None, end, bar_y, bar_h, width, wide, "strong"))
     return out

@@ -25,12 +25,29 @@ from ckptcost.present.measured import warning_text
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Assumption, Component, Excluded, Factor, FunctionalUnit, Quantity, RunTotals, Warned
+from ckptcost.report.document import (
+    Assumption,
+    Component,
+    Excluded,
+    Factor,
+    FunctionalUnit,
+    Quantity,
+    RunTotals,
+    Warned,
+)
 from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
 from ckptcost.report.statement import QUANTITIES, Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
-from ckptcost.report.statements.run_lines import ALONE, BELOW_ZERO, NOWHERE, Taken, ends_of, taken_of, unpriced
+from ckptcost.report.statements.run_lines import (
+    ALONE,
+    BELOW_ZERO,
+    NOWHERE,
+    Taken,
+    ends_of,
+    taken_of,
+    unpriced,
+)
 from ckptcost.report.studies.gap_labels import why_text
 from ckptcost.scenario import Resolved
 
@@ -47,22 +64,47 @@ _PRICED = ("gpu_wait", "slowdown", "loading")
 
 
 def statement_of(
-    m: Measured, catalog: Catalog, resolved: Resolved | None = None, priced: bool = True, width_s: float = HOUR_S
+    m: Measured,
+    catalog: Catalog,
+    resolved: Resolved | None = None,
+    priced: bool = True,
+    width_s: float = HOUR_S,
 ) -> Statement | None:
     """The run's checkpoints; None where it has none. `resolved`: where it stands, and what a GPU costs where `priced`."""
     if not m.windows:
         return None
-    s = NOWHERE if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    s = (
+        NOWHERE
+        if resolved is None
+        else resolved.scenario
+        if priced
+        else unpriced(resolved.scenario)
+    )
     gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m)
     taken = taken_of(m, s, gpus, resolved is not None)
     lines = list(dict.fromkeys(each.line for each in taken))
     factors = (
-        [] if resolved is None else [Factor.model_validate(factor_of(i, catalog)) for i in resolved.inputs if _is_used(i.path, priced)]
+        []
+        if resolved is None
+        else [
+            Factor.model_validate(factor_of(i, catalog))
+            for i in resolved.inputs
+            if _is_used(i.path, priced)
+        ]
     )
     names = tuple(f.id for f in factors)
-    components = [_component(line, [t for t in taken if t.line == line], s, names) for line in lines]
-    begin_s, end_s = round(m.run.wall_s(m.begin_s), 3), round(m.run.wall_s(m.end_s), 3)  # as documents tell instants
-    finished = [w for w, what in zip(m.windows, m.contents, strict=True) if what.of == "save" and not what.error and _ended(w)]
+    components = [
+        _component(line, [t for t in taken if t.line == line], s, names) for line in lines
+    ]
+    begin_s, end_s = (
+        round(m.run.wall_s(m.begin_s), 3),
+        round(m.run.wall_s(m.end_s), 3),
+    )  # as documents tell instants
+    finished = [
+        w
+        for w, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save" and not what.error and _ended(w)
+    ]
     words = {} if resolved is None else resolved.words
     name = m.kept[:12] or m.energies.node.host
     return Statement(
@@ -83,7 +125,11 @@ def statement_of(
             **place_of(
                 words.get("site.id"),
                 words.get("site.grid"),
-                *([resolved.names["site"], resolved.names.get("grid")] if resolved else [None, None]),
+                *(
+                    [resolved.names["site"], resolved.names.get("grid")]
+                    if resolved
+                    else [None, None]
+                ),
             ),
         ),
         boundary=_boundary(components, s, resolved is not None),
@@ -93,8 +139,14 @@ def statement_of(
         functional_units=[FunctionalUnit(name="checkpoint", count=float(len(finished)))],
         series=_series(m, taken, finished, s, begin_s, end_s, width_s),
         factors=factors,
-        choices={k: v for k, v in words.items() if k.startswith("site.") or k == "cluster.price_includes_electricity"},
-        assumptions=[Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])],
+        choices={
+            k: v
+            for k, v in words.items()
+            if k.startswith("site.") or k == "cluster.price_includes_electricity"
+        },
+        assumptions=[
+            Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])
+        ],
         measurements=_measurements(m),
         uncertainty=BOUNDS,
         warnings=_warnings(m, taken, resolved),
@@ -110,7 +162,9 @@ def _ended(window: Window) -> bool:
 
 
 def _is_used(path: str, priced: bool) -> bool:
-    return path.startswith("site.") or (priced and path in ("cluster.gpu_price", "cluster.gpu_embodied"))
+    return path.startswith("site.") or (
+        priced and path in ("cluster.gpu_price", "cluster.gpu_embodied")
+    )
 
 
 def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Component:
@@ -120,7 +174,11 @@ def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str,
     gpu_h = quantities["gpu_time_lost"].value
     price = float(s.cluster.usd_per_gpu_s)
     timed = line in _PRICED and bool(gpu_h) and not math.isnan(price)
-    more: dict[str, Any] = {"price_qty": gpu_h, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)} if timed else {}
+    more: dict[str, Any] = (
+        {"price_qty": gpu_h, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
+        if timed
+        else {}
+    )
     more |= quantities
     return Component(
         id=line,
@@ -137,7 +195,9 @@ def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str,
 def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Quantity:
     ends = [ends_of(what, each, s) for each in taken]
     known = [(value, low, high) for value, low, high in ends if not math.isnan(value)]
-    without = [each.window for each, (value, _, _) in zip(taken, ends, strict=True) if math.isnan(value)]
+    without = [
+        each.window for each, (value, _, _) in zip(taken, ends, strict=True) if math.isnan(value)
+    ]
     if not known:
         return Quantity(
             value=None,
@@ -145,10 +205,22 @@ def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, 
             basis="measured" if what in ("energy", "gpu_time_lost") else "modelled",
             factors=list(_rests(what, names)),
         )
-    value, low, high = (math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf for column in zip(*known, strict=True))
-    ranged: dict[str, Any] = {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+    value, low, high = (
+        math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf
+        for column in zip(*known, strict=True)
+    )
+    ranged: dict[str, Any] = (
+        {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+    )
     basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
-    return Quantity(value=tidy(value), unit=UNITS[what], basis=basis, factors=list(_rests(what, names)), excludes=without, **ranged)
+    return Quantity(
+        value=tidy(value),
+        unit=UNITS[what],
+        basis=basis,
+        factors=list(_rests(what, names)),
+        excludes=without,
+        **ranged,
+    )
 
 
 def _rests(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,14 +241,21 @@ def _totals(components: Sequence[Component], finished: int) -> RunTotals:
     for what in QUANTITIES:
         each = {c.id: getattr(c, what) for c in components}
         known = {name: q for name, q in each.items() if q.value is not None}
-        excludes = [name for name, q in each.items() if q.value is None] + sorted({w for q in known.values() for w in q.excludes})
+        excludes = [name for name, q in each.items() if q.value is None] + sorted(
+            {w for q in known.values() for w in q.excludes}
+        )
         basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
         # as a bill sums: without what GPUs and hosts did there is no sum
         if not known or any(q.value is None for name, q in each.items() if name in OF_THE_JOB):
             sums[what] = Quantity(value=None, unit=UNITS[what], basis=basis, excludes=excludes)
             continue
-        low, high = math.fsum(_end(q, "low") for q in known.values()), math.fsum(_end(q, "high") for q in known.values())
-        ranged: dict[str, Any] = {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+        low, high = (
+            math.fsum(_end(q, "low") for q in known.values()),
+            math.fsum(_end(q, "high") for q in known.values()),
+        )
+        ranged: dict[str, Any] = (
+            {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
+        )
         factors = sorted({f for q in known.values() for f in q.factors})
         sums[what] = Quantity(
             value=tidy(math.fsum(q.value for q in known.values())),
@@ -186,7 +265,9 @@ def _totals(components: Sequence[Component], finished: int) -> RunTotals:
             factors=factors,
             **ranged,
         )
-    return RunTotals(**sums, checkpoints=Quantity(value=float(finished), unit="1", basis="measured"))
+    return RunTotals(
+        **sums, checkpoints=Quantity(value=float(finished), unit="1", basis="measured")
+    )
 
 
 def _end(q: Quantity, which: str) -> float:
@@ -197,7 +278,13 @@ def _end(q: Quantity, which: str) -> float:
 
 
 def _series(
-    m: Measured, taken: Sequence[Taken], finished: Sequence[Window], s: Scenario, begin_s: float, end_s: float, width_s: float
+    m: Measured,
+    taken: Sequence[Taken],
+    finished: Sequence[Window],
+    s: Scenario,
+    begin_s: float,
+    end_s: float,
+    width_s: float,
 ) -> Any:
     """Each line where its seconds were; one whose seconds are not known is in the components only."""
     edges = edges_of(begin_s, end_s, width_s)
@@ -210,8 +297,13 @@ def _series(
         mine = [each for each in taken if each.line == line and each.stretch is not None]
         stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
         amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
-        known = {what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs for what, xs in amounts.items()}
-        if any(x < 0 for x in known["energy"]):  # one drain's extra may be, their sum is not: it lies evenly over their time
+        known = {
+            what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs
+            for what, xs in amounts.items()
+        }
+        if any(
+            x < 0 for x in known["energy"]
+        ):  # one drain's extra may be, their sum is not: it lies evenly over their time
             known["energy"] = _evenly(known["energy"], stretches)
             known["cost"] = _evenly(known["cost"], stretches)
         if any(x for xs in known.values() for x in xs if x == x):
@@ -221,8 +313,12 @@ def _series(
     begins = [at(w.begin_s) for w in finished if w.begin_s is not None]
     rows = np.zeros(len(edges) - 1)
     for begun_s in begins:
-        rows[min(max(int(np.searchsorted(edges, begun_s, side="right")) - 1, 0), len(rows) - 1)] += 1.0
-    grids = (tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j))
+        rows[
+            min(max(int(np.searchsorted(edges, begun_s, side="right")) - 1, 0), len(rows) - 1)
+        ] += 1.0
+    grids = (
+        tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
+    )
     factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, width_s, factors, rows)
 
@@ -230,12 +326,17 @@ def _series(
 def _evenly(amounts: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
     whole_s = math.fsum(end - begin for begin, end in stretches)
     return [
-        math.fsum(amounts) * (end - begin) / whole_s if whole_s else each for each, (begin, end) in zip(amounts, stretches, strict=True)
+        math.fsum(amounts) * (end - begin) / whole_s if whole_s else each
+        for each, (begin, end) in zip(amounts, stretches, strict=True)
     ]
 
 
 def _boundary(components: Sequence[Component], s: Scenario, placed: bool) -> Boundary:
-    lacking = [Excluded(component=c.label, reason="not metered") for c in components if c.energy.value is None]
+    lacking = [
+        Excluded(component=c.label, reason="not metered")
+        for c in components
+        if c.energy.value is None
+    ]
     apart = [
         Excluded(component="useful training", reason="the statement holds what checkpoints add"),
         Excluded(component="keeping the bytes, failures", reason="a recording does not tell"),
@@ -270,7 +371,11 @@ def _measurements(m: Measured) -> list[Measurement]:
 
 
 def _card(m: Measured) -> str | None:
-    devices = {m.energies.sources[d].channel.device for d in m.energies.parts if d.startswith(("gpu:", "module:"))}
+    devices = {
+        m.energies.sources[d].channel.device
+        for d in m.energies.parts
+        if d.startswith(("gpu:", "module:"))
+    }
     return ", ".join(sorted(filter(None, devices))) or None
 
 
@@ -289,19 +394,32 @@ def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) ->
             why = why_text(lost[0].energy.why)
             of = len([each for each in taken if each.line == line])
             found.append(
-                Warned(code=lost[0].energy.why or "UNKNOWN", message=f"{line_label(line)}: energy not known of {len(lost)} of {of}: {why}.")
+                Warned(
+                    code=lost[0].energy.why or "UNKNOWN",
+                    message=f"{line_label(line)}: energy not known of {len(lost)} of {of}: {why}.",
+                )
             )
         if any(BELOW_ZERO in each.energy.flags for each in taken if each.line == line):
             text = f"{line_label(line)}: came out below zero, within its range, and is told as nothing."
             found.append(Warned(code=BELOW_ZERO, message=text))
-        if any(each.energy.known and math.isinf(each.energy.high) for each in taken if each.line == line):
+        if any(
+            each.energy.known and math.isinf(each.energy.high)
+            for each in taken
+            if each.line == line
+        ):
             found.append(
                 Warned(
-                    code="PART_OF_HOST", message=f"{line_label(line)}: only processors and memory are metered, so this is the least it was."
+                    code="PART_OF_HOST",
+                    message=f"{line_label(line)}: only processors and memory are metered, so this is the least it was.",
                 )
             )
     if len(m.run.hosts) > 1:
-        found.append(Warned(code="ONE_HOST", message=f"Of {len(m.run.hosts)} hosts this is {m.energies.node.host} alone."))
+        found.append(
+            Warned(
+                code="ONE_HOST",
+                message=f"Of {len(m.run.hosts)} hosts this is {m.energies.node.host} alone.",
+            )
+        )
     for domain in m.energies.parts:
         doubts = m.energies.doubts(domain)
         if doubts.looks is not None and doubts.looks < 1:

@@ -30,7 +30,9 @@ def statement_of(report: Report, case: str = "") -> Statement:
     row = report.cases[at]
     found = case_rebuilt(report, at)
     parts = parts_of(Answer((found,), None), SimpleNamespace(sources={}))  # type: ignore[arg-type]
-    changed = {f.id: f for f in report.factors if f.id not in row.dropped} | {f.id: f for f in row.factors}
+    changed = {f.id: f for f in report.factors if f.id not in row.dropped} | {
+        f.id: f for f in row.factors
+    }
     subject = report.subject.model_copy(update={"tier": row.tier_name, "second_tier": None})
     warnings = [each for each in report.warnings if "[" not in each.message or case in each.message]
     update = {
@@ -41,8 +43,16 @@ def statement_of(report: Report, case: str = "") -> Statement:
         "allocated": parts["allocated"],
         "functional_units": parts["functional_units"],
     }
-    plain = report.model_dump(mode="json") | update | {"factors": [changed[name].model_dump(mode="json") for name in sorted(changed)]}
-    plain |= {"subject": subject.model_dump(), "warnings": [w.model_dump() for w in warnings], "choices": report.choices | row.choices}
+    plain = (
+        report.model_dump(mode="json")
+        | update
+        | {"factors": [changed[name].model_dump(mode="json") for name in sorted(changed)]}
+    )
+    plain |= {
+        "subject": subject.model_dump(),
+        "warnings": [w.model_dump() for w in warnings],
+        "choices": report.choices | row.choices,
+    }
     return _of(Report.model_validate(plain), case)
 
 
@@ -53,7 +63,11 @@ def of_case(case: Case, catalog: Any, name: str = "") -> Statement:
     if not name:
         return found
     return found.model_copy(
-        update={"subject": found.subject.model_copy(update={"name": name, "run_id": plain_id(f"{found.subject.run_id}-{name}")})}
+        update={
+            "subject": found.subject.model_copy(
+                update={"name": name, "run_id": plain_id(f"{found.subject.run_id}-{name}")}
+            )
+        }
     )
 
 
@@ -121,7 +135,9 @@ def _told(case: str) -> str:
         return case
 
 
-def place_of(site_id: str | None, zone: str | None, site: str | None, grid: str | None) -> dict[str, Any]:
+def place_of(
+    site_id: str | None, zone: str | None, site: str | None, grid: str | None
+) -> dict[str, Any]:
     """What the ids of a site and its grid tell of the place: a country, or a region of a cloud."""
     found: dict[str, Any] = {"site": site, "site_id": site_id, "grid": grid, "grid_zone": zone}
     if zone and re.fullmatch(r"[A-Z]{3}", zone):

@@ -23,7 +23,14 @@ from ckptcost.report.build import METHOD_VERSION, generated_at, input_part
 from ckptcost.report.dating import dated, start_of
 from ckptcost.report.document import FunctionalUnit, InputFile
 from ckptcost.report.json_text import parsed
-from ckptcost.report.statement import SCHEMA_VERSION, Statement, StatementDocument, Subject, document_of, hash_of
+from ckptcost.report.statement import (
+    SCHEMA_VERSION,
+    Statement,
+    StatementDocument,
+    Subject,
+    document_of,
+    hash_of,
+)
 from ckptcost.scenario import Resolved
 from ckptcost.version import __version__
 
@@ -58,7 +65,9 @@ class Factors(NamedTuple):
 def spooled(source: str) -> Iterator[str]:
     """A document that comes through a pipe, or on stdin as `-`, as a file that can be read more than once."""
     path = Path(source)
-    if source not in ("-", "/dev/stdin") and not source.startswith("/dev/fd/"):  # a named pipe may have nobody who ever writes
+    if source not in ("-", "/dev/stdin") and not source.startswith(
+        "/dev/fd/"
+    ):  # a named pipe may have nobody who ever writes
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="ckptcost-") as folder:
@@ -81,7 +90,11 @@ def is_document(source: str) -> bool:
     except OSError:  # whoever reads it next says why it cannot be
         return False
     if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError("is in UTF-16", where=source, remedy="save it as UTF-8; -o FILE of ckptcost writes it so")
+        raise InputError(
+            "is in UTF-16",
+            where=source,
+            remedy="save it as UTF-8; -o FILE of ckptcost writes it so",
+        )
     return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
@@ -112,7 +125,11 @@ def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) ->
         return model.model_validate(raw, extra="ignore" if version > newest else None)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(first["msg"][0].lower() + first["msg"][1:], where=source, key=".".join(map(str, first["loc"]))) from None
+        raise InputError(
+            first["msg"][0].lower() + first["msg"][1:],
+            where=source,
+            key=".".join(map(str, first["loc"])),
+        ) from None
 
 
 def statements_of(source: str, case: str = "") -> list[Statement]:
@@ -129,7 +146,11 @@ def statements_of(source: str, case: str = "") -> list[Statement]:
         study = read_study(raw, source)
         found = study.statements
         if not found:
-            raise InputError(f"is a {study.kind} that holds no bill to export", where=source, remedy=_lacking(study.kind))
+            raise InputError(
+                f"is a {study.kind} that holds no bill to export",
+                where=source,
+                remedy=_lacking(study.kind),
+            )
     else:
         found = again(raw, source).statements
     return _chosen(found, case)
@@ -140,7 +161,10 @@ def again(raw: dict[str, Any], source: str) -> StatementDocument:
     document = judged(raw, StatementDocument, SCHEMA_VERSION, source)
     said = document.reproducibility.result_sha256
     if (found := hash_of(document.statements)) != said:
-        raise InputError(f"was changed after it was written: its statements' hash is {found[:16]}..., it says {brief(said)}", where=source)
+        raise InputError(
+            f"was changed after it was written: its statements' hash is {found[:16]}..., it says {brief(said)}",
+            where=source,
+        )
     return document
 
 
@@ -154,13 +178,23 @@ def _lacking(kind: str) -> str:
 def _chosen(found: Sequence[Statement], case: str) -> list[Statement]:
     if not case:
         return list(found)
-    mine = [s for s in found if case in (s.subject.run_id, s.subject.name, s.subject.name.split(":")[0])]
+    mine = [
+        s for s in found if case in (s.subject.run_id, s.subject.name, s.subject.name.split(":")[0])
+    ]
     if not mine:
         raise UnknownName("case", case, [s.subject.name for s in found], where="--case")
     return mine
 
 
-def of_run(path: Path, run: str, host: str, catalog: Catalog, resolved: Resolved | None, priced: bool, width_s: float) -> list[Statement]:
+def of_run(
+    path: Path,
+    run: str,
+    host: str,
+    catalog: Catalog,
+    resolved: Resolved | None,
+    priced: bool,
+    width_s: float,
+) -> list[Statement]:
     """One for each host of a recorded run."""
     from ckptcost.jobs.measure import reviewed
     from ckptcost.report.statements.measured import statement_of
@@ -175,11 +209,20 @@ def of_run(path: Path, run: str, host: str, catalog: Catalog, resolved: Resolved
             continue
         if len(hosts) > 1:
             told = told.model_copy(
-                update={"subject": told.subject.model_copy(update={"run_id": f"{told.subject.run_id}-{name}"}), "id": f"{told.id}#{name}"}
+                update={
+                    "subject": told.subject.model_copy(
+                        update={"run_id": f"{told.subject.run_id}-{name}"}
+                    ),
+                    "id": f"{told.id}#{name}",
+                }
             )
         found.append(told)
     if not found:
-        raise InputError("holds no checkpoint", where=path.name, remedy="record a job that saves: `ckptcost run -- COMMAND`")
+        raise InputError(
+            "holds no checkpoint",
+            where=path.name,
+            remedy="record a job that saves: `ckptcost run -- COMMAND`",
+        )
     return found
 
 
@@ -187,12 +230,23 @@ def factors_of(placing: Placing) -> Factors:
     """The files that the flags name."""
     if not placing.grid and (placing.grid_column or placing.grid_tz or placing.grid_unit):
         raise InputError(
-            "belongs to --grid", where="--grid-column" if placing.grid_column else "--grid-tz" if placing.grid_tz else "--grid-unit"
+            "belongs to --grid",
+            where="--grid-column"
+            if placing.grid_column
+            else "--grid-tz"
+            if placing.grid_tz
+            else "--grid-unit",
         )
-    grid = read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit) if placing.grid else None
+    grid = (
+        read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit)
+        if placing.grid
+        else None
+    )
     sites = read_contracts(placing.contracts) if placing.contracts else None
     files = [path for path in (placing.grid, placing.contracts) if path]
-    return Factors(grid, sites, tuple(InputFile(**input_part(path, Path(path).read_bytes())) for path in files))
+    return Factors(
+        grid, sites, tuple(InputFile(**input_part(path, Path(path).read_bytes())) for path in files)
+    )
 
 
 def width_of(factors: Factors) -> float:
@@ -208,7 +262,16 @@ def placed(found: Sequence[Statement], placing: Placing, factors: Factors) -> li
     return [_labelled(s, placing.labels) for s in told]
 
 
-_NUMBERS = ("parameters", "tokens", "nodes", "accelerator_count", "cpu_count", "ram_gb", "latitude", "longitude")
+_NUMBERS = (
+    "parameters",
+    "tokens",
+    "nodes",
+    "accelerator_count",
+    "cpu_count",
+    "ram_gb",
+    "latitude",
+    "longitude",
+)
 _FIXED = ("run_id", "site_id", "grid_zone", "tags")
 """what other parts of the statement hang on"""
 
@@ -221,9 +284,13 @@ def _labelled(s: Statement, labels: Sequence[str]) -> Statement:
         name, value = name.strip(), printable(value.strip())
         if not equals or not name or not value:
             empty = "says nothing" if equals and name else "is no label"
-            raise InputError(f"{brief(text)} {empty}", where="--label", remedy="NAME=TEXT, e.g. team=infra")
+            raise InputError(
+                f"{brief(text)} {empty}", where="--label", remedy="NAME=TEXT, e.g. team=infra"
+            )
         if name in _FIXED:
-            raise InputError(f"{name} is not said by a label", where="--label", remedy="--site names a site")
+            raise InputError(
+                f"{name} is not said by a label", where="--label", remedy="--site names a site"
+            )
         if name in _NUMBERS:
             known[name] = _number(name, value)
         elif name in Subject.model_fields:
@@ -248,10 +315,17 @@ def _number(name: str, text: str) -> float:
     return value
 
 
-def gathered(found: Sequence[Statement], command: Sequence[str], inputs: Sequence[InputFile] = ()) -> StatementDocument:
+def gathered(
+    found: Sequence[Statement], command: Sequence[str], inputs: Sequence[InputFile] = ()
+) -> StatementDocument:
     """All of them as one document; each with a run id of its own."""
     ids = [s.subject.run_id for s in found]
     if twice := next((each for each in ids if ids.count(each) > 1), None):
         raise InputError(f"two of the statements are of {twice}", remedy="name each source once")
-    tool = {"name": "ckptcost", "version": __version__, "command": list(command), "method_version": METHOD_VERSION}
+    tool = {
+        "name": "ckptcost",
+        "version": __version__,
+        "command": list(command),
+        "method_version": METHOD_VERSION,
+    }
     return document_of(list(found), generated_at(), tool, inputs)

@@ -56,7 +56,13 @@ class Taken(NamedTuple):
 def unpriced(s: Scenario) -> Scenario:
     """What a site says, and nothing of what GPUs cost: the node's electricity is then paid by the tariff."""
     return replace(
-        s, cluster=replace(s.cluster, usd_per_gpu_s=math.nan, embodied_kgco2e_per_gpu_s=math.nan, price_includes_electricity=False)
+        s,
+        cluster=replace(
+            s.cluster,
+            usd_per_gpu_s=math.nan,
+            embodied_kgco2e_per_gpu_s=math.nan,
+            price_includes_electricity=False,
+        ),
     )
 
 
@@ -64,14 +70,23 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
     """Every line of every save and load. They add up: instants that several share are divided among them."""
     found: list[Taken] = []
     costs: dict[str, list[Cost]] = {}
-    for cost in m.costs:  # a window's own at hand: looking through those of all for each would grow with their square
+    for cost in (
+        m.costs
+    ):  # a window's own at hand: looking through those of all for each would grow with their square
         costs.setdefault(cost.window, []).append(cost)
     waits = waits_of(m)
-    wholes = [_stretch(window, "whole") if what.of == "save" else None for window, what in zip(m.windows, m.contents, strict=True)]
+    wholes = [
+        _stretch(window, "whole") if what.of == "save" else None
+        for window, what in zip(m.windows, m.contents, strict=True)
+    ]
     for n, (held, kept) in enumerate(zip(shared(waits), shared(wholes), strict=True)):
         window, what = m.windows[n], m.contents[n]
         mine = m._replace(costs=costs.get(window.name, []))
-        bill = bill_of_load(mine, window, s, gpus) if what.of == "load" else bill_of_save(mine, window, what.bytes, s, gpus)
+        bill = (
+            bill_of_load(mine, window, s, gpus)
+            if what.of == "load"
+            else bill_of_save(mine, window, what.bytes, s, gpus)
+        )
         own = waited(m, held, s) if held else None
         for line in bill.bill.lines:
             if line.id in ALONE and not placed:
@@ -107,14 +122,18 @@ def _none_below_zero(found: Sequence[Taken], s: Scenario) -> list[Taken]:
         if each.energy.known:
             sums[each.line] = sums.get(each.line, 0.0) + each.energy.value
     below = {line for line, joules in sums.items() if joules < 0}
-    return [_nothing(each, s) if each.line in below and each.energy.known else each for each in found]
+    return [
+        _nothing(each, s) if each.line in below and each.energy.known else each for each in found
+    ]
 
 
 def _nothing(each: Taken, s: Scenario) -> Taken:
     e = each.energy
     tariff = _tariff(s)
     return each._replace(
-        energy=e._replace(value=0.0, low=min(e.low, 0.0), high=max(e.high, 0.0), flags=(*e.flags, BELOW_ZERO)),
+        energy=e._replace(
+            value=0.0, low=min(e.low, 0.0), high=max(e.high, 0.0), flags=(*e.flags, BELOW_ZERO)
+        ),
         usd=each.usd - (e.value * tariff if tariff else 0.0),
     )
 
@@ -130,7 +149,9 @@ def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
     mine = [
         c.stall
         for c in m.costs
-        if c.window == window.name and c.domain in m.energies.parts and c.domain.split(":", 1)[0] in ("cpu", "dram")
+        if c.window == window.name
+        and c.domain in m.energies.parts
+        and c.domain.split(":", 1)[0] in ("cpu", "dram")
     ]
     seen = total(mine) if mine else unknown("NO_PARTS")
     return times(seen, float(s.site.pue))._replace(high=math.inf) if seen.known else None
@@ -138,7 +159,11 @@ def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
 
 def _stretch(window: Window, of: str) -> tuple[float, float] | None:
     if of == "whole":
-        return None if window.begin_s is None or window.end_s is None else (window.begin_s, window.end_s)
+        return (
+            None
+            if window.begin_s is None or window.end_s is None
+            else (window.begin_s, window.end_s)
+        )
     phase = window.phase(of)
     return None if phase is None else (phase.begin_s, phase.end_s)
 
@@ -152,10 +177,16 @@ def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
     if what == "gpu_time_lost":
         return (each.gpu_s / HOUR_S,) * 3
     if what == "embodied":
-        return (float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s)) if each.gpu_s else 0.0,) * 3
+        return (
+            float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s))
+            if each.gpu_s
+            else 0.0,
+        ) * 3
     if what == "cost":
         tariff = _tariff(s) if e.known else math.nan
         spread = [(end - e.value) * tariff if tariff else 0.0 for end in joules]
         return each.usd, each.usd + spread[1], each.usd + spread[2]
-    factor = float(s.site.kgco2e_per_j if what == "emissions_location" else s.site.market_kgco2e_per_j)
+    factor = float(
+        s.site.kgco2e_per_j if what == "emissions_location" else s.site.market_kgco2e_per_j
+    )
     return joules[0] * factor, joules[1] * factor, joules[2] * factor

@@ -37,22 +37,35 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     for each in lines:  # a third tier has no closed form: its lines are told as the second's
         if (name := each.line.id) not in before:
             like = before[name.replace("third_", "second_")]
-            before[name] = like.model_copy(update={"id": name, "label": line_label(name), "boundary": each.line.boundary})
+            before[name] = like.model_copy(
+                update={"id": name, "label": line_label(name), "boundary": each.line.boundary}
+            )
     components = [_component(each, before[each.line.id]) for each in lines]
     saves, wall_s = (found.values[name] for name in ("saves", "wall"))
-    totals = {field: _told(_sum(lines, field), getattr(plan.totals, field), field, _unknown(lines, field)) for field in _ATTRIBUTES}
+    totals = {
+        field: _told(_sum(lines, field), getattr(plan.totals, field), field, _unknown(lines, field))
+        for field in _ATTRIBUTES
+    }
     allocated = None
     if plan.allocated is not None:
         allocated = plan.allocated.model_copy(
             update={
-                f: _told(_sum(lines, f, "allocated"), getattr(plan.allocated, f), f, _unknown(lines, f, "allocated")) for f in _ATTRIBUTES
+                f: _told(
+                    _sum(lines, f, "allocated"),
+                    getattr(plan.allocated, f),
+                    f,
+                    _unknown(lines, f, "allocated"),
+                )
+                for f in _ATTRIBUTES
             }
         )
     asked = found.asked
     factors = [Factor.model_validate(factor_of(i, catalog)) for i in found.resolved.inputs]
     runs = "one simulated run" if asked.runs == 1 else f"mean of {asked.runs:,} simulated runs"
     count = float(np.mean(saves))
-    subject = plan.subject.model_copy(update={"run_id": plain_id(f"{plan.subject.run_id}-sim-{asked.runs}-{asked.seed}")})
+    subject = plan.subject.model_copy(
+        update={"run_id": plain_id(f"{plan.subject.run_id}-sim-{asked.runs}-{asked.seed}")}
+    )
     return plan.model_copy(
         update={
             "id": f"{plan.id}/simulated-{asked.runs}-{asked.seed}",
@@ -62,7 +75,9 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
             "allocated": allocated,
             "factors": factors,
             "subject": subject,
-            "totals": plan.totals.model_copy(update=totals | {"checkpoints": _told(saves, plan.totals.checkpoints, "", ())}),
+            "totals": plan.totals.model_copy(
+                update=totals | {"checkpoints": _told(saves, plan.totals.checkpoints, "", ())}
+            ),
             "functional_units": [FunctionalUnit(name="checkpoint", count=tidy(count) or 0.0)],
             "uncertainty": f"5th and 95th percentile of the runs; inputs: {asked.inputs}",
         }
@@ -71,13 +86,16 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
 
 def _two_tiers(resolved: Resolved) -> Resolved:
     """What the closed form can say of it."""
-    inputs = tuple(i for i in resolved.inputs if not i.path.startswith(("third_tier.", "policy.third_")))
+    inputs = tuple(
+        i for i in resolved.inputs if not i.path.startswith(("third_tier.", "policy.third_"))
+    )
     return resolved._replace(scenario=replace(resolved.scenario, third_tier=None), inputs=inputs)
 
 
 def _component(each: SimulatedLine, before: Component) -> Component:
     update: dict[str, Any] = {
-        field: _told(each.values[attribute], getattr(before, field), field, ()) for field, (attribute, _, _) in _ATTRIBUTES.items()
+        field: _told(each.values[attribute], getattr(before, field), field, ())
+        for field, (attribute, _, _) in _ATTRIBUTES.items()
     }
     hours = update["gpu_time_lost"].value
     price = before.unit_price
@@ -93,10 +111,19 @@ def _told(values: Floats, before: Told, field: str, excludes: Sequence[str]) -> 
     """Mean and percentiles; not known where any run's is not."""
     people = _ATTRIBUTES[field][2] if field else float
     mean = float(people(float(np.mean(values))))
-    update: dict[str, Any] = {"value": tidy(mean), "low": None, "high": None, "interval": None, "excludes": list(excludes)}
+    update: dict[str, Any] = {
+        "value": tidy(mean),
+        "low": None,
+        "high": None,
+        "interval": None,
+        "excludes": list(excludes),
+    }
     if update["value"] is not None and len(values) > 1:
         low, high = (float(people(float(end))) for end in np.quantile(values, (0.05, 0.95)))
-        low, high = min(low, mean), max(high, mean)  # a mean can lie outside where few runs make most of it
+        low, high = (
+            min(low, mean),
+            max(high, mean),
+        )  # a mean can lie outside where few runs make most of it
         if low < high:
             update |= {"low": tidy(low), "high": tidy(high), "interval": "p5-p95"}
     return before.model_copy(update=update)
@@ -110,9 +137,17 @@ def _sum(lines: Sequence[SimulatedLine], field: str, ledger: str = "marginal") -
     """As a bill sums: lines that are known; nothing without what GPUs and hosts do."""
     attribute: Quantity = _ATTRIBUTES[field][0]
     mine = _of(lines, ledger)
-    known = [each.values[attribute] for each in mine if not np.any(np.isnan(each.values[attribute]))]
-    lacking = any(each.line.id in OF_THE_JOB and np.any(np.isnan(each.values[attribute])) for each in mine)
-    whole: Floats = np.sum(known, axis=0) if known and not lacking else np.full(len(mine[0].values[attribute]), np.nan)
+    known = [
+        each.values[attribute] for each in mine if not np.any(np.isnan(each.values[attribute]))
+    ]
+    lacking = any(
+        each.line.id in OF_THE_JOB and np.any(np.isnan(each.values[attribute])) for each in mine
+    )
+    whole: Floats = (
+        np.sum(known, axis=0)
+        if known and not lacking
+        else np.full(len(mine[0].values[attribute]), np.nan)
+    )
     return whole
 
 

@@ -46,13 +46,25 @@ UNSURE: Final = 0.1
 """share of a duration by which its end may be late that is worth a warning"""
 
 LABELS: Final[Mapping[str, str]] = {
-    "write": "write rate", "setup": "fixed time of a save", "files_rate": "files created a second", "rate_spread": "scatter of durations",
-    "read": "read rate", "read_fixed": "fixed time of a load", "straggler": "slowest rank over the mean",
-    "write_energy": "energy of writing, J/GB", "storage_rest": "storage at rest, W", "gpu_train": "one GPU in training, W",
-    "gpu_stall": "one GPU held up, W", "gpu_idle": "one GPU idle, W", "host_train": "rest of node training, W",
-    "host_stall": "rest of node held up, W", "host_idle": "rest of node idle, W", "snapshot": "stall of an async save",
-    "slowdown": "speed lost in a drain", "step": "one training step",
-}  # fmt: skip
+    "write": "write rate",
+    "setup": "fixed time of a save",
+    "files_rate": "files created a second",
+    "rate_spread": "scatter of durations",
+    "read": "read rate",
+    "read_fixed": "fixed time of a load",
+    "straggler": "slowest rank over the mean",
+    "write_energy": "energy of writing, J/GB",
+    "storage_rest": "storage at rest, W",
+    "gpu_train": "one GPU in training, W",
+    "gpu_stall": "one GPU held up, W",
+    "gpu_idle": "one GPU idle, W",
+    "host_train": "rest of node training, W",
+    "host_stall": "rest of node held up, W",
+    "host_idle": "rest of node idle, W",
+    "snapshot": "stall of an async save",
+    "slowdown": "speed lost in a drain",
+    "step": "one training step",
+}
 
 
 def why_text(code: str) -> str:
@@ -65,9 +77,15 @@ def findings(c: Calibration) -> list[str]:
     said = [*_writing(c), *_reading(c), *_power(c), *_waiting(c), *_stored(c)]
     lacking: dict[str, list[str]] = {}
     for parameter in c.parameters:
-        asked = parameter.path and parameter.estimate.why != "NOT_ASYNC" and (parameter.id != "step" or c.mode == "async")
+        asked = (
+            parameter.path
+            and parameter.estimate.why != "NOT_ASYNC"
+            and (parameter.id != "step" or c.mode == "async")
+        )
         if asked and not parameter.estimate.known:
-            lacking.setdefault(parameter.estimate.why, []).append(LABELS[parameter.id].removesuffix(", W").removesuffix(", J/GB"))
+            lacking.setdefault(parameter.estimate.why, []).append(
+                LABELS[parameter.id].removesuffix(", W").removesuffix(", J/GB")
+            )
     said += [f"Not known: {', '.join(names)}: {why_text(why)}." for why, names in lacking.items()]
     return said + _left(c)
 
@@ -85,19 +103,31 @@ def _writing(c: Calibration) -> list[str]:
     if not fit.n:
         return []
     sizes = sorted(round_.bytes for round_ in c.saves)
-    of = size(sizes[0]) if size(sizes[0]) == size(sizes[-1]) else f"{size(sizes[0])} to {size(sizes[-1])}"
+    of = (
+        size(sizes[0])
+        if size(sizes[0]) == size(sizes[-1])
+        else f"{size(sizes[0])} to {size(sizes[-1])}"
+    )
     head = f"{_counted(fit.n, f'{mode} save')} of {of}: "
     if not fit.rate_bytes_per_s.known:
-        return [f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least {rate(fit.rate_bytes_per_s.low)}."]
+        return [
+            f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least {rate(fit.rate_bytes_per_s.low)}."
+        ]
     told = f"{rate(fit.rate_bytes_per_s.value)}{_between(fit.rate_bytes_per_s, 'bytes_per_s')}"
     if fit.fixed_s.known:
-        return [f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do not depend on the size."]
+        return [
+            f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do not depend on the size."
+        ]
     return [f"{head}{told}, the fixed time included; {why_text(fit.why)}."]
 
 
 def _reading(c: Calibration) -> list[str]:
     found = c.reads.rate_bytes_per_s
-    return [f"{_counted(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."] if found.known else []
+    return (
+        [f"{_counted(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
+        if found.known
+        else []
+    )
 
 
 def _power(c: Calibration) -> list[str]:
@@ -110,14 +140,25 @@ def _power(c: Calibration) -> list[str]:
     )
     verdicts = Counter(round_.dip.verdict for round_ in c.saves if round_.dip is not None)
     of, seen = sum(verdicts.values()), verdicts["CONFIRMED"]
-    return [said, *([f"Their power confirms {count(seen)} of {_counted(of, 'stall')}."] if of else [])]
+    return [
+        said,
+        *([f"Their power confirms {count(seen)} of {_counted(of, 'stall')}."] if of else []),
+    ]
 
 
 def _waiting(c: Calibration) -> list[str]:
     snapshot, slowed = (c.parameter(name).estimate for name in ("snapshot", "slowdown"))
-    said = [f"An asynchronous save holds training up for {duration(snapshot.value)}{_between(snapshot, 's')}."] if snapshot.known else []
+    said = (
+        [
+            f"An asynchronous save holds training up for {duration(snapshot.value)}{_between(snapshot, 's')}."
+        ]
+        if snapshot.known
+        else []
+    )
     if slowed.known:
-        said.append(f"While one drains, training loses {share(slowed.value)} of its speed{_shares(slowed)}.")
+        said.append(
+            f"While one drains, training loses {share(slowed.value)} of its speed{_shares(slowed)}."
+        )
     return said
 
 
@@ -131,18 +172,24 @@ def _stored(c: Calibration) -> list[str]:
     found = c.parameter("write_energy")
     if not found.estimate.known:
         return []
-    return [f"Writing takes {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')}, {_place(found)}."]
+    return [
+        f"Writing takes {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')}, {_place(found)}."
+    ]
 
 
 def _place(parameter: Parameter) -> str:
-    return f"at the {parameter.boundary}" + (", by a model of it" if parameter.basis == "derived" else "")
+    return f"at the {parameter.boundary}" + (
+        ", by a model of it" if parameter.basis == "derived" else ""
+    )
 
 
 def _left(c: Calibration) -> list[str]:
     if not c.left:
         return []
     counted = Counter(one.why for one in c.left)
-    return [f"Left out: {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."]
+    return [
+        f"Left out: {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."
+    ]
 
 
 def warnings(c: Calibration) -> list[tuple[str, str]]:
@@ -151,17 +198,39 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
     if c.writes.why in ("ONE_SIZE", "ONE_ROUND", "SIZES_NOT_APART", "NO_GROWTH", "FEW_ROUNDS"):
         found.append((c.writes.why, f"Saves: {why_text(c.writes.why)}."))
     if c.writes.spread_fraction > SPREAD:
-        found.append(("SPREAD", f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the fit. More rounds tell more."))
+        found.append(
+            (
+                "SPREAD",
+                f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the fit. More rounds tell more.",
+            )
+        )
     if unsure := [r for r in c.saves if r.unsure_s > UNSURE * r.seconds]:
         most_s = max(r.unsure_s for r in unsure)
         found.append(
-            ("UNSURE_END", f"Of {_counted(len(unsure), 'save')} the end is known to {duration(most_s)} only: the rate may be higher.")
+            (
+                "UNSURE_END",
+                f"Of {_counted(len(unsure), 'save')} the end is known to {duration(most_s)} only: the rate may be higher.",
+            )
         )
     if len(hosts := dict.fromkeys(origin.host for origin in c.origins)) > 1:
-        found.append(("SEVERAL_HOSTS", f"Runs of {', '.join(hosts)} were fitted together, as if they were alike."))
+        found.append(
+            (
+                "SEVERAL_HOSTS",
+                f"Runs of {', '.join(hosts)} were fitted together, as if they were alike.",
+            )
+        )
     if any(round_.dip is not None and round_.dip.verdict == "CONTRADICTED" for round_ in c.saves):
-        names = [f"{r.window.name}" for r in c.saves if r.dip is not None and r.dip.verdict == "CONTRADICTED"]
-        found.append(("CONTRADICTED", f"GPU power does not fall in stalls that the marks tell of: {_some(names)}."))
+        names = [
+            f"{r.window.name}"
+            for r in c.saves
+            if r.dip is not None and r.dip.verdict == "CONTRADICTED"
+        ]
+        found.append(
+            (
+                "CONTRADICTED",
+                f"GPU power does not fall in stalls that the marks tell of: {_some(names)}.",
+            )
+        )
     return found
 
 
@@ -178,7 +247,11 @@ def next_command(c: Calibration, kinds: Sequence[str]) -> str:
         parameter = c.parameter(name)
         if parameter.estimate.known:
             value = f"{parameter.estimate.value:.4g}"
-            words.append(f'--set {parameter.path}="{value} s"' if parameter.unit == "s" else f"--set {parameter.path}={value}")
+            words.append(
+                f'--set {parameter.path}="{value} s"'
+                if parameter.unit == "s"
+                else f"--set {parameter.path}={value}"
+            )
     return " ".join(words)
 
 

@@ -5,14 +5,31 @@ from __future__ import annotations
 from ckptcost.core.bill import Quantity
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.compare import LETTERS, Compared
-from ckptcost.jobs.differences import RESULTS, Difference, Result, line_difference, lines_of, useful_gpu_s
+from ckptcost.jobs.differences import (
+    RESULTS,
+    Difference,
+    Result,
+    line_difference,
+    lines_of,
+    useful_gpu_s,
+)
 from ckptcost.present.amounts import count, duration, number, quantities, share
 from ckptcost.present.words import caution_text, line_label, unknown_text
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
-_LEAST = {"goodput": "highest goodput", "kwh": "least energy", "usd": "least dollars", "kgco2e": "least emissions"}
+_LEAST = {
+    "goodput": "highest goodput",
+    "kwh": "least energy",
+    "usd": "least dollars",
+    "kgco2e": "least emissions",
+}
 _BY_ID = {result.id: result for result in RESULTS}
-_LINES: dict[str, Quantity] = {"gpu_hours": "gpu_s", "kwh": "energy_j", "usd": "cost_usd", "kgco2e": "location_kgco2e"}
+_LINES: dict[str, Quantity] = {
+    "gpu_hours": "gpu_s",
+    "kwh": "energy_j",
+    "usd": "cost_usd",
+    "kgco2e": "location_kgco2e",
+}
 
 
 def about(answer: Compared) -> list[str]:
@@ -44,9 +61,18 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
     if change.lacking:
         # what can be said: the lines that both know
         parts = [
-            rise for line in lines_of(answer)
-            if (rise := line_difference(answer.cases[0].outcome.run, answer.cases[at].outcome.run, line, _LINES[result.id])[2]) == rise
-        ]  # fmt: skip
+            rise
+            for line in lines_of(answer)
+            if (
+                rise := line_difference(
+                    answer.cases[0].outcome.run,
+                    answer.cases[at].outcome.run,
+                    line,
+                    _LINES[result.id],
+                )[2]
+            )
+            == rise
+        ]
         return [
             f"{letter}: no difference of the {result.label} is told, because {_named(change.lacking)} is known in one of the two only; "
             f"the lines known in both differ by {_signed(sum(parts), result)}."
@@ -56,7 +82,9 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
     if change.value == 0 and change.low == change.high:
         return [f"{letter}: {result.label} as in A."]
     relative = (
-        "" if change.relative != change.relative or result.id == "goodput" else f" ({_plus(change.relative)}{share(change.relative)})"
+        ""
+        if change.relative != change.relative or result.id == "goodput"
+        else f" ({_plus(change.relative)}{share(change.relative)})"
     )
     text = f"{letter}: {result.label} {_signed(change.value, result)}{relative}"
     if change.low < change.high:
@@ -74,8 +102,12 @@ def _main_line(answer: Compared, at: int, result: Result) -> str:
     if result.id not in _LINES or result.id == "kgco2e":
         return ""
     first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
-    rises = {line: line_difference(first, other, line, _LINES[result.id])[2] for line in lines_of(answer)}
-    known = {line: rise for line, rise in rises.items() if rise == rise and abs(rise) < float("inf")}
+    rises = {
+        line: line_difference(first, other, line, _LINES[result.id])[2] for line in lines_of(answer)
+    }
+    known = {
+        line: rise for line, rise in rises.items() if rise == rise and abs(rise) < float("inf")
+    }
     if not known:
         return ""
     line = max(known, key=lambda each: abs(known[each]))
@@ -94,7 +126,12 @@ def amount(value: float, name: str, unit: str) -> str:
     """
     if name == "goodput":
         return share(value)
-    said = {"j": ("kWh", to_kwh), "gpu_s": ("GPU-h", to_hours), "usd": ("USD", float), "kgco2e": ("kgCO2e", float)}.get(unit)
+    said = {
+        "j": ("kWh", to_kwh),
+        "gpu_s": ("GPU-h", to_hours),
+        "usd": ("USD", float),
+        "kgco2e": ("kgCO2e", float),
+    }.get(unit)
     if said is None:
         return duration(value) if unit == "s" else count(value)
     return f"{number(said[1](value))} {said[0]}"
@@ -116,7 +153,9 @@ def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[st
     """Who is best at what, where all can be held against A."""
     said = []
     for name, text in _LEAST.items():
-        if any(found[at, name].value != found[at, name].value for at in range(1, len(answer.cases))):
+        if any(
+            found[at, name].value != found[at, name].value for at in range(1, len(answer.cases))
+        ):
             continue
         rises = [0.0, *(found[at, name].value for at in range(1, len(answer.cases)))]
         best = max(rises) if name == "goodput" else min(rises)
@@ -138,7 +177,11 @@ def not_told(answer: Compared) -> str:
         if len(set(left)) == 1 and left[0]:
             said.append(f"{what} without {_named(left[0])}")
         elif any(left):
-            said += [f"{what} of {LETTERS[at]} without {_named(lines)}" for at, lines in enumerate(left) if lines]
+            said += [
+                f"{what} of {LETTERS[at]} without {_named(lines)}"
+                for at, lines in enumerate(left)
+                if lines
+            ]
     return f"Left out because unknown: {'; '.join(said)}." if said else ""
 
 
@@ -146,20 +189,29 @@ def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
     """Cautions of each scenario, what is unknown, and whether they can be held against each other at all."""
     said = []
     if work_differs(answer):
-        said.append((
-            "DIFFERENT_WORK",
-            "The scenarios do different amounts of useful work (run.work x cluster.gpus): totals of a longer or larger run are higher for "
-            "that alone. Compare what is said per 1,000 useful GPU-hours as well.",
-        ))  # fmt: skip
+        said.append(
+            (
+                "DIFFERENT_WORK",
+                "The scenarios do different amounts of useful work (run.work x cluster.gpus): totals of a longer or larger run are higher for "
+                "that alone. Compare what is said per 1,000 useful GPU-hours as well.",
+            )
+        )
     accelerators = {case.resolved.names.get("accelerator", "") for case in answer.cases}
     if len(accelerators) > 1:
-        said.append((
-            "DIFFERENT_GPUS",
-            "A GPU-hour of one accelerator is not the work of another's: set run.work of each to the time it needs for the same training.",
-        ))  # fmt: skip
+        said.append(
+            (
+                "DIFFERENT_GPUS",
+                "A GPU-hour of one accelerator is not the work of another's: set run.work of each to the time it needs for the same training.",
+            )
+        )
     models = {case.resolved.names.get("checkpoint", "") for case in answer.cases}
     if len(models) > 1:
-        said.append(("DIFFERENT_MODEL", "The checkpoints are of different models, so the jobs are not variants of one."))
+        said.append(
+            (
+                "DIFFERENT_MODEL",
+                "The checkpoints are of different models, so the jobs are not variants of one.",
+            )
+        )
     cautions: dict[str, tuple[str, str]] = {}
     unknown: dict[str, tuple[str, str]] = {}
     for letter, case in zip(LETTERS, answer.cases, strict=False):
@@ -172,7 +224,9 @@ def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
     everyone = LETTERS[: len(answer.cases)]
     for code, (text, letters) in cautions.items():
         said.append((code, text + _in(letters, everyone)))
-    return said + [("UNKNOWN_INPUT", text + _in(letters, everyone)) for text, letters in unknown.values()]
+    return said + [
+        ("UNKNOWN_INPUT", text + _in(letters, everyone)) for text, letters in unknown.values()
+    ]
 
 
 def _in(letters: str, everyone: str) -> str:

@@ -25,9 +25,13 @@ MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
 _ROUNDING = 1e-9
 _PRICED: dict[Quantity, tuple[str, str]] = {
-    "energy_j": ("energy", "kWh"), "gpu_s": ("gpu_s", "GPU-s"), "cost_usd": ("cost", "USD"), "location_kgco2e": ("location", "kgCO2e"),
-    "market_kgco2e": ("market", "kgCO2e"), "embodied_kgco2e": ("embodied", "kgCO2e"),
-}  # fmt: skip
+    "energy_j": ("energy", "kWh"),
+    "gpu_s": ("gpu_s", "GPU-s"),
+    "cost_usd": ("cost", "USD"),
+    "location_kgco2e": ("location", "kgCO2e"),
+    "market_kgco2e": ("market", "kgCO2e"),
+    "embodied_kgco2e": ("embodied", "kgCO2e"),
+}
 """column and unit of a bill's quantities"""
 
 
@@ -46,33 +50,49 @@ def study_of(answer: Gap) -> Study:
             f"Joules of both sides are at the facility: PUE {number(float(answer.scenario.site.pue))}. Prices and grid factors are the "
             "scenario's.",
         ],
-        {"run": seen.kept, "scenario": answer.resolved.name, "gpus": plain(answer.machine.job_gpus), "gpus_from": answer.machine.how},
+        {
+            "run": seen.kept,
+            "scenario": answer.resolved.name,
+            "gpus": plain(answer.machine.job_gpus),
+            "gpus_from": answer.machine.how,
+        },
         [
-            _lines(both), *(_parts(held) for held in both if held.parts is not None), _ranges(both), _joules(answer, both),
-            *([_run(saves)] if saves is not None and several else []), *([_saves(answer, saves)] if saves is not None else []),
-            _bill(both), _not_compared(both),
+            _lines(both),
+            *(_parts(held) for held in both if held.parts is not None),
+            _ranges(both),
+            _joules(answer, both),
+            *([_run(saves)] if saves is not None and several else []),
+            *([_saves(answer, saves)] if saves is not None else []),
+            _bill(both),
+            _not_compared(both),
         ],
         findings(answer),
         warnings(answer),
         resolved=[answer.resolved],
         simulated=seen.simulated,
-    )  # fmt: skip
+    )
 
 
-def held_against(catalog: Catalog, run: str | Path, layers: Sequence[Layer], host: str = "") -> Study:
+def held_against(
+    catalog: Catalog, run: str | Path, layers: Sequence[Layer], host: str = ""
+) -> Study:
     """A recorded run against a scenario, from where the run lies."""
     return study_of(gap(catalog, reviewed(run, host=host), layers))
 
 
 def _counted(both: Sequence[Held]) -> str:
-    return " and ".join(f"{count(len(held.taken))} {held.of}{'' if len(held.taken) == 1 else 's'}" for held in both)
+    return " and ".join(
+        f"{count(len(held.taken))} {held.of}{'' if len(held.taken) == 1 else 's'}" for held in both
+    )
 
 
 def _gpus(answer: Gap) -> str:
     machine = answer.machine
     if machine.gpus != machine.gpus:
         return "GPUs not metered"
-    return f"{count(machine.gpus)} GPUs" + (f" of {count(machine.job_gpus)}" if machine.is_part else "")
+    return f"{count(machine.gpus)} GPUs" + (
+        f" of {count(machine.job_gpus)}" if machine.is_part else ""
+    )
 
 
 def _of(both: Sequence[Held]) -> Column:
@@ -83,28 +103,59 @@ def _lines(both: Sequence[Held]) -> Table:
     """Everything that has a figure on a side, one row each: the tidy table."""
     rows: list[dict[str, Any]] = [
         {
-            "of": held.of, "label": label(row.id, held.of, row.unit), "quantity": row.id, "unit": row.unit,
-            "measured": plain(row.measured.value), "modelled": plain(row.modelled.value), "at_size": plain(row.at_size),
-            "difference": plain(row.difference), "ratio": plain(row.ratio),
-            "measured_low": plain(row.measured.low), "measured_high": plain(row.measured.high),
-            "modelled_low": plain(row.modelled.low), "modelled_high": plain(row.modelled.high),
-            "saves": float(row.saves), "why": row.why or None,
+            "of": held.of,
+            "label": label(row.id, held.of, row.unit),
+            "quantity": row.id,
+            "unit": row.unit,
+            "measured": plain(row.measured.value),
+            "modelled": plain(row.modelled.value),
+            "at_size": plain(row.at_size),
+            "difference": plain(row.difference),
+            "ratio": plain(row.ratio),
+            "measured_low": plain(row.measured.low),
+            "measured_high": plain(row.measured.high),
+            "modelled_low": plain(row.modelled.low),
+            "modelled_high": plain(row.modelled.high),
+            "saves": float(row.saves),
+            "why": row.why or None,
         }
-        for held in both for row in held.rows
-    ]  # fmt: skip
+        for held in both
+        for row in held.rows
+    ]
     columns = (
-        _of(both), Column("label", "in the mean"), Column("quantity", "quantity", shown=False),
-        Column("unit", "unit", shown=False), Column("measured", "measured", ROW_UNIT), Column("modelled", "modelled", ROW_UNIT),
+        _of(both),
+        Column("label", "in the mean"),
+        Column("quantity", "quantity", shown=False),
+        Column("unit", "unit", shown=False),
+        Column("measured", "measured", ROW_UNIT),
+        Column("modelled", "modelled", ROW_UNIT),
         Column("at_size", "at its size", ROW_UNIT, "the model with the measured bytes put in"),
-        Column("difference", "difference", ROW_UNIT, "measured less modelled; unknown where they are not of the same thing"),
+        Column(
+            "difference",
+            "difference",
+            ROW_UNIT,
+            "measured less modelled; unknown where they are not of the same thing",
+        ),
         Column("ratio", "ratio", "1", "measured over modelled"),
-        Column("measured_low", "measured, low", ROW_UNIT, "lowest of the saves, by what meters and marks leave open", shown=False),
+        Column(
+            "measured_low",
+            "measured, low",
+            ROW_UNIT,
+            "lowest of the saves, by what meters and marks leave open",
+            shown=False,
+        ),
         Column("measured_high", "measured, high", ROW_UNIT, "highest of the saves", shown=False),
-        Column("modelled_low", "modelled, low", ROW_UNIT, "5th percentile over the inputs' ranges", shown=False),
+        Column(
+            "modelled_low",
+            "modelled, low",
+            ROW_UNIT,
+            "5th percentile over the inputs' ranges",
+            shown=False,
+        ),
         Column("modelled_high", "modelled, high", ROW_UNIT, "95th percentile", shown=False),
         Column("saves", "saves", "count", "in which it is known", shown=False),
         Column("why", "why", meaning="code, where there is no difference", shown=False),
-    )  # fmt: skip
+    )
     return Table("lines", "Line by line", columns, rows)
 
 
@@ -116,17 +167,30 @@ def _ranges(both: Sequence[Held]) -> Table:
             ours, theirs = row.measured, row.modelled
             if row.why or not (_is_wide(ours) or _is_wide(theirs)):
                 continue
-            rows.append({
-                "of": held.of, "label": label(row.id, held.of, row.unit), "quantity": row.id, "unit": row.unit,
-                "measured_low": plain(ours.low), "measured_high": plain(ours.high), "modelled_low": plain(theirs.low),
-                "modelled_high": plain(theirs.high), "meet": ours.low <= theirs.high * slack and theirs.low <= ours.high * slack,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "of": held.of,
+                    "label": label(row.id, held.of, row.unit),
+                    "quantity": row.id,
+                    "unit": row.unit,
+                    "measured_low": plain(ours.low),
+                    "measured_high": plain(ours.high),
+                    "modelled_low": plain(theirs.low),
+                    "modelled_high": plain(theirs.high),
+                    "meet": ours.low <= theirs.high * slack and theirs.low <= ours.high * slack,
+                }
+            )
     columns = (
-        _of(both), Column("label", "range"), Column("quantity", "quantity", shown=False), Column("unit", "unit", shown=False),
-        Column("measured_low", "measured", ROW_UNIT), Column("measured_high", "to", ROW_UNIT),
-        Column("modelled_low", "modelled", ROW_UNIT), Column("modelled_high", "to", ROW_UNIT),
+        _of(both),
+        Column("label", "range"),
+        Column("quantity", "quantity", shown=False),
+        Column("unit", "unit", shown=False),
+        Column("measured_low", "measured", ROW_UNIT),
+        Column("measured_high", "to", ROW_UNIT),
+        Column("modelled_low", "modelled", ROW_UNIT),
+        Column("modelled_high", "to", ROW_UNIT),
         Column("meet", "meet", "bool", "the two ranges have something in common"),
-    )  # fmt: skip
+    )
     note = "Measured: lowest and highest save, with what meters leave open. Modelled: 5th and 95th percentile over the inputs' ranges."
     return Table("ranges", "Ranges", columns, rows, note)
 
@@ -144,27 +208,51 @@ def _parts(held: Held) -> Table:
     rows: list[dict[str, Any]] = []
     for name, value in parts._asdict().items():
         low, high = part_range(held.ranges, name, float(value))
-        rows.append({
-            "cause": cause_label(name, held.of), "id": name.removesuffix("_s"), "seconds": _bare(value, held),
-            "low": _bare(low, held), "high": _bare(high, held), "measured": factor_text(name, measured),
-            "modelled": factor_text(name, held.modelled if name == "size_s" else sized),
-        })  # fmt: skip
-    rows.append({
-        "cause": "together", "id": "whole", "seconds": _bare(measured.time_s - held.modelled.time_s, held),
-        "measured": factor_text("time_s", measured), "modelled": factor_text("time_s", held.modelled),
-    })  # fmt: skip
+        rows.append(
+            {
+                "cause": cause_label(name, held.of),
+                "id": name.removesuffix("_s"),
+                "seconds": _bare(value, held),
+                "low": _bare(low, held),
+                "high": _bare(high, held),
+                "measured": factor_text(name, measured),
+                "modelled": factor_text(name, held.modelled if name == "size_s" else sized),
+            }
+        )
+    rows.append(
+        {
+            "cause": "together",
+            "id": "whole",
+            "seconds": _bare(measured.time_s - held.modelled.time_s, held),
+            "measured": factor_text("time_s", measured),
+            "modelled": factor_text("time_s", held.modelled),
+        }
+    )
     columns = (
-        Column("cause", "cause"), Column("id", "id", shown=False), Column("measured", "measured"), Column("modelled", "modelled"),
-        Column("seconds", "seconds more", "s", "what the change of this cause makes of the time; the rows add up"),
-        Column("low", "low", "s", "5th percentile over the model's ranges"), Column("high", "high", "s", "95th percentile"),
-    )  # fmt: skip
+        Column("cause", "cause"),
+        Column("id", "id", shown=False),
+        Column("measured", "measured"),
+        Column("modelled", "modelled"),
+        Column(
+            "seconds",
+            "seconds more",
+            "s",
+            "what the change of this cause makes of the time; the rows add up",
+        ),
+        Column("low", "low", "s", "5th percentile over the model's ranges"),
+        Column("high", "high", "s", "95th percentile"),
+    )
     note = "Each cause is changed from modelled to measured, in this order: what is below the size is told at the measured size."
-    return Table(f"parts_{held.of}", f"What makes the {held.of} longer or shorter", columns, rows, note)
+    return Table(
+        f"parts_{held.of}", f"What makes the {held.of} longer or shorter", columns, rows, note
+    )
 
 
 def _bare(value: Any, held: Held) -> float | None:
     """Without the dust of subtracting."""
-    return plain(0.0 if abs(float(value)) <= _ROUNDING * float(held.modelled.time_s) else float(value))
+    return plain(
+        0.0 if abs(float(value)) <= _ROUNDING * float(held.modelled.time_s) else float(value)
+    )
 
 
 def _joules(answer: Gap, both: Sequence[Held]) -> Table:
@@ -177,19 +265,32 @@ def _joules(answer: Gap, both: Sequence[Held]) -> Table:
             if not row.measured.known:
                 continue
             scale = (1e9 if of_bytes else 1.0) / pue
-            rows.append({
-                "label": line_label(each.line), "line": each.line, "in": "J/GB" if of_bytes else "W",
-                "measured": plain(each.measured_each * scale), "modelled": plain(each.modelled_each * scale),
-                "difference": plain(row.difference), "of_amount": None if row.why else plain(each.of_amount),
-                "of_each": None if row.why else plain(each.of_each),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "label": line_label(each.line),
+                    "line": each.line,
+                    "in": "J/GB" if of_bytes else "W",
+                    "measured": plain(each.measured_each * scale),
+                    "modelled": plain(each.modelled_each * scale),
+                    "difference": plain(row.difference),
+                    "of_amount": None if row.why else plain(each.of_amount),
+                    "of_each": None if row.why else plain(each.of_each),
+                }
+            )
     columns = (
-        Column("label", "line"), Column("line", "id", shown=False),
-        Column("in", "in", meaning="of measured and modelled: watts of all GPUs or hosts together, or joules a gigabyte"),
-        Column("measured", "measured", "1", "before PUE"), Column("modelled", "modelled", "1", "before PUE"),
-        Column("difference", "J more", "J"), Column("of_amount", "of time", "J", "a longer stall, or more bytes, at the model's watts"),
+        Column("label", "line"),
+        Column("line", "id", shown=False),
+        Column(
+            "in",
+            "in",
+            meaning="of measured and modelled: watts of all GPUs or hosts together, or joules a gigabyte",
+        ),
+        Column("measured", "measured", "1", "before PUE"),
+        Column("modelled", "modelled", "1", "before PUE"),
+        Column("difference", "J more", "J"),
+        Column("of_amount", "of time", "J", "a longer stall, or more bytes, at the model's watts"),
         Column("of_each", "of watts", "J", "more watts, or more joules a byte"),
-    )  # fmt: skip
+    )
     return Table("joules", "Joules: a longer time, or more watts", columns, rows)
 
 
@@ -197,17 +298,26 @@ def _run(held: Held) -> Table:
     """What the recorded saves come to."""
     rows: list[dict[str, Any]] = [
         {
-            "label": label(row.id, held.of, row.unit), "quantity": row.id, "unit": row.unit, "saves": float(row.saves),
-            "measured": plain(row.total), "modelled": plain(row.modelled.value * row.saves),
+            "label": label(row.id, held.of, row.unit),
+            "quantity": row.id,
+            "unit": row.unit,
+            "saves": float(row.saves),
+            "measured": plain(row.total),
+            "modelled": plain(row.modelled.value * row.saves),
             "difference": plain(row.total - row.modelled.value * row.saves),
         }
-        for row in held.rows if row.total == row.total and not row.why
-    ]  # fmt: skip
+        for row in held.rows
+        if row.total == row.total and not row.why
+    ]
     columns = (
-        Column("label", "together"), Column("quantity", "quantity", shown=False), Column("unit", "unit", shown=False),
-        Column("saves", "saves", "count"), Column("measured", "measured", ROW_UNIT),
-        Column("modelled", "modelled", ROW_UNIT, "so many times the model's one save"), Column("difference", "difference", ROW_UNIT),
-    )  # fmt: skip
+        Column("label", "together"),
+        Column("quantity", "quantity", shown=False),
+        Column("unit", "unit", shown=False),
+        Column("saves", "saves", "count"),
+        Column("measured", "measured", ROW_UNIT),
+        Column("modelled", "modelled", ROW_UNIT, "so many times the model's one save"),
+        Column("difference", "difference", ROW_UNIT),
+    )
     return Table("run", "All recorded saves together", columns, rows)
 
 
@@ -216,23 +326,43 @@ def _saves(answer: Gap, held: Held) -> Table:
     for one in held.taken:
         parts = answer.parts_of(held, one)
         row: dict[str, Any] = {
-            "window": one.window.name, "bytes": plain(one.bytes.value), "files": plain(one.files.value), "time": plain(one.time.value),
-            "time_low": plain(one.time.low), "stall": plain(one.stall.value), "lag": plain(one.lag.value),
-            "as_modelled": ", ".join(one.as_modelled) or None, "why": one.course_why or None,
-        }  # fmt: skip
+            "window": one.window.name,
+            "bytes": plain(one.bytes.value),
+            "files": plain(one.files.value),
+            "time": plain(one.time.value),
+            "time_low": plain(one.time.low),
+            "stall": plain(one.stall.value),
+            "lag": plain(one.lag.value),
+            "as_modelled": ", ".join(one.as_modelled) or None,
+            "why": one.course_why or None,
+        }
         if parts is not None:
-            row |= {f"of_{name.removesuffix('_s')}": _bare(value, held) for name, value in parts._asdict().items()}
+            row |= {
+                f"of_{name.removesuffix('_s')}": _bare(value, held)
+                for name, value in parts._asdict().items()
+            }
         rows.append(row)
     columns = (
-        Column("window", "checkpoint"), Column("bytes", "size", "bytes"), Column("files", "files", "count", shown=False),
-        Column("time", "safe after", "s"), Column("time_low", "at least", "s", "it was last seen not to be safe", shown=False),
-        Column("stall", "stall", "s"), Column("lag", "drain", "s"),
-        Column("of_size", "of size", "s", "seconds that the size makes of the difference"), Column("of_fixed", "of fixed", "s"),
-        Column("of_rate", "of rate", "s"), Column("of_straggler", "of slowest rank", "s", shown=False),
+        Column("window", "checkpoint"),
+        Column("bytes", "size", "bytes"),
+        Column("files", "files", "count", shown=False),
+        Column("time", "safe after", "s"),
+        Column("time_low", "at least", "s", "it was last seen not to be safe", shown=False),
+        Column("stall", "stall", "s"),
+        Column("lag", "drain", "s"),
+        Column("of_size", "of size", "s", "seconds that the size makes of the difference"),
+        Column("of_fixed", "of fixed", "s"),
+        Column("of_rate", "of rate", "s"),
+        Column("of_straggler", "of slowest rank", "s", shown=False),
         Column("of_beside", "of snapshot", "s", shown=False),
-        Column("as_modelled", "as modelled", meaning="what no mark tells apart, so that the model's figure stands for it", shown=False),
+        Column(
+            "as_modelled",
+            "as modelled",
+            meaning="what no mark tells apart, so that the model's figure stands for it",
+            shown=False,
+        ),
         Column("why", "why", meaning="code, where causes are not known", shown=False),
-    )  # fmt: skip
+    )
     return Table("saves", "Each save", columns, rows, shown=1 < len(rows) <= MOST_SHOWN)
 
 
@@ -242,29 +372,58 @@ def _bill(both: Sequence[Held]) -> Table:
     for held in both:
         bills = {"measured": held.measured_bill, "modelled": held.modelled_bill}
         for line in held.measured_bill.lines:
-            row: dict[str, Any] = {"of": held.of, "label": line_label(line.id), "line": line.id, "boundary": line.boundary}
-            rows.append(row | _prices({side: bill.line(line.id)._asdict() for side, bill in bills.items()}))
+            row: dict[str, Any] = {
+                "of": held.of,
+                "label": line_label(line.id),
+                "line": line.id,
+                "boundary": line.boundary,
+            }
+            rows.append(
+                row | _prices({side: bill.line(line.id)._asdict() for side, bill in bills.items()})
+            )
         totals = {side: {q: bill.total(q) for q in _PRICED} for side, bill in bills.items()}
         rows.append({"of": held.of, "label": "together", "line": "total"} | _prices(totals))
     columns = (
-        _of(both), Column("label", "line"), Column("line", "id", shown=False), Column("boundary", "boundary", shown=False),
-        *(Column(f"{side}_{name}", f"{side} {name}", unit) for name, unit in _PRICED.values() for side in ("measured", "modelled")),
-    )  # fmt: skip
+        _of(both),
+        Column("label", "line"),
+        Column("line", "id", shown=False),
+        Column("boundary", "boundary", shown=False),
+        *(
+            Column(f"{side}_{name}", f"{side} {name}", unit)
+            for name, unit in _PRICED.values()
+            for side in ("measured", "modelled")
+        ),
+    )
     return Table("bill", "The bill of one", columns, rows, shown=False)
 
 
 def _prices(sides: dict[str, dict[Any, Any]]) -> dict[str, float | None]:
     return {
         f"{side}_{name}": plain(float(to_kwh(amounts[q]) if q == "energy_j" else amounts[q]))
-        for side, amounts in sides.items() for q, (name, _) in _PRICED.items()
-    }  # fmt: skip
+        for side, amounts in sides.items()
+        for q, (name, _) in _PRICED.items()
+    }
 
 
 def _not_compared(both: Sequence[Held]) -> Table:
     """For machines; people read it as a sentence."""
     rows: list[dict[str, Any]] = [
-        {"of": held.of, "label": label(row.id, held.of), "quantity": row.id, "code": row.why, "why": why_text(row.why)}
-        for held in both for row in held.rows if row.why
-    ]  # fmt: skip
-    columns = (Column("of", "of"), Column("label", "line"), Column("quantity", "quantity"), Column("code", "code"), Column("why", "why"))
+        {
+            "of": held.of,
+            "label": label(row.id, held.of),
+            "quantity": row.id,
+            "code": row.why,
+            "why": why_text(row.why),
+        }
+        for held in both
+        for row in held.rows
+        if row.why
+    ]
+    columns = (
+        Column("of", "of"),
+        Column("label", "line"),
+        Column("quantity", "quantity"),
+        Column("code", "code"),
+        Column("why", "why"),
+    )
     return Table("not_compared", "Not held against each other", columns, rows, shown=False)

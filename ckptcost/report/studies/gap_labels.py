@@ -8,9 +8,14 @@ from ckptcost.present.measured import ABSENT
 from ckptcost.present.words import line_label
 
 LABELS = {
-    "bytes": "size", "files": "files", "time": "begin until safe", "stall": "stall", "lag": "drain after the stall",
-    "rate": "size over time", "gpu_s": "GPU time stalled",
-}  # fmt: skip
+    "bytes": "size",
+    "files": "files",
+    "time": "begin until safe",
+    "stall": "stall",
+    "lag": "drain after the stall",
+    "rate": "size over time",
+    "gpu_s": "GPU time stalled",
+}
 OF_A_LOAD = {"time": "begin until there", "stall": "held up", "gpu_s": "GPU time held up"}
 CAUSES = {
     "size_s": "size",
@@ -49,12 +54,20 @@ def why_text(code: str) -> str:
 
 def label(row_id: str, of: str = "save", unit: str = "") -> str:
     """A row's name, with its unit where a number does not show it."""
-    name = (OF_A_LOAD.get(row_id) if of == "load" else None) or LABELS.get(row_id) or line_label(row_id)
+    name = (
+        (OF_A_LOAD.get(row_id) if of == "load" else None)
+        or LABELS.get(row_id)
+        or line_label(row_id)
+    )
     return f"{name}, {unit}" if unit in ("J", "GPU-s") else name
 
 
 def cause_label(name: str, of: str) -> str:
-    return {"rate_s": "read rate", "beside_s": "copying"}.get(name, CAUSES[name]) if of == "load" else CAUSES[name]
+    return (
+        {"rate_s": "read rate", "beside_s": "copying"}.get(name, CAUSES[name])
+        if of == "load"
+        else CAUSES[name]
+    )
 
 
 def factor_text(name: str, course: Course) -> str:

@@ -31,8 +31,12 @@ def _times(value: float) -> str:
 
 def _explained(held: Held) -> str:
     """The one sentence."""
-    judged = [one for one in held.taken if one.course is not None] or [one for one in held.taken if one.time.known]
-    what = f"A {held.of}, in the mean of {count(len(judged))}," if len(judged) > 1 else f"A {held.of}"
+    judged = [one for one in held.taken if one.course is not None] or [
+        one for one in held.taken if one.time.known
+    ]
+    what = (
+        f"A {held.of}, in the mean of {count(len(judged))}," if len(judged) > 1 else f"A {held.of}"
+    )
     if len(judged) == 1:
         what = f"The {held.of} {judged[0].window.name}"
     if held.parts is None or held.measured is None:
@@ -42,7 +46,10 @@ def _explained(held: Held) -> str:
     parts = {name: float(value) for name, value in held.parts._asdict().items()}
     beside = f"{duration(measured_s)}, modelled {duration(modelled_s)}"
     if abs(gap_s) <= ALIKE * modelled_s:
-        most, least = max(parts, key=lambda name: parts[name]), min(parts, key=lambda name: parts[name])
+        most, least = (
+            max(parts, key=lambda name: parts[name]),
+            min(parts, key=lambda name: parts[name]),
+        )
         if parts[most] <= CANCELS * modelled_s:
             return f"{what} takes as long as modelled: {beside}."
         return (
@@ -79,7 +86,11 @@ def _range(held: Held) -> list[str]:
     row = held.row("time")
     if row.why or not row.modelled.low < row.modelled.high:
         return []
-    lies = "lies within" if row.modelled.low <= row.measured.value <= row.modelled.high else "lies outside of"
+    lies = (
+        "lies within"
+        if row.modelled.low <= row.measured.value <= row.modelled.high
+        else "lies outside of"
+    )
     ends = f"{duration(row.modelled.low)} to {duration(row.modelled.high)}"
     return [f"The measured time {lies} the model's own range of {ends}."]
 
@@ -88,7 +99,9 @@ def _rest(held: Held) -> list[str]:
     """With another size, what is left of the difference at the run's own."""
     if held.parts is None or held.measured is None or held.resized is None:
         return []
-    modelled_s, at_size_s, measured_s = (float(course.time_s) for course in (held.modelled, held.resized, held.measured))
+    modelled_s, at_size_s, measured_s = (
+        float(course.time_s) for course in (held.modelled, held.resized, held.measured)
+    )
     if abs(float(held.parts.size_s)) <= CANCELS * modelled_s:
         return []
     parts = {name: float(value) for name, value in held.parts._asdict().items() if name != "size_s"}
@@ -97,29 +110,46 @@ def _rest(held: Held) -> list[str]:
     if abs(left_s) <= ALIKE * at_size_s:
         return [f"{head}, as measured."]
     main = main_part(parts, left_s)
-    return [f"{head}, and most of what is left ({duration(abs(left_s))} {'more' if left_s > 0 else 'less'}) is {_cause(held, main)}."]
+    return [
+        f"{head}, and most of what is left ({duration(abs(left_s))} {'more' if left_s > 0 else 'less'}) is {_cause(held, main)}."
+    ]
 
 
 def _stall(held: Held) -> list[str]:
     """Where training goes on before a save is safe, the stall is another story than the time."""
     stall, time = held.row("stall"), held.row("time")
-    if stall.why or (not time.why and abs(stall.measured.value - time.measured.value) <= ALIKE * time.measured.value
-                     and abs(stall.modelled.value - time.modelled.value) <= ALIKE * time.modelled.value):  # fmt: skip
+    if stall.why or (
+        not time.why
+        and abs(stall.measured.value - time.measured.value) <= ALIKE * time.measured.value
+        and abs(stall.modelled.value - time.modelled.value) <= ALIKE * time.modelled.value
+    ):
         return []
-    return [f"Training stands still for {duration(stall.measured.value)} a save, modelled {duration(stall.modelled.value)}."]
+    return [
+        f"Training stands still for {duration(stall.measured.value)} a save, modelled {duration(stall.modelled.value)}."
+    ]
 
 
 def _joules(held: Held, pue: float) -> list[str]:
     """The line whose joules differ most, by more than its meters leave open, and whether time or watts explain it."""
-    known = [(row, each) for each in held.divided if not (row := held.row(each.line)).why and each.of_amount == each.of_amount]
-    known = [(row, each) for row, each in known if not row.measured.low <= row.modelled.value <= row.measured.high]
+    known = [
+        (row, each)
+        for each in held.divided
+        if not (row := held.row(each.line)).why and each.of_amount == each.of_amount
+    ]
+    known = [
+        (row, each)
+        for row, each in known
+        if not row.measured.low <= row.modelled.value <= row.measured.high
+    ]
     if not known:
         return []
     row, each = max(known, key=lambda pair: abs(pair[0].difference))
     of_bytes = row.id == "storage_write"
     scale, unit = (1e9 / pue, "J/GB") if of_bytes else (1.0 / pue, "W")
     watts = f"{number(each.measured_each * scale)} {unit} measured, {number(each.modelled_each * scale)} {unit} modelled"
-    by_time, by_watts = ("the size", "the joules a byte") if of_bytes else ("the stall", "the watts")
+    by_time, by_watts = (
+        ("the size", "the joules a byte") if of_bytes else ("the stall", "the watts")
+    )
     why = by_time if abs(each.of_amount) >= abs(each.of_each) else by_watts
     name = label(row.id)
     return [
@@ -141,7 +171,9 @@ def _not_compared(answer: Gap) -> list[tuple[str, str]]:
                 by_why.setdefault(row.why, []).append(label(row.id, held.of))
     if not by_why:
         return []
-    told = "; ".join(f"{' and '.join(dict.fromkeys(names))} ({why_text(code)})" for code, names in by_why.items())
+    told = "; ".join(
+        f"{' and '.join(dict.fromkeys(names))} ({why_text(code)})" for code, names in by_why.items()
+    )
     return [("UNCOMPARABLE", f"Not held against each other: {told}.")]
 
 
@@ -150,22 +182,31 @@ def warnings(answer: Gap) -> list[tuple[str, str]]:
     said: list[tuple[str, str]] = []
     machine, saves = answer.machine, answer.saves
     if machine.is_part:
-        said.append((
-            "PART_OF_JOB",
-            f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: seconds are the job's, GPU-seconds and "
-            "joules are this node's on both sides, and sizes are not compared.",
-        ))  # fmt: skip
+        said.append(
+            (
+                "PART_OF_JOB",
+                f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: seconds are the job's, GPU-seconds and "
+                "joules are this node's on both sides, and sizes are not compared.",
+            )
+        )
     if machine.how == "NODES":
-        said.append((
-            "GPUS_ASSUMED",
-            f"Nothing says how many GPUs the job had: the model has {count(machine.job_gpus)}, as the scenario's own nodes have. Give "
-            "--set cluster.gpus=N.",
-        ))  # fmt: skip
+        said.append(
+            (
+                "GPUS_ASSUMED",
+                f"Nothing says how many GPUs the job had: the model has {count(machine.job_gpus)}, as the scenario's own nodes have. Give "
+                "--set cluster.gpus=N.",
+            )
+        )
     if saves is not None:
         said += _of_saves(answer, saves)
     if answer.failed:
         names = ", ".join(f"{name} ({error})" for name, error in answer.failed[:3])
-        said.append(("SAVE_FAILED", f"Left out, because they ended with an error: {names}{' and more' if len(answer.failed) > 3 else ''}."))
+        said.append(
+            (
+                "SAVE_FAILED",
+                f"Left out, because they ended with an error: {names}{' and more' if len(answer.failed) > 3 else ''}.",
+            )
+        )
     return said + _not_compared(answer)
 
 
@@ -177,19 +218,30 @@ def _of_saves(answer: Gap, saves: Held) -> list[tuple[str, str]]:
         if drains != (answer.scenario.policy.mode == "async"):
             word = "goes on before a save is safe" if drains else "waits until a save is safe"
             mode = "async" if drains else "sync"
-            said.append(("MODE_DIFFERS", f"In the run training {word}, and the scenario has it otherwise: --set policy.mode={mode}."))
+            said.append(
+                (
+                    "MODE_DIFFERS",
+                    f"In the run training {word}, and the scenario has it otherwise: --set policy.mode={mode}.",
+                )
+            )
     lent = {name for one in saves.taken for name in one.as_modelled}
     if "FIXED" in lent:
-        said.append((
-            "FIXED_AS_MODELLED",
-            "No mark tells planning, barrier and commit from the writing, so the fixed time is taken as modelled and the rest is the rate. "
-            "Saves of several sizes tell them apart: `ckptcost calibrate`.",
-        ))  # fmt: skip
-    late = [one for one in saves.taken if one.time.known and one.unsynced_s > CANCELS * one.time.value]
+        said.append(
+            (
+                "FIXED_AS_MODELLED",
+                "No mark tells planning, barrier and commit from the writing, so the fixed time is taken as modelled and the rest is the rate. "
+                "Saves of several sizes tell them apart: `ckptcost calibrate`.",
+            )
+        )
+    late = [
+        one for one in saves.taken if one.time.known and one.unsynced_s > CANCELS * one.time.value
+    ]
     if late:
-        said.append((
-            "NO_FSYNC",
-            f"Of the {duration(late[0].time.value)} until {late[0].window.name} was safe, {duration(late[0].unsynced_s)} came after the "
-            "last write: nothing called fsync, and the kernel wrote the page cache when it liked. No such rate is the storage's own.",
-        ))  # fmt: skip
+        said.append(
+            (
+                "NO_FSYNC",
+                f"Of the {duration(late[0].time.value)} until {late[0].window.name} was safe, {duration(late[0].unsynced_s)} came after the "
+                "last write: nothing called fsync, and the kernel wrote the page cache when it liked. No such rate is the storage's own.",
+            )
+        )
     return said

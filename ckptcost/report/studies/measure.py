@@ -11,7 +11,13 @@ from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies.measure_power import power
-from ckptcost.report.studies.measure_saves import energies, phases, saves_told, training_told, windows
+from ckptcost.report.studies.measure_saves import (
+    energies,
+    phases,
+    saves_told,
+    training_told,
+    windows,
+)
 from ckptcost.report.studies.measured_parts import counted, give_or_take, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Bills, Column, Study, Table
@@ -35,13 +41,23 @@ def study_of(m: Measured) -> Study:
     node = m.energies.node
     return Study(
         kind="measurement",
-        title=f"{duration(m.length_s)} on {node.host}" if not m.simulated else f"{duration(m.length_s)} of a simulated or replayed machine",
+        title=f"{duration(m.length_s)} on {node.host}"
+        if not m.simulated
+        else f"{duration(m.length_s)} of a simulated or replayed machine",
         about=[
             f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
             f"{counted(len(m.windows), 'checkpoint window')}.",
-            *([f"Of the hosts {some(m.run.hosts)} this is {node.host} alone."] if len(m.run.hosts) > 1 else []),
+            *(
+                [f"Of the hosts {some(m.run.hosts)} this is {node.host} alone."]
+                if len(m.run.hosts) > 1
+                else []
+            ),
         ],
-        question={"seconds": m.length_s, "meters": [meter.name for meter in node.headers[-1].meters]} | ({"run": m.kept} if m.kept else {}),
+        question={
+            "seconds": m.length_s,
+            "meters": [meter.name for meter in node.headers[-1].meters],
+        }
+        | ({"run": m.kept} if m.kept else {}),
         tables=tables,
         findings=_findings(m),
         warnings=_warnings(m),
@@ -66,7 +82,9 @@ def _findings(m: Measured) -> list[str]:
             f"{counted(len(m.energies.parts), 'metered part')}: {some(m.energies.parts)}."
         )
     else:
-        said.append(f"No sum of joules: {ABSENT.get(parts.why, 'a part that adds up has no joules over all of the time')}.")
+        said.append(
+            f"No sum of joules: {ABSENT.get(parts.why, 'a part that adds up has no joules over all of the time')}."
+        )
     if m.node.node.known:
         left = m.node.unaccounted
         rest = f"What no part explains is not known: {reason_text(left.why)}."
@@ -75,7 +93,11 @@ def _findings(m: Measured) -> list[str]:
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += saves_told(m)
     if save := m.mean_save:
-        still = f", {number(save.stalled_gpu_s)} GPU-seconds stood still" if save.stalled_gpu_s > 0 else ""
+        still = (
+            f", {number(save.stalled_gpu_s)} GPU-seconds stood still"
+            if save.stalled_gpu_s > 0
+            else ""
+        )
         said.append(
             f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}: training stalls for "
             f"{duration(save.stall_s)}, {number(save.joules)} J from its begin until it is safe{still}."
@@ -89,7 +111,11 @@ def _findings(m: Measured) -> list[str]:
 
 def _covered(energy: Energy) -> str:
     """Of how much of the time, where it is not all of it."""
-    return "" if energy.coverage >= WHOLE else f" of the {share(energy.coverage)} of the time that readings know of the least known part"
+    return (
+        ""
+        if energy.coverage >= WHOLE
+        else f" of the {share(energy.coverage)} of the time that readings know of the least known part"
+    )
 
 
 def _domains(m: Measured) -> Sequence[Table]:
@@ -100,88 +126,192 @@ def _domains(m: Measured) -> Sequence[Table]:
         known = m.energies.provenance(domain, m.begin_s, m.end_s)
         rows.append(
             {
-                "domain": domain, **three(energy, "joules"), "watts": plain(m.mean_w(energy)),
-                "role": "part" if domain in m.energies.parts else "whole" if domain in m.energies.wholes else "detail",
-                "coverage": plain(known.coverage), "tick": plain(known.tick_s),
-                "source": known.source, "scope": known.scope, "boundary": known.boundary, "basis": known.basis, "device": known.device,
-                "driver": known.driver, "averaging": known.averaging_s, "looks": known.looks, "accuracy": known.accuracy,
-                "ticks": plain(known.ticks), "note": source.channel.note, "why": energy.why,
+                "domain": domain,
+                **three(energy, "joules"),
+                "watts": plain(m.mean_w(energy)),
+                "role": "part"
+                if domain in m.energies.parts
+                else "whole"
+                if domain in m.energies.wholes
+                else "detail",
+                "coverage": plain(known.coverage),
+                "tick": plain(known.tick_s),
+                "source": known.source,
+                "scope": known.scope,
+                "boundary": known.boundary,
+                "basis": known.basis,
+                "device": known.device,
+                "driver": known.driver,
+                "averaging": known.averaging_s,
+                "looks": known.looks,
+                "accuracy": known.accuracy,
+                "ticks": plain(known.ticks),
+                "note": source.channel.note,
+                "why": energy.why,
             }
-        )  # fmt: skip
+        )
     own = m.own
     if m.own_cpu_s == m.own_cpu_s:
-        rows.append({
-            "domain": "self", **three(own, "joules"), "watts": plain(m.mean_w(own)), "role": "detail",
-            "coverage": 1.0, "source": "this recorder's processor time", "scope": "process", "boundary": "node", "basis": "modelled",
-            "why": own.why, "note": f"{number(m.own_cpu_s)} s of processor time",
-        })  # fmt: skip
+        rows.append(
+            {
+                "domain": "self",
+                **three(own, "joules"),
+                "watts": plain(m.mean_w(own)),
+                "role": "detail",
+                "coverage": 1.0,
+                "source": "this recorder's processor time",
+                "scope": "process",
+                "boundary": "node",
+                "basis": "modelled",
+                "why": own.why,
+                "note": f"{number(m.own_cpu_s)} s of processor time",
+            }
+        )
     columns = (
-        Column("domain", "domain"), Column("role", "role", meaning="; ".join(f"{k}: {v}" for k, v in ROLES.items())),
-        Column("watts", "mean W", "W"), Column("joules", "J", "J"), *range_of("joules", True),
-        Column("coverage", "covered", "share", "of the time that is known; joules are of this part"),
+        Column("domain", "domain"),
+        Column("role", "role", meaning="; ".join(f"{k}: {v}" for k, v in ROLES.items())),
+        Column("watts", "mean W", "W"),
+        Column("joules", "J", "J"),
+        *range_of("joules", True),
+        Column(
+            "coverage", "covered", "share", "of the time that is known; joules are of this part"
+        ),
         Column("tick", "tick", "s", "how often the source renews the value, as measured here"),
-        Column("source", "source", shown=False), Column("scope", "scope", shown=False), Column("boundary", "boundary", shown=False),
-        Column("basis", "basis", meaning="measured or modelled", shown=False), Column("device", "device", shown=False),
+        Column("source", "source", shown=False),
+        Column("scope", "scope", shown=False),
+        Column("boundary", "boundary", shown=False),
+        Column("basis", "basis", meaning="measured or modelled", shown=False),
+        Column("device", "device", shown=False),
         Column("driver", "driver", shown=False),
-        Column("averaging", "averaging", "s", "the sensor's value is a mean over so long", shown=False),
-        Column("looks", "looks", "share", "of the time in which the sensor looks at all", shown=False),
-        Column("accuracy", "accuracy", "share", "published error of the sensor; low and high do not contain it", shown=False),
-        Column("ticks", "ticks", "count", "points of the counter known in the time", shown=False), Column("note", "note", shown=False),
+        Column(
+            "averaging", "averaging", "s", "the sensor's value is a mean over so long", shown=False
+        ),
+        Column(
+            "looks", "looks", "share", "of the time in which the sensor looks at all", shown=False
+        ),
+        Column(
+            "accuracy",
+            "accuracy",
+            "share",
+            "published error of the sensor; low and high do not contain it",
+            shown=False,
+        ),
+        Column("ticks", "ticks", "count", "points of the counter known in the time", shown=False),
+        Column("note", "note", shown=False),
         Column("why", "why", meaning="code, where joules are unknown", shown=False),
-    )  # fmt: skip
+    )
     told = [row for row in rows if row["role"] != "detail" or row["domain"] == "self"]
     inside = [row for row in rows if row not in told]
     return [
-        Table("domains", "What was used", columns, told, "+-: how far the joules may lie off, as far as ticks and gaps tell."),
-        Table("details", "Inside these, never added", columns, inside, shown=len(inside) <= MOST_SHOWN),
+        Table(
+            "domains",
+            "What was used",
+            columns,
+            told,
+            "+-: how far the joules may lie off, as far as ticks and gaps tell.",
+        ),
+        Table(
+            "details", "Inside these, never added", columns, inside, shown=len(inside) <= MOST_SHOWN
+        ),
     ]
 
 
 def _stored(m: Measured) -> list[Table]:
     rows = [
         {
-            "window": s.window, "disk": s.disk, "written": plain(s.queue.written_bytes), "rate": plain(s.queue.write_bytes_per_s),
-            "peak_rate": plain(s.queue.peak_write_bytes_per_s), "depth": plain(s.queue.mean_depth), "peak_depth": plain(s.queue.peak_depth),
-            "busy": plain(s.queue.busy), "writes": plain(s.queue.writes), "write_size": plain(s.queue.mean_write_bytes),
-            "flushes": plain(s.queue.flushes), "read": plain(s.queue.read_bytes), "wait": plain(s.queue.wait_s),
-            "peak_over": plain(s.queue.peak_over_s), "coverage": plain(s.queue.coverage),
+            "window": s.window,
+            "disk": s.disk,
+            "written": plain(s.queue.written_bytes),
+            "rate": plain(s.queue.write_bytes_per_s),
+            "peak_rate": plain(s.queue.peak_write_bytes_per_s),
+            "depth": plain(s.queue.mean_depth),
+            "peak_depth": plain(s.queue.peak_depth),
+            "busy": plain(s.queue.busy),
+            "writes": plain(s.queue.writes),
+            "write_size": plain(s.queue.mean_write_bytes),
+            "flushes": plain(s.queue.flushes),
+            "read": plain(s.queue.read_bytes),
+            "wait": plain(s.queue.wait_s),
+            "peak_over": plain(s.queue.peak_over_s),
+            "coverage": plain(s.queue.coverage),
         }
         for s in m.stored
-    ]  # fmt: skip
+    ]
     columns = (
-        Column("window", "checkpoint"), Column("disk", "disk"), Column("written", "written", "bytes"),
+        Column("window", "checkpoint"),
+        Column("disk", "disk"),
+        Column("written", "written", "bytes"),
         Column("rate", "mean rate", "bytes_per_s"),
         Column("peak_rate", "peak", "bytes_per_s", "highest mean over `peak_over`"),
         Column("depth", "mean depth", "1", "requests under way"),
-        Column("peak_depth", "peak", "1"), Column("busy", "busy", "share"), Column("flushes", "flushes", "count", shown=False),
-        Column("writes", "writes", "count", shown=False), Column("write_size", "write size", "bytes", shown=False),
-        Column("read", "read", "bytes", shown=False), Column("wait", "wait", "s", "mean time of a request, by Little's law", shown=False),
-        Column("peak_over", "peak over", "s", shown=False), Column("coverage", "covered", "share", shown=False),
-    )  # fmt: skip
+        Column("peak_depth", "peak", "1"),
+        Column("busy", "busy", "share"),
+        Column("flushes", "flushes", "count", shown=False),
+        Column("writes", "writes", "count", shown=False),
+        Column("write_size", "write size", "bytes", shown=False),
+        Column("read", "read", "bytes", shown=False),
+        Column("wait", "wait", "s", "mean time of a request, by Little's law", shown=False),
+        Column("peak_over", "peak over", "s", shown=False),
+        Column("coverage", "covered", "share", shown=False),
+    )
     whole = [row for row in rows if not row["window"]]
     saves = [row for row in rows if row["window"]]
     return [
         Table("storage", "Disks", columns[1:], whole),
-        *([Table("storage_windows", "Disks, by checkpoint", columns, saves, shown=len(saves) <= MOST_SHOWN)] if saves else []),
+        *(
+            [
+                Table(
+                    "storage_windows",
+                    "Disks, by checkpoint",
+                    columns,
+                    saves,
+                    shown=len(saves) <= MOST_SHOWN,
+                )
+            ]
+            if saves
+            else []
+        ),
     ]
 
 
 def _sources(m: Measured) -> Table:
     rows = [
-        {"domain": c.domain, "quantity": c.quantity, "meter": meter.name, "source": c.source, "scope": c.scope, "role": c.role,
-         "device": c.device, "tick": m.energies.node.period_s(c), "note": c.note}
-        for meter in m.energies.node.headers[-1].meters for c in meter.channels
-    ]  # fmt: skip
+        {
+            "domain": c.domain,
+            "quantity": c.quantity,
+            "meter": meter.name,
+            "source": c.source,
+            "scope": c.scope,
+            "role": c.role,
+            "device": c.device,
+            "tick": m.energies.node.period_s(c),
+            "note": c.note,
+        }
+        for meter in m.energies.node.headers[-1].meters
+        for c in meter.channels
+    ]
     columns = (
-        Column("domain", "domain"), Column("quantity", "quantity"), Column("meter", "meter"), Column("source", "source"),
-        Column("scope", "scope"), Column("role", "role"), Column("device", "device"), Column("note", "note"), Column("tick", "tick", "s"),
-    )  # fmt: skip
+        Column("domain", "domain"),
+        Column("quantity", "quantity"),
+        Column("meter", "meter"),
+        Column("source", "source"),
+        Column("scope", "scope"),
+        Column("role", "role"),
+        Column("device", "device"),
+        Column("note", "note"),
+        Column("tick", "tick", "s"),
+    )
     return Table("sources", "Where it was read", columns, rows, shown=False)
 
 
 def _events(m: Measured) -> Table:
     rows = [{"at": e.t_s, "name": e.name, "domain": e.domain, "text": e.text} for e in m.events]
-    columns = (Column("name", "event"), Column("domain", "domain"), Column("text", "what"), Column("at", "at", "s"))
+    columns = (
+        Column("name", "event"),
+        Column("domain", "domain"),
+        Column("text", "what"),
+        Column("at", "at", "s"),
+    )
     return Table("events", "What happened to the meters", columns, rows)
 
 
@@ -189,14 +319,22 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     if m.idle_why:
         found["NO_BASELINE"] = f"The baseline cannot be read: {m.idle_why}."
-    without = list(dict.fromkeys(cost.domain for cost in m.costs if cost.excess.why == "NO_BASELINE"))
+    without = list(
+        dict.fromkeys(cost.domain for cost in m.costs if cost.excess.why == "NO_BASELINE")
+    )
     if without and m.idle is not None:
         found["NO_BASELINE"] = warning_text("NO_BASELINE", some(without))
     for cost in m.costs:
         for code in (*cost.absolute.flags, *cost.excess.flags, cost.excess.why):
             if code and (text := flag_text(code)):
                 found.setdefault(code, text)
-    if gaps := [d for d in m.spans if d in {*m.energies.parts, *m.energies.wholes} and m.spans[d].coverage < WHOLE and m.spans[d].known]:
+    if gaps := [
+        d
+        for d in m.spans
+        if d in {*m.energies.parts, *m.energies.wholes}
+        and m.spans[d].coverage < WHOLE
+        and m.spans[d].known
+    ]:
         found["GAPS"] = f"{some(gaps)}: {flag_text('GAPS')}"
     if m.trouble:
         found["NOT_RECORDED"] = f"Not everything was recorded: {m.trouble}."
@@ -213,10 +351,16 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         if doubts.looks is not None and doubts.looks < 1:
             code = "COUNTER_LOOKS" if doubts.of_counter else "SENSOR_LOOKS"
             found.setdefault(code, warning_text(code, share(doubts.looks)))
-    if accuracies := [doubts.accuracy for d in m.energies.parts if (doubts := m.energies.doubts(d)).accuracy]:
-        found["SENSOR_ERROR"] = warning_text("SENSOR_ERROR", share(max(a for a in accuracies if a is not None)))
+    if accuracies := [
+        doubts.accuracy for d in m.energies.parts if (doubts := m.energies.doubts(d)).accuracy
+    ]:
+        found["SENSOR_ERROR"] = warning_text(
+            "SENSOR_ERROR", share(max(a for a in accuracies if a is not None))
+        )
     for absence in m.missing:
-        found.setdefault("NOT_THERE", absence_text(absence.what, absence.reason, absence.remedy.split("\n")[0]))
+        found.setdefault(
+            "NOT_THERE", absence_text(absence.what, absence.reason, absence.remedy.split("\n")[0])
+        )
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
     if lost := list(dict.fromkeys(event.domain for event in m.events if event.name == "lost")):

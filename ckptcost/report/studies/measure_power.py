@@ -21,7 +21,9 @@ OF = (
 
 def power(m: Measured) -> Table | None:
     """Mean watts of each stretch; None where nothing is metered over time."""
-    domains = {column: of_kinds(m, kinds, getattr(m.energies, among)) for column, _, kinds, among in OF}
+    domains = {
+        column: of_kinds(m, kinds, getattr(m.energies, among)) for column, _, kinds, among in OF
+    }
     known = {column: names for column, names in domains.items() if names}
     if not known:
         return None
@@ -32,7 +34,10 @@ def power(m: Measured) -> Table | None:
         return None
     rows: list[dict[str, Any]] = [
         {"at": float((edges[n] + edges[n + 1]) / 2)}
-        | {column: float(values[n]) if np.isfinite(values[n]) else None for column, values in watts.items()}
+        | {
+            column: float(values[n]) if np.isfinite(values[n]) else None
+            for column, values in watts.items()
+        }
         for n in range(len(edges) - 1)
     ]
     columns = (

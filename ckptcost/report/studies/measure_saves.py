@@ -16,7 +16,11 @@ from ckptcost.report.study import Column, Table
 
 def saves_told(m: Measured) -> list[str]:
     """How many, how large, how long until safe; and of what it is not known."""
-    saves = [(window, what) for window, what in zip(m.windows, m.contents, strict=True) if what.of == "save"]
+    saves = [
+        (window, what)
+        for window, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save"
+    ]
     if not saves:
         return []
     failed = [what.error for _, what in saves if what.error]
@@ -25,11 +29,17 @@ def saves_told(m: Measured) -> list[str]:
     said = f"{counted(len(saves), 'checkpoint')}"
     said += f", {size(sum(sizes))}" if sizes else ""
     if safe:
-        seconds = sum(w.durable_s - w.begin_s for w, _ in safe if w.durable_s is not None and w.begin_s is not None)
+        seconds = sum(
+            w.durable_s - w.begin_s
+            for w, _ in safe
+            if w.durable_s is not None and w.begin_s is not None
+        )
         mean = "" if len(safe) == 1 else " in the mean"
         said += f"; safe after {duration(seconds / len(safe))}{mean}, {rate(sum(what.bytes for _, what in safe) / seconds)}"
     said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
-    unknown_ = [(window, what) for window, what in saves if window.durable_s is None and not what.error]
+    unknown_ = [
+        (window, what) for window, what in saves if window.durable_s is None and not what.error
+    ]
     if unknown_:
         why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
         said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
@@ -42,63 +52,149 @@ def training_told(m: Measured) -> list[str]:
     if m.steps is not None and m.steps.usual.step_s.known:
         line = f"{counted(len(m.steps.ends_s), 'training step')} marked, {duration(m.steps.usual.step_s.value)} each outside saves"
         held = [stall.value for stall in m.steps.stalls_s if stall.known]
-        line += f"; by them a save holds training up for {duration(sum(held) / len(held))}" if held else ""
+        line += (
+            f"; by them a save holds training up for {duration(sum(held) / len(held))}"
+            if held
+            else ""
+        )
         more = m.steps.more
         if more.known:
-            between = f" ({share(more.low)} to {share(more.high)})" if more.low is not None and more.high is not None else ""
+            between = (
+                f" ({share(more.low)} to {share(more.high)})"
+                if more.low is not None and more.high is not None
+                else ""
+            )
             line += f"; while one drains a step takes {share(more.value)} longer{between}"
         said.append(f"{line}.")
-    against = [window.name for window, seen in zip(m.windows, m.dips, strict=False) if seen is not None and seen.verdict == "CONTRADICTED"]
+    against = [
+        window.name
+        for window, seen in zip(m.windows, m.dips, strict=False)
+        if seen is not None and seen.verdict == "CONTRADICTED"
+    ]
     if against:
-        said.append(f"GPU power does not fall where training is said to stand still, in {some(against)}: it may not have stalled.")
+        said.append(
+            f"GPU power does not fall where training is said to stand still, in {some(against)}: it may not have stalled."
+        )
     return said
 
 
 def windows(m: Measured) -> Table:
     rows = []
-    for place, (window, what, chance) in enumerate(zip(m.windows, m.contents, m.opportunities, strict=True)):
+    for place, (window, what, chance) in enumerate(
+        zip(m.windows, m.contents, m.opportunities, strict=True)
+    ):
         absolute, excess, stall = m.of_window(window.name)
         row: dict[str, Any] = {
-            "window": window.name, "of": what.of, "bytes": plain(what.bytes), "rate": rate_of(window, what), "files": plain(what.files),
-            "error": what.error, "how": what.how, "unsure": plain(what.unsure_s),
-            "begin": window.begin_s, "stall": window.stall_s, "drain": window.drain_s, "length": window.length_s,
-            "returned": window.returned_s, "durable": window.durable_s, "durable_why": what.why or window.durable_why,
-            "ranks": float(len(window.spans)), **three(absolute, "joules"), **three(excess, "excess"), **three(stall, "stall_joules"),
-            "gpu_s": plain(chance.stalled_gpu_s), "waited_gpu_s": plain(chance.waited_gpu_s),
-            "flags": ", ".join(dict.fromkeys([*(flag.code for flag in window.flags), *absolute.flags])),
-            "excess_why": excess.why, **_training(m, place),
-        }  # fmt: skip
+            "window": window.name,
+            "of": what.of,
+            "bytes": plain(what.bytes),
+            "rate": rate_of(window, what),
+            "files": plain(what.files),
+            "error": what.error,
+            "how": what.how,
+            "unsure": plain(what.unsure_s),
+            "begin": window.begin_s,
+            "stall": window.stall_s,
+            "drain": window.drain_s,
+            "length": window.length_s,
+            "returned": window.returned_s,
+            "durable": window.durable_s,
+            "durable_why": what.why or window.durable_why,
+            "ranks": float(len(window.spans)),
+            **three(absolute, "joules"),
+            **three(excess, "excess"),
+            **three(stall, "stall_joules"),
+            "gpu_s": plain(chance.stalled_gpu_s),
+            "waited_gpu_s": plain(chance.waited_gpu_s),
+            "flags": ", ".join(
+                dict.fromkeys([*(flag.code for flag in window.flags), *absolute.flags])
+            ),
+            "excess_why": excess.why,
+            **_training(m, place),
+        }
         rows.append(row)
     columns = (
-        Column("window", "checkpoint"), Column("begin", "begin", "s", "since the recording began", shown=False),
+        Column("window", "checkpoint"),
+        Column("begin", "begin", "s", "since the recording began", shown=False),
         Column("bytes", "bytes", "bytes", "as the job or its files say"),
         Column("length", "safe after", "s", "from begin until it is safe and training goes on"),
-        Column("rate", "rate", "bytes_per_s", "bytes over the time until safe, as MLPerf Storage has it"),
-        Column("stall", "stall", "s", "training stood still, from the first rank's begin to the last one's return"),
+        Column(
+            "rate",
+            "rate",
+            "bytes_per_s",
+            "bytes over the time until safe, as MLPerf Storage has it",
+        ),
+        Column(
+            "stall",
+            "stall",
+            "s",
+            "training stood still, from the first rank's begin to the last one's return",
+        ),
         Column("drain", "drain", "s", "from the return until the save is safe", shown=False),
         Column("joules", "J", "J", "all metered parts, from begin until safe"),
         *range_of("joules", True),
         Column("excess", "above idle", "J", "less the baseline's watts times the length"),
         *range_of("excess"),
-        Column("gpu_s", "GPU-s", "GPU-s", "GPUs times the stall: what standing still kept from being done"),
-        Column("stall_joules", "J of the stall", "J", shown=False), *range_of("stall_joules"),
-        Column("waited_gpu_s", "waited", "GPU-s", "of it, ranks that were done and waited for a slower one", shown=False),
-        Column("of", "of", meaning="save or load", shown=False), Column("files", "files", "count", shown=False),
+        Column(
+            "gpu_s",
+            "GPU-s",
+            "GPU-s",
+            "GPUs times the stall: what standing still kept from being done",
+        ),
+        Column("stall_joules", "J of the stall", "J", shown=False),
+        *range_of("stall_joules"),
+        Column(
+            "waited_gpu_s",
+            "waited",
+            "GPU-s",
+            "of it, ranks that were done and waited for a slower one",
+            shown=False,
+        ),
+        Column("of", "of", meaning="save or load", shown=False),
+        Column("files", "files", "count", shown=False),
         Column("error", "error", meaning="what ended it before its time", shown=False),
         Column("how", "evidence", meaning="how it is known when it was safe", shown=False),
-        Column("unsure", "unsure", "s", "how long before that instant it was last seen not to be safe", shown=False),
-        Column("gpu_power", "GPU power", meaning="whether it confirms that training stood still", shown=False),
-        Column("gpu_drop", "drop", "share", "of the GPUs' power, stall over the time before", shown=False),
+        Column(
+            "unsure",
+            "unsure",
+            "s",
+            "how long before that instant it was last seen not to be safe",
+            shown=False,
+        ),
+        Column(
+            "gpu_power",
+            "GPU power",
+            meaning="whether it confirms that training stood still",
+            shown=False,
+        ),
+        Column(
+            "gpu_drop",
+            "drop",
+            "share",
+            "of the GPUs' power, stall over the time before",
+            shown=False,
+        ),
         Column("gpu_why", "why not", meaning="code, where GPU power does not tell", shown=False),
-        Column("steps_stall", "by steps", "s", "how much longer training's own steps took", shown=False),
-        Column("steps_stall_low", "low", "s", shown=False), Column("steps_stall_high", "high", "s", shown=False),
+        Column(
+            "steps_stall", "by steps", "s", "how much longer training's own steps took", shown=False
+        ),
+        Column("steps_stall_low", "low", "s", shown=False),
+        Column("steps_stall_high", "high", "s", shown=False),
         Column("steps_why", "why", meaning="code, where steps do not tell", shown=False),
         Column("returned", "returned", "s", "since the recording began", shown=False),
-        Column("durable", "durable", "s", "since the recording began; null: not known", shown=False),
-        Column("durable_why", "why not", meaning="code, where it is not known when the save was safe", shown=False),
-        Column("ranks", "ranks", "count", shown=False), Column("flags", "flags", shown=False),
+        Column(
+            "durable", "durable", "s", "since the recording began; null: not known", shown=False
+        ),
+        Column(
+            "durable_why",
+            "why not",
+            meaning="code, where it is not known when the save was safe",
+            shown=False,
+        ),
+        Column("ranks", "ranks", "count", shown=False),
+        Column("flags", "flags", shown=False),
         Column("excess_why", "why", meaning="code, where the excess is unknown", shown=False),
-    )  # fmt: skip
+    )
     return Table("windows", "Checkpoints", columns, rows)
 
 
@@ -106,17 +202,30 @@ def _training(m: Measured, place: int) -> dict[str, Any]:
     """What the GPUs' power and the job's own steps say of a stall."""
     found: dict[str, Any] = {}
     if place < len(m.dips) and (seen := m.dips[place]) is not None:
-        found |= {"gpu_power": seen.verdict, "gpu_drop": plain(seen.drop_fraction), "gpu_why": seen.why}
+        found |= {
+            "gpu_power": seen.verdict,
+            "gpu_drop": plain(seen.drop_fraction),
+            "gpu_why": seen.why,
+        }
     if m.steps is not None:
         held = m.steps.stalls_s[place]
-        found |= {"steps_stall": plain(held.value), "steps_stall_low": plain(held.low), "steps_stall_high": plain(held.high)}
+        found |= {
+            "steps_stall": plain(held.value),
+            "steps_stall_low": plain(held.low),
+            "steps_stall_high": plain(held.high),
+        }
         found["steps_why"] = held.why
     return found
 
 
 def rate_of(window: Window, what: Contents) -> float | None:
     """Bytes over the time from begin until safe."""
-    if what.error or window.begin_s is None or window.durable_s is None or window.durable_s <= window.begin_s:
+    if (
+        what.error
+        or window.begin_s is None
+        or window.durable_s is None
+        or window.durable_s <= window.begin_s
+    ):
         return None  # of a save that failed it is no rate
     return plain(what.bytes / (window.durable_s - window.begin_s))
 
@@ -132,34 +241,73 @@ def energies(m: Measured) -> Table:
             **three(cost.absolute, "joules"),
             **three(cost.excess, "excess"),
         }
-        row |= three(cost.stall, "stall") | three(cost.drain, "drain") | three(cost.extra, "extra") | three(cost.share, "share")
+        row |= (
+            three(cost.stall, "stall")
+            | three(cost.drain, "drain")
+            | three(cost.extra, "extra")
+            | three(cost.share, "share")
+        )
         row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
-        row |= {"flags": ", ".join(dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])), "why": cost.absolute.why}
+        row |= {
+            "flags": ", ".join(
+                dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])
+            ),
+            "why": cost.absolute.why,
+        }
         known = None
-        if window.begin_s is not None and window.end_s is not None and window.end_s > window.begin_s:
+        if (
+            window.begin_s is not None
+            and window.end_s is not None
+            and window.end_s > window.begin_s
+        ):
             known = m.energies.provenance(cost.domain, window.begin_s, window.end_s)
             amount = m.energies.joules(cost.domain, window.begin_s, window.end_s)
             row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
         row |= {
             "source": known.source if known else m.energies.sources[cost.domain].channel.source,
-            "coverage": plain(known.coverage) if known else None, "ticks": plain(known.ticks) if known else None,
-        }  # fmt: skip
+            "coverage": plain(known.coverage) if known else None,
+            "ticks": plain(known.ticks) if known else None,
+        }
         rows.append(row)
     columns = (
-        Column("window", "checkpoint"), Column("domain", "domain"), Column("joules", "J", "J"), *range_of("joules", True),
-        Column("stall", "stall J", "J"), Column("drain", "drain J", "J", "mostly training's own"),
+        Column("window", "checkpoint"),
+        Column("domain", "domain"),
+        Column("joules", "J", "J"),
+        *range_of("joules", True),
+        Column("stall", "stall J", "J"),
+        Column("drain", "drain J", "J", "mostly training's own"),
         Column("extra", "extra J", "J", "what draining adds to the power of training just before"),
-        Column("excess", "above idle", "J", shown=False), *(part for n in ("excess", "stall", "drain", "extra") for part in range_of(n)),
-        Column("share", "share", "J", "with instants that several saves share divided among them: these add up", shown=False),
+        Column("excess", "above idle", "J", shown=False),
+        *(part for n in ("excess", "stall", "drain", "extra") for part in range_of(n)),
+        Column(
+            "share",
+            "share",
+            "J",
+            "with instants that several saves share divided among them: these add up",
+            shown=False,
+        ),
         *range_of("share"),
-        Column("training", "training W", "W", "mean power just before, outside all saves", shown=False),
+        Column(
+            "training", "training W", "W", "mean power just before, outside all saves", shown=False
+        ),
         Column("overlap", "overlap", "s", "drain while training went on", shown=False),
-        Column("short", "short", "bool", "fewer than five ticks inside: the edges are most of the answer", shown=False),
-        Column("coverage", "covered", "share", shown=False), Column("ticks", "ticks", "count", shown=False),
-        Column("source", "source", shown=False), Column("flags", "flags", shown=False), Column("why", "why", shown=False),
+        Column(
+            "short",
+            "short",
+            "bool",
+            "fewer than five ticks inside: the edges are most of the answer",
+            shown=False,
+        ),
+        Column("coverage", "covered", "share", shown=False),
+        Column("ticks", "ticks", "count", shown=False),
+        Column("source", "source", shown=False),
+        Column("flags", "flags", shown=False),
+        Column("why", "why", shown=False),
         Column("reasons", "reasons", shown=False),
-    )  # fmt: skip
-    return Table("energies", "Joules by checkpoint and domain", columns, rows, shown=len(rows) <= 12)
+    )
+    return Table(
+        "energies", "Joules by checkpoint and domain", columns, rows, shown=len(rows) <= 12
+    )
 
 
 def phases(m: Measured) -> Table:
@@ -172,13 +320,25 @@ def phases(m: Measured) -> Table:
                 energy = m.spent(phase.begin_s, phase.end_s)
                 rows.append(
                     {
-                        "window": window.name, "of": kind, "phase": phase.name, "begin": phase.begin_s, "length": phase.length_s,
-                        **three(energy, "joules"), "watts": plain(m.phase_w(phase.begin_s, phase.end_s)),
+                        "window": window.name,
+                        "of": kind,
+                        "phase": phase.name,
+                        "begin": phase.begin_s,
+                        "length": phase.length_s,
+                        **three(energy, "joules"),
+                        "watts": plain(m.phase_w(phase.begin_s, phase.end_s)),
                     }
-                )  # fmt: skip
+                )
     columns = (
-        Column("window", "checkpoint"), Column("of", "of", meaning="two views of the same time: of training and of storage"),
-        Column("phase", "phase"), Column("length", "length", "s"), Column("watts", "mean W", "W"), Column("joules", "J", "J"),
-        *range_of("joules", True), Column("begin", "begin", "s", shown=False),
-    )  # fmt: skip
-    return Table("phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3)
+        Column("window", "checkpoint"),
+        Column("of", "of", meaning="two views of the same time: of training and of storage"),
+        Column("phase", "phase"),
+        Column("length", "length", "s"),
+        Column("watts", "mean W", "W"),
+        Column("joules", "J", "J"),
+        *range_of("joules", True),
+        Column("begin", "begin", "s", shown=False),
+    )
+    return Table(
+        "phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3
+    )

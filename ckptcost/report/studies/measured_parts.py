@@ -13,7 +13,12 @@ from ckptcost.report.study import Column
 def three(energy: Energy, name: str) -> dict[str, float | None]:
     """With its range, and for people how far the farther end is."""
     low, high = plain(energy.low), plain(energy.high)
-    return {name: plain(energy.value), f"{name}_low": low, f"{name}_high": high, f"{name}_error": plain(off(energy))}
+    return {
+        name: plain(energy.value),
+        f"{name}_low": low,
+        f"{name}_high": high,
+        f"{name}_error": plain(off(energy)),
+    }
 
 
 def off(energy: Energy) -> float:
@@ -24,8 +29,9 @@ def range_of(name: str, shown: bool = False) -> tuple[Column, Column, Column]:
     """The columns of a range: its farther end for people, both ends for programs."""
     return (
         Column(f"{name}_error", "+-", "J", "how far the farther of low and high is", shown=shown),
-        Column(f"{name}_low", "low", "J", shown=False), Column(f"{name}_high", "high", "J", shown=False),
-    )  # fmt: skip
+        Column(f"{name}_low", "low", "J", shown=False),
+        Column(f"{name}_high", "high", "J", shown=False),
+    )
 
 
 def give_or_take(energy: Energy) -> str:

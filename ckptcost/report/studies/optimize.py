@@ -17,7 +17,16 @@ from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.rows import excludes_of
 from ckptcost.report.studies.optimize_front import front_tables
 from ckptcost.report.studies.optimize_levels import levels_table, rule_table, two_tiers
-from ckptcost.report.studies.run_columns import AMOUNTS, COSTS, INTERVAL, amounts_of, known_value, regret_value, row_of, where_of
+from ckptcost.report.studies.run_columns import (
+    AMOUNTS,
+    COSTS,
+    INTERVAL,
+    amounts_of,
+    known_value,
+    regret_value,
+    row_of,
+    where_of,
+)
 from ckptcost.report.study import Column, Study, Table
 
 NAMES = {"young": "Young's rule", "daly": "Daly's rule", "now": "now"}
@@ -40,15 +49,18 @@ def study_of(found: Optimum, gates: Sequence[Gate] = ()) -> Study:
         f"How often to save: {option.resolved.name or 'scenario'}",
         _about(found),
         {
-            "objective": found.objective, "tiers": list(dict.fromkeys(each.tier_id for each in found.options)),
-            "modes": list(dict.fromkeys(each.mode for each in found.options)), "within": WITHIN, "targets": [gate.text for gate in gates],
+            "objective": found.objective,
+            "tiers": list(dict.fromkeys(each.tier_id for each in found.options)),
+            "modes": list(dict.fromkeys(each.mode for each in found.options)),
+            "within": WITHIN,
+            "targets": [gate.text for gate in gates],
         },
         tables,
         _findings(found),
         [(caution.code, caution_text(caution)) for caution in found.cautions],
         found.verdicts,
         [each.resolved for each in found.options],
-    )  # fmt: skip
+    )
 
 
 def _at(point_id: str) -> str:
@@ -58,8 +70,15 @@ def _at(point_id: str) -> str:
 def _points(found: Optimum) -> list[tuple[str, Point | None]]:
     """Every objective's row, known or not, then the rules and what is now."""
     by_id = {point.id: point for point in found.points}
-    rows = [(_at(each), by_id.get(each)) for each in (*OBJECTIVES, *NAMES) if each in OBJECTIVES or each in by_id]
-    return [(f"now: {name_of(found.today)}" if label == "now" and _elsewhere(found) else label, point) for label, point in rows]
+    rows = [
+        (_at(each), by_id.get(each))
+        for each in (*OBJECTIVES, *NAMES)
+        if each in OBJECTIVES or each in by_id
+    ]
+    return [
+        (f"now: {name_of(found.today)}" if label == "now" and _elsewhere(found) else label, point)
+        for label, point in rows
+    ]
 
 
 def _about(found: Optimum) -> list[str]:
@@ -83,13 +102,24 @@ def _intervals(found: Optimum) -> Table:
     for label, point in _points(found):
         row: dict[str, Any] = {"at": label}
         if point is not None:
-            row |= {"interval": point.interval_s, "saves_per_day": known_value(saves_per_day(point.outcome)), **row_of(point.outcome)}
+            row |= {
+                "interval": point.interval_s,
+                "saves_per_day": known_value(saves_per_day(point.outcome)),
+                **row_of(point.outcome),
+            }
         rows.append(row)
-    note = "kgCO2e: location-based and the embodied share of the GPU time lost" if _embodied(found) else ""
+    note = (
+        "kgCO2e: location-based and the embodied share of the GPU time lost"
+        if _embodied(found)
+        else ""
+    )
     unknown = excludes_of(found.recommended.outcome)
     unknown.pop("emissions", None)
     if unknown:
-        missing = "; ".join(f"{what}: {', '.join(line_label(line) for line in lines)}" for what, lines in unknown.items())
+        missing = "; ".join(
+            f"{what}: {', '.join(line_label(line) for line in lines)}"
+            for what, lines in unknown.items()
+        )
         note += f"{'; ' if note else ''}left out because unknown: {missing}"
     return Table("intervals", f"The run at each interval{where_of(found)}", columns, rows, note)
 
@@ -102,31 +132,63 @@ def _regrets(found: Optimum) -> Table:
     columns = (
         Column("at", "saving at"),
         INTERVAL,
-        *(Column(f"regret_{each}", each, "share", f"{COSTS[each]} over its own least") for each in OBJECTIVES),
-        Column("plateau_low", "from", "s", "shortest interval whose cost is within 1 % of the least"),
+        *(
+            Column(f"regret_{each}", each, "share", f"{COSTS[each]} over its own least")
+            for each in OBJECTIVES
+        ),
+        Column(
+            "plateau_low", "from", "s", "shortest interval whose cost is within 1 % of the least"
+        ),
         Column("plateau_high", "to", "s", "longest such interval"),
-        Column("low_is_bound", "low is a bound", "bool", "still within at the shortest interval there is", shown=False),
-        Column("high_is_bound", "high is a bound", "bool", "still within when the run has one save", shown=False),
+        Column(
+            "low_is_bound",
+            "low is a bound",
+            "bool",
+            "still within at the shortest interval there is",
+            shown=False,
+        ),
+        Column(
+            "high_is_bound",
+            "high is a bound",
+            "bool",
+            "still within when the run has one save",
+            shown=False,
+        ),
     )
     rows: list[dict[str, Any]] = []
     for label, point in _points(found):
         row: dict[str, Any] = {"at": label}
         if point is not None:
-            row |= {"interval": point.interval_s, **{f"regret_{o}": regret_value(value) for o, value in point.regrets.items()}}
+            row |= {
+                "interval": point.interval_s,
+                **{f"regret_{o}": regret_value(value) for o, value in point.regrets.items()},
+            }
             if ends := found.plateaus.get(point.id):
-                row |= {"plateau_low": known_value(ends.low_s), "plateau_high": known_value(ends.high_s)}
+                row |= {
+                    "plateau_low": known_value(ends.low_s),
+                    "plateau_high": known_value(ends.high_s),
+                }
                 row |= {"low_is_bound": ends.low_is_bound, "high_is_bound": ends.high_is_bound}
         rows.append(row)
     note = "time: of the run's wall time; the others: of what checkpoints and failures add. from-to: within 1 % of the least"
-    return Table("regret", f"Regret: what that interval costs over the objective's own best{where_of(found)}", columns, rows, note)
+    return Table(
+        "regret",
+        f"Regret: what that interval costs over the objective's own best{where_of(found)}",
+        columns,
+        rows,
+        note,
+    )
 
 
 def _options(found: Optimum) -> Table:
     objective = found.objective
     columns = (
-        Column("tier", "tier"), Column("mode", "mode"), INTERVAL, *AMOUNTS,
+        Column("tier", "tier"),
+        Column("mode", "mode"),
+        INTERVAL,
+        *AMOUNTS,
         Column("over", "over best", "share", f"{COSTS[objective]} over the best tier and mode"),
-    )  # fmt: skip
+    )
     least = float(cost_of(found.recommended.outcome, objective))
     rows: list[dict[str, Any]] = []
     for option in found.options:
@@ -134,7 +196,11 @@ def _options(found: Optimum) -> Table:
         if objective in option.known:
             outcome = option.at(option.best[objective])
             over = float(cost_of(outcome, objective)) / least - 1.0
-            row |= {"interval": option.best[objective], **row_of(outcome), "over": known_value(over)}
+            row |= {
+                "interval": option.best[objective],
+                **row_of(outcome),
+                "over": known_value(over),
+            }
         rows.append(row)
     return Table("options", f"Each tier and mode at its own best for {objective}", columns, rows)
 
@@ -143,14 +209,30 @@ def _curve(found: Optimum) -> Table:
     columns = (
         INTERVAL,
         *AMOUNTS,
-        *(Column(f"regret_{each}", f"regret {each}", "share", f"{COSTS[each]} over its least") for each in OBJECTIVES),
+        *(
+            Column(f"regret_{each}", f"regret {each}", "share", f"{COSTS[each]} over its least")
+            for each in OBJECTIVES
+        ),
     )
-    values = amounts_of(found.curve.outcome) | {f"regret_{o}": value for o, value in found.curve.regrets.items()}
+    values = amounts_of(found.curve.outcome) | {
+        f"regret_{o}": value for o, value in found.curve.regrets.items()
+    }
     rows: list[dict[str, Any]] = []
     for i, interval_s in enumerate(found.curve.interval_s.tolist()):
-        here = {name: value if isinstance(value, float) else float(value[i]) for name, value in values.items()}
-        rows.append({"interval": interval_s, **{name: known_value(value) for name, value in here.items()}})
-    return Table("curve", f"The run over intervals around the best for {found.objective}{where_of(found)}", columns, rows, shown=False)
+        here = {
+            name: value if isinstance(value, float) else float(value[i])
+            for name, value in values.items()
+        }
+        rows.append(
+            {"interval": interval_s, **{name: known_value(value) for name, value in here.items()}}
+        )
+    return Table(
+        "curve",
+        f"The run over intervals around the best for {found.objective}{where_of(found)}",
+        columns,
+        rows,
+        shown=False,
+    )
 
 
 def _elsewhere(found: Optimum) -> str:
@@ -163,7 +245,9 @@ def _findings(found: Optimum) -> list[str]:
     row = row_of(best.outcome)
     amounts = [f"goodput {share(row['goodput'])}"]
     amounts += [
-        f"{number(row[name])} {unit}" for name, unit in (("energy", "kWh"), ("cost", "USD"), ("carbon", "kgCO2e")) if row[name] is not None
+        f"{number(row[name])} {unit}"
+        for name, unit in (("energy", "kWh"), ("cost", "USD"), ("carbon", "kgCO2e"))
+        if row[name] is not None
     ]
     often = f"save every {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a day)"
     hopeless = not best.outcome.goodput >= HOPELESS_GOODPUT
@@ -172,7 +256,11 @@ def _findings(found: Optimum) -> list[str]:
     out = [f"Best for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
     now = next((point for point in found.points if point.id == "now"), None)
     if now is not None and not hopeless:
-        more = [f"{share(value)} more {COSTS[o]}" for o, value in now.regrets.items() if value >= WORTH_SAYING]
+        more = [
+            f"{share(value)} more {COSTS[o]}"
+            for o, value in now.regrets.items()
+            if value >= WORTH_SAYING
+        ]
         out.append(
             f"Now{_elsewhere(found)}: every {duration(now.interval_s)}, "
             + (", ".join(more) if more else "as good as the best for every objective")
@@ -180,16 +268,27 @@ def _findings(found: Optimum) -> list[str]:
         )
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
-        out.append(f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} stays within 1 % of the least.")
+        out.append(
+            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} stays within 1 % of the least."
+        )
     cheaper = [o for o, value in found.never.items() if value < 0]
     if cheaper:
-        out.append(f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures.")
+        out.append(
+            f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures."
+        )
     classic = found.classic
     rules = f"First-order rules: Young {duration(float(classic.young_interval_s))}, Daly {duration(float(classic.daly_interval_s))}; "
     drain_s = float(found.option.plan.saved.lag_s)
-    held = float(found.option.best[objective]) > 1.01 * float(classic.young_interval_s) and drain_s > float(classic.young_interval_s)
+    held = float(found.option.best[objective]) > 1.01 * float(
+        classic.young_interval_s
+    ) and drain_s > float(classic.young_interval_s)
     out.append(
-        rules + (f"they do not know that a save takes {duration(drain_s)} to drain." if held else f"{LIGHT[int(classic.validity)]}.")
+        rules
+        + (
+            f"they do not know that a save takes {duration(drain_s)} to drain."
+            if held
+            else f"{LIGHT[int(classic.validity)]}."
+        )
     )
     if found.levels is not None:
         out += two_tiers(found.levels, objective)
@@ -203,10 +302,17 @@ def _unknown(found: Optimum) -> list[str]:
         lacking = [option for option in found.options if objective not in option.known]
         if not lacking:
             continue
-        keys = ", ".join(dict.fromkeys(key for option in lacking for key in option.lacking[objective])) or "a save that costs something"
+        keys = (
+            ", ".join(dict.fromkeys(key for option in lacking for key in option.lacking[objective]))
+            or "a save that costs something"
+        )
         if len(lacking) == len(found.options):
-            out.append(f"No best interval for {objective}: {keys} not known. It is left out of the front.")
+            out.append(
+                f"No best interval for {objective}: {keys} not known. It is left out of the front."
+            )
         else:
             names = "; ".join(name_of(option) for option in lacking)
-            out.append(f"Kept apart from the front, because {objective} is not known ({keys}): {names}.")
+            out.append(
+                f"Kept apart from the front, because {objective} is not known ({keys}): {names}."
+            )
     return out

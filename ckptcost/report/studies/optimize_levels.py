@@ -9,16 +9,34 @@ from ckptcost.core.failures import mtbf_s
 from ckptcost.jobs.optimize import Levels, Optimum
 from ckptcost.jobs.pareto import Option
 from ckptcost.present.amounts import count, duration, share
-from ckptcost.report.studies.run_columns import AMOUNTS, COSTS, INTERVAL, known_value, regret_value, row_of, where_of
+from ckptcost.report.studies.run_columns import (
+    AMOUNTS,
+    COSTS,
+    INTERVAL,
+    known_value,
+    regret_value,
+    row_of,
+    where_of,
+)
 from ckptcost.report.study import Column, Table
 
-TWO = {"joint": "both chosen", "given": "best at the n given", "rule": "first-order rule", "now": "now"}
+TWO = {
+    "joint": "both chosen",
+    "given": "best at the n given",
+    "rule": "first-order rule",
+    "now": "now",
+}
 
 RULE = (
     Column("level", "tier"),
     Column("stall", "stall", "s", "training held up or slowed by a save there"),
     Column("mtbf", "failure each", "s", "mean time between failures that need it"),
-    Column("alone", "sqrt(2C/l)", "s", "first-order interval, not shorter than the level below it or its drain allows"),
+    Column(
+        "alone",
+        "sqrt(2C/l)",
+        "s",
+        "first-order interval, not shorter than the level below it or its drain allows",
+    ),
     Column("multiple", "multiple", "count", "of the first tier's interval, whole"),
 )
 WASTE = Column("waste", "waste", "share", "sqrt(2*l*C) + l*L at its own interval")
@@ -28,36 +46,56 @@ def levels_table(found: Optimum, levels: Levels) -> Table:
     """Interval and n at the joint optimum, as given, by the rule and now."""
     objective = found.objective
     columns = (
-        Column("at", "two tiers"), INTERVAL, Column("every", "n", "count", "every n-th save also goes to the second tier"),
-        Column("period", "n x", "s", "training time between saves on the second tier"), *AMOUNTS,
-        Column("regret", "over", "share", f"{COSTS[objective]} over interval and n chosen together"),
-    )  # fmt: skip
+        Column("at", "two tiers"),
+        INTERVAL,
+        Column("every", "n", "count", "every n-th save also goes to the second tier"),
+        Column("period", "n x", "s", "training time between saves on the second tier"),
+        *AMOUNTS,
+        Column(
+            "regret", "over", "share", f"{COSTS[objective]} over interval and n chosen together"
+        ),
+    )
     rows: list[dict[str, Any]] = [
         {
-            "at": TWO[point.id], "interval": point.interval_s, "every": point.every, "period": point.interval_s * point.every,
-            **row_of(point.outcome), "regret": regret_value(point.regrets[objective]),
+            "at": TWO[point.id],
+            "interval": point.interval_s,
+            "every": point.every,
+            "period": point.interval_s * point.every,
+            **row_of(point.outcome),
+            "regret": regret_value(point.regrets[objective]),
         }
         for point in levels.points
-    ]  # fmt: skip
-    return Table("levels", f"Two tiers{where_of(found)}: interval and every n-th save, best for {objective}", columns, rows)
+    ]
+    return Table(
+        "levels",
+        f"Two tiers{where_of(found)}: interval and every n-th save, best for {objective}",
+        columns,
+        rows,
+    )
 
 
 def rule_table(option: Option, levels: Levels) -> Table:
     """What the rule is told of each tier, and what it says."""
     columns = (
-        *RULE, Column("nested", "nested", "s", "first-order interval of that multiple"),
-        Column("least", "drain", "s", "time that filling it takes: no shorter interval can be"), WASTE,
-    )  # fmt: skip
+        *RULE,
+        Column("nested", "nested", "s", "first-order interval of that multiple"),
+        Column("least", "drain", "s", "time that filling it takes: no shorter interval can be"),
+        WASTE,
+    )
     tiers = (option.tier_id, str(option.resolved.words.get("second_tier.id", "second tier")))
     rows: list[dict[str, Any]] = [
         {
-            "level": tier, "stall": levels.stalls_s[i], "mtbf": float(mtbf_s(levels.rates_per_s[i])),
+            "level": tier,
+            "stall": levels.stalls_s[i],
+            "mtbf": float(mtbf_s(levels.rates_per_s[i])),
             "alone": known_value(levels.rule_s[i]),
-            "multiple": known_value(levels.rule.multiples[i]), "nested": known_value(levels.rule.base_s * levels.rule.multiples[i]),
-            "least": levels.least_s[i], "waste": levels.wastes[i],
+            "multiple": known_value(levels.rule.multiples[i]),
+            "nested": known_value(levels.rule.base_s * levels.rule.multiples[i]),
+            "least": levels.least_s[i],
+            "waste": levels.wastes[i],
         }
         for i, tier in enumerate(tiers)
-    ]  # fmt: skip
+    ]
     note = f"first order, for time: {share(sum(levels.wastes))} wasted in all"
     return Table("rule", "The first-order rule for each tier by itself", columns, rows, note)
 

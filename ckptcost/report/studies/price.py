@@ -31,7 +31,12 @@ def study_of(found: Breakeven) -> Study:
         kind="solution",
         title=f"What {fast.tier_id} may cost against {slow.tier_id}",
         about=about,
-        question={"what": "price", "slow": slow.tier_id, "fast": fast.tier_id, "capital_usd": found.payback and found.payback.capital_usd},
+        question={
+            "what": "price",
+            "slow": slow.tier_id,
+            "fast": fast.tier_id,
+            "capital_usd": found.payback and found.payback.capital_usd,
+        },
         tables=[_prices(found), _sides(found), *_payback(found)],
         findings=_findings(found),
         warnings=warnings,
@@ -56,18 +61,28 @@ def _findings(found: Breakeven) -> list[str]:
     least = "" if known else "at least "
     gained = f"{share(fast.goodput)} of the time is training kept instead of {share(slow.goodput)}"
     if premium > 0:
-        lines = [f"{fast.tier_id} is worth {least}{_dollars(premium)} more than {slow.tier_id}: {gained}."]
+        lines = [
+            f"{fast.tier_id} is worth {least}{_dollars(premium)} more than {slow.tier_id}: {gained}."
+        ]
     elif premium == 0:
         lines = [f"{fast.tier_id} is worth the same as {slow.tier_id}: {gained}."]
     else:
-        lines = [f"{fast.tier_id} is worth {_dollars(-premium)} less than {slow.tier_id}: {gained}."]
+        lines = [
+            f"{fast.tier_id} is worth {_dollars(-premium)} less than {slow.tier_id}: {gained}."
+        ]
     if known:
-        lines.append(f"With {slow.tier_id} at {_dollars(slow.price_usd_per_s)}, both cost the same at {_dollars(found.worth_usd_per_s)}.")
+        lines.append(
+            f"With {slow.tier_id} at {_dollars(slow.price_usd_per_s)}, both cost the same at {_dollars(found.worth_usd_per_s)}."
+        )
     if is_local(fast.resolved.scenario.tier):
-        lines.append(f"{fast.tier_id} is inside the nodes, with no price of its own: this is what its drives or memory may cost.")
+        lines.append(
+            f"{fast.tier_id} is inside the nodes, with no price of its own: this is what its drives or memory may cost."
+        )
     elif found.below is not None:
         place = "below break-even: it pays" if found.below else "above break-even: it does not pay"
-        lines.append(f"By the catalogue {fast.tier_id} costs {_dollars(fast.price_usd_per_s)}, {place}.")
+        lines.append(
+            f"By the catalogue {fast.tier_id} costs {_dollars(fast.price_usd_per_s)}, {place}."
+        )
     if found.payback is not None:
         lines.append(_paid(found))
     return lines
@@ -84,7 +99,9 @@ def _paid(found: Breakeven) -> str:
     if not p.time_s < float("inf"):
         return f"A purchase of {number(p.capital_usd)} USD never pays: nothing is saved, {net}."
     work = found.fast.outcome.wall_s
-    over = f", {number(float(work) / p.time_s)} of which fit into this run of {duration(float(work))}"
+    over = (
+        f", {number(float(work) / p.time_s)} of which fit into this run of {duration(float(work))}"
+    )
     return (
         f"A purchase of {number(p.capital_usd)} USD has paid after {duration(p.time_s)} of this job, "
         f"{number(to_hours(p.gpu_s))} GPU-hours{over}: it saves {_dollars(p.saved_usd_per_s)}, {net}."
@@ -95,24 +112,53 @@ def _prices(found: Breakeven) -> Table:
     """Break-even, the premium and the catalogue's prices, an hour, a month and a TB."""
     held, capacity = found.fast.held_bytes, found.fast.capacity_bytes
     prices = {
-        "breakeven": found.worth_usd_per_s, "premium": found.premium_usd_per_s,
-        "slow": found.slow.price_usd_per_s, "fast": found.fast.price_usd_per_s,
-    }  # fmt: skip
+        "breakeven": found.worth_usd_per_s,
+        "premium": found.premium_usd_per_s,
+        "slow": found.slow.price_usd_per_s,
+        "fast": found.fast.price_usd_per_s,
+    }
     per = [("an hour", "hour", "USD/h", HOUR_S), ("a month of 730 h", "month", "USD", MONTH_S)]
     if held > 0:
-        per.append((f"a TB-month, {size(held)} held", "tb_month_held", "USD", MONTH_S / (held / TB)))
+        per.append(
+            (f"a TB-month, {size(held)} held", "tb_month_held", "USD", MONTH_S / (held / TB))
+        )
     if capacity == capacity and capacity > 0:
-        per.append((f"a TB-month, {size(capacity)} provisioned", "tb_month_provisioned", "USD", MONTH_S / (capacity / TB)))
+        per.append(
+            (
+                f"a TB-month, {size(capacity)} provisioned",
+                "tb_month_provisioned",
+                "USD",
+                MONTH_S / (capacity / TB),
+            )
+        )
     rows: list[dict[str, Any]] = [
-        {"per": words, "id": name, "unit": unit, **{key: plain(price * factor) for key, price in prices.items()}}
+        {
+            "per": words,
+            "id": name,
+            "unit": unit,
+            **{key: plain(price * factor) for key, price in prices.items()},
+        }
         for words, name, unit, factor in per
     ]
     columns = (
-        Column("per", "USD for"), Column("breakeven", "break-even", ROW_UNIT, "price of the faster tier at which both cost the same"),
-        Column("premium", "over slower", ROW_UNIT, "break-even less the price of the slower tier; a lower bound where that is not known"),
-        Column("slow", "slower costs", ROW_UNIT, "by the catalogue"), Column("fast", "faster costs", ROW_UNIT, "by the catalogue"),
-        Column("id", "id", shown=False), Column("unit", "unit", shown=False),
-    )  # fmt: skip
+        Column("per", "USD for"),
+        Column(
+            "breakeven",
+            "break-even",
+            ROW_UNIT,
+            "price of the faster tier at which both cost the same",
+        ),
+        Column(
+            "premium",
+            "over slower",
+            ROW_UNIT,
+            "break-even less the price of the slower tier; a lower bound where that is not known",
+        ),
+        Column("slow", "slower costs", ROW_UNIT, "by the catalogue"),
+        Column("fast", "faster costs", ROW_UNIT, "by the catalogue"),
+        Column("id", "id", shown=False),
+        Column("unit", "unit", shown=False),
+    )
     formula = f"(N*c + s)*G/G0 - N*c = {number(found.formula_usd_per_s * HOUR_S)} USD/h, from GPU rent alone."
     return Table("prices", "Break-even price", columns, rows, formula)
 
@@ -120,16 +166,25 @@ def _prices(found: Breakeven) -> Table:
 def _sides(found: Breakeven) -> Table:
     rows = [
         {
-            "tier": side.tier_id, "goodput": plain(side.goodput), "interval": plain(float(side.outcome.interval_s)),
-            "stall": plain(float(side.outcome.mean_stall_s)), "load": plain(float(side.outcome.plan.recovery.load_s)),
-            "wall": plain(float(side.outcome.wall_s)), "lost": plain(side.lost_usd),
+            "tier": side.tier_id,
+            "goodput": plain(side.goodput),
+            "interval": plain(float(side.outcome.interval_s)),
+            "stall": plain(float(side.outcome.mean_stall_s)),
+            "load": plain(float(side.outcome.plan.recovery.load_s)),
+            "wall": plain(float(side.outcome.wall_s)),
+            "lost": plain(side.lost_usd),
         }
         for side in (found.slow, found.fast)
-    ]  # fmt: skip
+    ]
     columns = (
-        Column("tier", "tier"), Column("goodput", "goodput", "share"), Column("interval", "interval", "s"), Column("stall", "stall", "s"),
-        Column("load", "load", "s"), Column("wall", "run", "s"), Column("lost", "USD lost", "USD", "saves and failures, tier price apart"),
-    )  # fmt: skip
+        Column("tier", "tier"),
+        Column("goodput", "goodput", "share"),
+        Column("interval", "interval", "s"),
+        Column("stall", "stall", "s"),
+        Column("load", "load", "s"),
+        Column("wall", "run", "s"),
+        Column("lost", "USD lost", "USD", "saves and failures, tier price apart"),
+    )
     return Table("sides", "The two runs", columns, rows)
 
 
@@ -137,9 +192,16 @@ def _payback(found: Breakeven) -> list[Table]:
     p = found.payback
     if p is None:
         return []
-    row = {"capital": p.capital_usd, "saved": plain(p.saved_usd_per_s * HOUR_S), "time": plain(p.time_s), "gpu": plain(to_hours(p.gpu_s))}
+    row = {
+        "capital": p.capital_usd,
+        "saved": plain(p.saved_usd_per_s * HOUR_S),
+        "time": plain(p.time_s),
+        "gpu": plain(to_hours(p.gpu_s)),
+    }
     columns = (
-        Column("capital", "purchase", "USD"), Column("saved", "saved an hour", "USD/h"), Column("time", "paid after", "s"),
+        Column("capital", "purchase", "USD"),
+        Column("saved", "saved an hour", "USD/h"),
+        Column("time", "paid after", "s"),
         Column("gpu", "GPU-hours", "GPU-h"),
-    )  # fmt: skip
+    )
     return [Table("payback", "The purchase", columns, [row])]

@@ -11,12 +11,22 @@ from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.optimize import Optimum, name_of
 from ckptcost.report.study import Column
 
-COSTS = {"time": "wall time", "energy": "energy added", "usd": "dollars added", "carbon": "emissions added"}
+COSTS = {
+    "time": "wall time",
+    "energy": "energy added",
+    "usd": "dollars added",
+    "carbon": "emissions added",
+}
 AMOUNTS = (
     Column("goodput", "goodput", "share", "useful training time over wall time"),
     Column("energy", "kWh", "kWh", "energy that checkpoints and failures add"),
     Column("cost", "USD", "USD", "dollars that they add"),
-    Column("carbon", "kgCO2e", "kgCO2e", "what the objective carbon minimises: location-based plus embodied, where known"),
+    Column(
+        "carbon",
+        "kgCO2e",
+        "kgCO2e",
+        "what the objective carbon minimises: location-based plus embodied, where known",
+    ),
     Column("wall", "wall", "s", "expected duration of the run", shown=False),
     Column("gpu_hours", "GPU-h lost", "GPU-h", "GPU-hours lost, failures included", shown=False),
     Column("location", "location-based", "kgCO2e", "emissions added, location-based", shown=False),
@@ -32,11 +42,18 @@ def amounts_of(outcome: Outcome) -> dict[str, Any]:
     """The columns of AMOUNTS; arrays stay arrays."""
     run = outcome.run
     return {
-        "goodput": outcome.goodput, "energy": to_kwh(run.total("energy_j")), "cost": run.total("cost_usd"),
-        "carbon": cost_of(outcome, "carbon"), "wall": outcome.wall_s, "gpu_hours": to_hours(run.total("gpu_s")),
-        "location": run.total("location_kgco2e"), "market": run.total("market_kgco2e"), "embodied": run.total("embodied_kgco2e"),
-        "saves": outcome.saves, "failures": outcome.failures,
-    }  # fmt: skip
+        "goodput": outcome.goodput,
+        "energy": to_kwh(run.total("energy_j")),
+        "cost": run.total("cost_usd"),
+        "carbon": cost_of(outcome, "carbon"),
+        "wall": outcome.wall_s,
+        "gpu_hours": to_hours(run.total("gpu_s")),
+        "location": run.total("location_kgco2e"),
+        "market": run.total("market_kgco2e"),
+        "embodied": run.total("embodied_kgco2e"),
+        "saves": outcome.saves,
+        "failures": outcome.failures,
+    }
 
 
 def plain(value: float | None) -> float | None:

@@ -29,12 +29,21 @@ SHORT = 8
 def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Study:
     """All of them, the latest first."""
     broken = [run for run in runs if run.problems]
-    warnings = [("RUN_FILE", f"{run.name}: {'; '.join(run.problems[:3])}.") for run in broken[:MOST_WARNED]]
+    warnings = [
+        ("RUN_FILE", f"{run.name}: {'; '.join(run.problems[:3])}.") for run in broken[:MOST_WARNED]
+    ]
     if len(broken) > MOST_WARNED:
-        warnings.append(("RUN_FILE", f"And {count(len(broken) - MOST_WARNED)} more: `problems` of JSON and CSV has all."))
+        warnings.append(
+            (
+                "RUN_FILE",
+                f"And {count(len(broken) - MOST_WARNED)} more: `problems` of JSON and CSV has all.",
+            )
+        )
     return Study(
         kind="runs",
-        title=f"{count(len(runs))} recorded run{'' if len(runs) == 1 else 's'}" if runs else "No recorded runs",
+        title=f"{count(len(runs))} recorded run{'' if len(runs) == 1 else 's'}"
+        if runs
+        else "No recorded runs",
         about=[f"In {shown(where)}.{' To remove one, remove its folder.' if runs else ''}"],
         question={"verb": "list"},
         tables=[_table(runs)],
@@ -45,7 +54,11 @@ def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Stud
 
 
 def _total(runs: Sequence[Summary]) -> list[str]:
-    states = [f"{count(sum(run.state == state for run in runs))} {state}" for state in STATES if any(run.state == state for run in runs)]
+    states = [
+        f"{count(sum(run.state == state for run in runs))} {state}"
+        for state in STATES
+        if any(run.state == state for run in runs)
+    ]
     return [f"{', '.join(states)}; {size(sum(run.bytes for run in runs))} in all."]
 
 
@@ -70,29 +83,60 @@ def one_line(text: str) -> str:
 def _row(run: Summary) -> dict[str, Any]:
     began = stamp(run.began_ns)
     return {
-        "id": run.run[:SHORT], "run": run.run, "folder": run.name, "started": f"{began[:10]} {began[11:16]}", "began": began,
+        "id": run.run[:SHORT],
+        "run": run.run,
+        "folder": run.name,
+        "started": f"{began[:10]} {began[11:16]}",
+        "began": began,
         "on": "simulated" if run.simulated else ", ".join(run.hosts),
-        "host": ", ".join(run.hosts), "state": run.state, "command": one_line(run.command),
-        "exit_code": run.exit_code, "length": run.length_s,
-        "size": float(run.bytes), "files": float(len(run.sizes)), "meters": ", ".join(run.meters),
-        "ranks": float(len({header.rank for header in run.headers})), "readings": "simulated" if run.simulated else "measured",
-        "ckptcost": run.headers[0].ckptcost, "problems": "; ".join(run.problems),
-    }  # fmt: skip
+        "host": ", ".join(run.hosts),
+        "state": run.state,
+        "command": one_line(run.command),
+        "exit_code": run.exit_code,
+        "length": run.length_s,
+        "size": float(run.bytes),
+        "files": float(len(run.sizes)),
+        "meters": ", ".join(run.meters),
+        "ranks": float(len({header.rank for header in run.headers})),
+        "readings": "simulated" if run.simulated else "measured",
+        "ckptcost": run.headers[0].ckptcost,
+        "problems": "; ".join(run.problems),
+    }
 
 
 def _table(runs: Sequence[Summary], shown: bool = True) -> Table:
     columns = (
-        Column("id", "run", meaning="the beginning of its id"), Column("started", "started (UTC)"), Column("on", "host"),
-        Column("state", "state", meaning="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items())),
-        Column("command", "command", meaning="what was wrapped, without folders; empty: nothing was"),
-        Column("length", "length", "s"), Column("size", "size", "bytes"),
-        Column("run", "id", shown=False), Column("folder", "folder", shown=False), Column("host", "hosts", shown=False),
+        Column("id", "run", meaning="the beginning of its id"),
+        Column("started", "started (UTC)"),
+        Column("on", "host"),
+        Column(
+            "state",
+            "state",
+            meaning="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items()),
+        ),
+        Column(
+            "command", "command", meaning="what was wrapped, without folders; empty: nothing was"
+        ),
+        Column("length", "length", "s"),
+        Column("size", "size", "bytes"),
+        Column("run", "id", shown=False),
+        Column("folder", "folder", shown=False),
+        Column("host", "hosts", shown=False),
         Column("began", "began", meaning="UTC, the first instant that a header names", shown=False),
-        Column("exit_code", "exit code", "1", "the command's; null: it did not end, or nothing was wrapped", shown=False),
-        Column("files", "files", "count", shown=False), Column("ranks", "ranks", "count", "that wrote a file", shown=False),
-        Column("meters", "meters", shown=False), Column("readings", "readings", meaning="measured or simulated", shown=False),
-        Column("ckptcost", "by ckptcost", meaning="the version that wrote it", shown=False), Column("problems", "problems", shown=False),
-    )  # fmt: skip
+        Column(
+            "exit_code",
+            "exit code",
+            "1",
+            "the command's; null: it did not end, or nothing was wrapped",
+            shown=False,
+        ),
+        Column("files", "files", "count", shown=False),
+        Column("ranks", "ranks", "count", "that wrote a file", shown=False),
+        Column("meters", "meters", shown=False),
+        Column("readings", "readings", meaning="measured or simulated", shown=False),
+        Column("ckptcost", "by ckptcost", meaning="the version that wrote it", shown=False),
+        Column("problems", "problems", shown=False),
+    )
     return Table("runs", "Runs", columns, [_row(run) for run in runs], shown=shown)
 
 
@@ -112,14 +156,21 @@ def show_of(run: Summary, told: Told) -> Study:
     command = told.command or run.command
     code = run.exit_code if told.exit_code is None else told.exit_code
     if command:
-        ended = f" It ended with {code}." if code is not None else " How it ended is not in the run."
+        ended = (
+            f" It ended with {code}." if code is not None else " How it ended is not in the run."
+        )
         findings.append(f"The command was: {one_line(command)}.{ended}")
     return Study(
         kind="runs",
         title=f"A recorded run of {', '.join(run.hosts)}",
         about=about,
         question={"verb": "show", "run": run.run},
-        tables=[_table([run._replace(command=command, exit_code=code)], shown=False), _metered(run), _marks(told), _files(run)],
+        tables=[
+            _table([run._replace(command=command, exit_code=code)], shown=False),
+            _metered(run),
+            _marks(told),
+            _files(run),
+        ],
         findings=findings,
         warnings=[("RUN_FILE", f"{problem}.") for problem in run.problems],
         simulated=run.simulated,
@@ -137,48 +188,85 @@ def _meters(run: Summary) -> Mapping[tuple[str, str], MeterHead]:
 
 def _metered(run: Summary) -> Table:
     rows = [
-        {"host": host, "meter": name, "domains": ", ".join(dict.fromkeys(channel.domain for channel in meter.channels)),
-         "channels": float(len(meter.channels)), "facts": "; ".join(f"{key}: {value}" for key, value in meter.facts.items())}
+        {
+            "host": host,
+            "meter": name,
+            "domains": ", ".join(dict.fromkeys(channel.domain for channel in meter.channels)),
+            "channels": float(len(meter.channels)),
+            "facts": "; ".join(f"{key}: {value}" for key, value in meter.facts.items()),
+        }
         for (host, name), meter in _meters(run).items()
-    ]  # fmt: skip
+    ]
     columns = (
-        Column("meter", "meter"), Column("domains", "what it reads"), Column("channels", "channels", "count"),
-        Column("host", "host", shown=len(run.hosts) > 1), Column("facts", "facts", meaning="driver and the like", shown=False),
-    )  # fmt: skip
+        Column("meter", "meter"),
+        Column("domains", "what it reads"),
+        Column("channels", "channels", "count"),
+        Column("host", "host", shown=len(run.hosts) > 1),
+        Column("facts", "facts", meaning="driver and the like", shown=False),
+    )
     return Table("meters", "Meters", columns, rows)
 
 
 def _marks(told: Told) -> Table:
-    rows = [{"mark": name, "by": by, "count": float(number)} for (name, by), number in told.names.items()]
+    rows = [
+        {"mark": name, "by": by, "count": float(number)}
+        for (name, by), number in told.names.items()
+    ]
     columns = (
-        Column("mark", "mark"), Column("by", "by", meaning="api: the job's own hooks; watch: from outside; wrap: who started the command"),
+        Column("mark", "mark"),
+        Column(
+            "by",
+            "by",
+            meaning="api: the job's own hooks; watch: from outside; wrap: who started the command",
+        ),
         Column("count", "count", "count"),
-    )  # fmt: skip
+    )
     return Table("marks", "Marks", columns, rows)
 
 
 def _files(run: Summary) -> Table:
     rows = [
-        {"file": name, "host": header.host, "rank": float(header.rank), "part": float(header.part), "began": stamp(header.wall_ns),
-         "size": float(bytes_)}
+        {
+            "file": name,
+            "host": header.host,
+            "rank": float(header.rank),
+            "part": float(header.part),
+            "began": stamp(header.wall_ns),
+            "size": float(bytes_),
+        }
         for (name, bytes_), header in zip(run.sizes.items(), run.headers, strict=True)
-    ]  # fmt: skip
+    ]
     columns = (
-        Column("file", "file"), Column("began", "began"), Column("size", "size", "bytes"), Column("host", "host", shown=False),
-        Column("rank", "rank", "1", shown=False), Column("part", "part", "1", shown=False),
-    )  # fmt: skip
+        Column("file", "file"),
+        Column("began", "began"),
+        Column("size", "size", "bytes"),
+        Column("host", "host", shown=False),
+        Column("rank", "rank", "1", shown=False),
+        Column("part", "part", "1", shown=False),
+    )
     return Table("files", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)
 
 
 def packed_of(packed: Packed) -> Study:
     rows = [
-        {"file": file.name, "rows": None if file.rows is None else float(file.rows), "size": float(file.bytes)} for file in packed.files
+        {
+            "file": file.name,
+            "rows": None if file.rows is None else float(file.rows),
+            "size": float(file.bytes),
+        }
+        for file in packed.files
     ]
-    columns = (Column("file", "file"), Column("rows", "rows", "count"), Column("size", "size", "bytes"))
+    columns = (
+        Column("file", "file"),
+        Column("rows", "rows", "count"),
+        Column("size", "size", "bytes"),
+    )
     return Study(
         kind="runs",
         title=f"Packed {duration(packed.length_s)} of {', '.join(packed.hosts)}",
-        about=[f"Into {shown(packed.folder)}. Times are seconds since the run began, which run.json dates."],
+        about=[
+            f"Into {shown(packed.folder)}. Times are seconds since the run began, which run.json dates."
+        ],
         question={"verb": "pack", "run": packed.run},
         tables=[Table("packed", "Files", columns, rows)],
         findings=[],

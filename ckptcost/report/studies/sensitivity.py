@@ -14,7 +14,11 @@ from ckptcost.report.study import Column, Study, Table
 
 _WORTH_MEASURING = 0.01
 """a smaller share of the spread is not worth a sentence"""
-_STEP_OF_PEOPLE = {"s": (1.0, "second"), "bytes": (1e12, "TB"), "failures_per_s": (1 / 86_400, "failure a day")}
+_STEP_OF_PEOPLE = {
+    "s": (1.0, "second"),
+    "bytes": (1e12, "TB"),
+    "failures_per_s": (1 / 86_400, "failure a day"),
+}
 """what one more of an input that is 0 means to people, by its unit"""
 _SHARE_UNIT = (0.01, "per cent")
 
@@ -58,8 +62,16 @@ def _range(found: Sensitivity, low: float, high: float) -> str:
 
 def _about(found: Sensitivity) -> str:
     o = found.case.outcome
-    plan = "the interval is chosen anew each time" if found.replan else f"the interval stays {duration(float(o.interval_s))}"
-    ranged = f", p5-p95 {_range(found, found.low, found.high)}" if found.low < found.high else ", no input has a range"
+    plan = (
+        "the interval is chosen anew each time"
+        if found.replan
+        else f"the interval stays {duration(float(o.interval_s))}"
+    )
+    ranged = (
+        f", p5-p95 {_range(found, found.low, found.high)}"
+        if found.low < found.high
+        else ", no input has a range"
+    )
     return f"{found.measure.label}: {_said(found, found.value)}{ranged}; {plan}, on {found.case.tier_id}."
 
 
@@ -71,20 +83,29 @@ def _own(lever: Lever, value: float) -> str:
 
 def _lever_cells(lever: Lever) -> dict[str, Any]:
     return {
-        "input": lever.path, "range": quantities(lever.low, lever.high, lever.unit) if lever.has_range else "",
-        "is": _own(lever, lever.value), "basis": lever.basis, "copies": "; ".join(lever.copies) or None,
-        "low": lever.low if lever.has_range else None, "value": None if lever.value == float("inf") else lever.value,
-        "high": lever.high if lever.has_range else None, "base_unit": lever.unit,
-    }  # fmt: skip
+        "input": lever.path,
+        "range": quantities(lever.low, lever.high, lever.unit) if lever.has_range else "",
+        "is": _own(lever, lever.value),
+        "basis": lever.basis,
+        "copies": "; ".join(lever.copies) or None,
+        "low": lever.low if lever.has_range else None,
+        "value": None if lever.value == float("inf") else lever.value,
+        "high": lever.high if lever.has_range else None,
+        "base_unit": lever.unit,
+    }
 
 
 _INPUT = (
-    Column("input", "input", "", "section.key as a scenario file says it"), Column("is", "is"), Column("range", "range"),
-    Column("basis", "basis", "", "what the figure rests on"), Column("copies", "moves with it", shown=False),
+    Column("input", "input", "", "section.key as a scenario file says it"),
+    Column("is", "is"),
+    Column("range", "range"),
+    Column("basis", "basis", "", "what the figure rests on"),
+    Column("copies", "moves with it", shown=False),
     Column("low", "low", "1", "low end of the input, in base units", shown=False),
-    Column("value", "value", "1", "in base units", shown=False), Column("high", "high", "1", "in base units", shown=False),
+    Column("value", "value", "1", "in base units", shown=False),
+    Column("high", "high", "1", "in base units", shown=False),
     Column("base_unit", "base unit", shown=False),
-)  # fmt: skip
+)
 
 
 def _shown(*names: str) -> tuple[Column, ...]:
@@ -94,22 +115,39 @@ def _shown(*names: str) -> tuple[Column, ...]:
 def _both(full: Table, name: str, title: str, top: int, note: str = "") -> list[Table]:
     """All rows for programs, the first few for people."""
     rest = len(full.rows) - top
-    note = " ".join(part for part in (note, f"{rest} more in -f csv and -f json." if rest > 0 else "") if part)
-    return [full._replace(shown=False), full._replace(id=name, title=title, rows=full.rows[:top], note=note)]
+    note = " ".join(
+        part for part in (note, f"{rest} more in -f csv and -f json." if rest > 0 else "") if part
+    )
+    return [
+        full._replace(shown=False),
+        full._replace(id=name, title=title, rows=full.rows[:top], note=note),
+    ]
 
 
 def _tornado(found: Sensitivity, top: int) -> list[Table]:
     unit = _unit(found)
     columns = (
-        *_shown("input", "range", "basis"), Column("at_low", "at low", unit, "the result at the input's low end, all others as they are"),
-        Column("at_high", "at high", unit), Column("swing", "swing", unit, "largest minus smallest of the results at low, value and high"),
-    )  # fmt: skip
+        *_shown("input", "range", "basis"),
+        Column(
+            "at_low", "at low", unit, "the result at the input's low end, all others as they are"
+        ),
+        Column("at_high", "at high", unit),
+        Column(
+            "swing", "swing", unit, "largest minus smallest of the results at low, value and high"
+        ),
+    )
     rows = [
-        {**_lever_cells(each.lever), "at_low": _people(found, each.at_low), "at_high": _people(found, each.at_high),
-         "swing": _people(found, each.swing)}
+        {
+            **_lever_cells(each.lever),
+            "at_low": _people(found, each.at_low),
+            "at_high": _people(found, each.at_high),
+            "swing": _people(found, each.swing),
+        }
         for each in found.swings
-    ]  # fmt: skip
-    title = f"Each input through its range: {found.measure.label}" + ("" if unit in ("s", "share") else f", {unit}")
+    ]
+    title = f"Each input through its range: {found.measure.label}" + (
+        "" if unit in ("s", "share") else f", {unit}"
+    )
     note = "The swing is in points. " if unit == "share" else ""
     note += _held(found)
     full = Table("tornado", title, columns, rows)
@@ -119,25 +157,47 @@ def _tornado(found: Sensitivity, top: int) -> list[Table]:
 
 def _held(found: Sensitivity) -> str:
     """A power that was derived from the training power stays where it is when that one moves."""
-    derived = any(i.path == "cluster.gpu_stall" and "cluster.stall_fraction" in i.figure.note for i in found.case.resolved.inputs)
-    moves = any(each.lever.path == "cluster.gpu_train" and each.swing > NOISE * abs(found.value) for each in found.swings)
+    derived = any(
+        i.path == "cluster.gpu_stall" and "cluster.stall_fraction" in i.figure.note
+        for i in found.case.resolved.inputs
+    )
+    moves = any(
+        each.lever.path == "cluster.gpu_train" and each.swing > NOISE * abs(found.value)
+        for each in found.swings
+    )
     return "cluster.gpu_train moves alone, cluster.gpu_stall stays." if derived and moves else ""
 
 
 def _next(found: Sensitivity, top: int) -> list[Table]:
     unit = _unit(found)
     columns = (
-        *_shown("input", "basis"), Column("share", "explains", "share", "of the result's variance, by itself"),
-        Column("known_low", "p5 if known", unit, "5th percentile with this input at its value and the others drawn as before"),
-        Column("known_high", "p95", unit), Column("width", "width left", "share", "of the p5-p95 range"),
-    )  # fmt: skip
+        *_shown("input", "basis"),
+        Column("share", "explains", "share", "of the result's variance, by itself"),
+        Column(
+            "known_low",
+            "p5 if known",
+            unit,
+            "5th percentile with this input at its value and the others drawn as before",
+        ),
+        Column("known_high", "p95", unit),
+        Column("width", "width left", "share", "of the p5-p95 range"),
+    )
     rows = [
-        {**_lever_cells(each.lever), "share": _known(each.share), "known_low": _people(found, each.low),
-         "known_high": _people(found, each.high), "width": _known(_left(found, each))}
+        {
+            **_lever_cells(each.lever),
+            "share": _known(each.share),
+            "known_low": _people(found, each.low),
+            "known_high": _people(found, each.high),
+            "width": _known(_left(found, each)),
+        }
         for each in found.shares
-    ]  # fmt: skip
+    ]
     title = "Which to measure next"
-    note = f"Several together explain another {share(found.together)}." if found.together == found.together and rows else ""
+    note = (
+        f"Several together explain another {share(found.together)}."
+        if found.together == found.together and rows
+        else ""
+    )
     note = f"{note} {count(found.draws)} draws.".strip()
     return _both(Table("measure_next", title, columns, rows), "measure_next_top", title, top, note)
 
@@ -154,21 +214,36 @@ def _left(found: Sensitivity, each: Share) -> float:
 
 def _elasticities(found: Sensitivity, top: int) -> list[Table]:
     columns = (
-        *_shown("input", "is", "basis"), Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
+        *_shown("input", "is", "basis"),
+        Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
         Column("below", "below", "1", "the same from below: differs at a kink", shown=False),
         Column("above", "above", "1", "the same from above", shown=False),
-        Column("per_unit", "per unit", "1", "of an input that is 0: rise of the result for a unit of it, in base units", shown=False),
+        Column(
+            "per_unit",
+            "per unit",
+            "1",
+            "of an input that is 0: rise of the result for a unit of it, in base units",
+            shown=False,
+        ),
         Column("note", "note", shown=False),
-    )  # fmt: skip
+    )
     rows = [
-        {**_lever_cells(each.lever), **{name: _known(getattr(each, name)) for name in ("elasticity", "below", "above", "per_unit")},
-         "note": each.note or None}
+        {
+            **_lever_cells(each.lever),
+            **{
+                name: _known(getattr(each, name))
+                for name in ("elasticity", "below", "above", "per_unit")
+            },
+            "note": each.note or None,
+        }
         for each in found.responses
-    ]  # fmt: skip
+    ]
     moving = sum(1 for each in found.responses if abs(each.elasticity) > 0)
     kinks = [each.lever.path for each in found.responses[:top] if each.note.startswith("a kink")]
     whole = [each.lever.path for each in found.responses[:top] if each.note.startswith("over ")]
-    notes = ["At a kink, and different on its two sides: " + ", ".join(kinks) + "."] if kinks else []
+    notes = (
+        ["At a kink, and different on its two sides: " + ", ".join(kinks) + "."] if kinks else []
+    )
     notes += [" and ".join(whole) + " in steps of whole nodes."] if whole else []
     title = f"1 % more of an input: per cent of the {found.measure.label}"
     full = Table("elasticities", title, columns, rows)
@@ -201,9 +276,15 @@ def _to_measure(found: Sensitivity) -> list[str]:
         else:
             text += "with it known the range would hardly shrink, as the others keep it wide."
         said.append(text)
-    already = [each.lever.path for each in found.shares if each.lever.basis == MEASURED and each.share >= _WORTH_MEASURING]
+    already = [
+        each.lever.path
+        for each in found.shares
+        if each.lever.basis == MEASURED and each.share >= _WORTH_MEASURING
+    ]
     if already:
-        said.append(f"{' and '.join(already)} {'is' if len(already) == 1 else 'are'} measured already; what is left there is scatter.")
+        said.append(
+            f"{' and '.join(already)} {'is' if len(already) == 1 else 'are'} measured already; what is left there is scatter."
+        )
     return said
 
 
@@ -223,7 +304,11 @@ def _widest(found: Sensitivity) -> list[str]:
 
 
 def _strongest(found: Sensitivity) -> list[str]:
-    moving = [each for each in found.responses if abs(each.elasticity) > 0 and each.lever.path != "run.work"][:3]
+    moving = [
+        each
+        for each in found.responses
+        if abs(each.elasticity) > 0 and each.lever.path != "run.work"
+    ][:3]
     if not moving:
         return []
     parts = [f"{each.lever.path} {each.elasticity:+.2g} %" for each in moving]
@@ -238,10 +323,16 @@ def _at_zero(found: Sensitivity) -> list[str]:
 
 def _from_zero(found: Sensitivity, each: Response) -> str:
     lever = each.lever
-    scale, words = _STEP_OF_PEOPLE.get(lever.unit, _SHARE_UNIT if lever.path.endswith(("slowdown", "fraction")) else (0.0, ""))
+    scale, words = _STEP_OF_PEOPLE.get(
+        lever.unit, _SHARE_UNIT if lever.path.endswith(("slowdown", "fraction")) else (0.0, "")
+    )
     change = each.per_unit * scale
     if not words or not abs(change) > 1e-4 * abs(found.value):
         return ""
     direction = "adds" if change > 0 else "takes away"
-    said = _said(found, abs(change)) if found.measure.id != "goodput" else f"{number(abs(change) * 100)} points"
+    said = (
+        _said(found, abs(change))
+        if found.measure.id != "goodput"
+        else f"{number(abs(change) * 100)} points"
+    )
     return f"one {words} of {lever.path} {direction} {said}"

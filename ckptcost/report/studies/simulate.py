@@ -25,21 +25,38 @@ if TYPE_CHECKING:
     from ckptcost.report.statement import Statement
 
 _ROWS = (
-    ("goodput", "goodput", "share"), ("wall", "duration of the run", "s"), ("failures", "interruptions", "count"),
-    ("saves", "saves written", "count"), ("redone", "work redone", "s"), ("gpu_hours", "GPU-hours lost", "GPU-h"),
-    ("kwh", "energy added", "kWh"), ("usd", "cost added", "USD"), ("kgco2e", "kgCO2e, location", "kgCO2e"),
-    ("market_kgco2e", "kgCO2e, market", "kgCO2e"), ("embodied_kgco2e", "kgCO2e, embodied", "kgCO2e"),
-)  # fmt: skip
+    ("goodput", "goodput", "share"),
+    ("wall", "duration of the run", "s"),
+    ("failures", "interruptions", "count"),
+    ("saves", "saves written", "count"),
+    ("redone", "work redone", "s"),
+    ("gpu_hours", "GPU-hours lost", "GPU-h"),
+    ("kwh", "energy added", "kWh"),
+    ("usd", "cost added", "USD"),
+    ("kgco2e", "kgCO2e, location", "kgCO2e"),
+    ("market_kgco2e", "kgCO2e, market", "kgCO2e"),
+    ("embodied_kgco2e", "kgCO2e, embodied", "kgCO2e"),
+)
 _PEOPLE: dict[str, Any] = {"kWh": to_kwh, "GPU-h": to_hours}
 _STATES = (
-    ("kept", "work that lasts"), ("redone", "work done again"), ("slowed", "slowed by drains"), ("stall_time", "saving"),
-    ("detect", "until it is noticed"), ("reschedule", "until processes exist"), ("init", "starting"), ("load", "loading"),
+    ("kept", "work that lasts"),
+    ("redone", "work done again"),
+    ("slowed", "slowed by drains"),
+    ("stall_time", "saving"),
+    ("detect", "until it is noticed"),
+    ("reschedule", "until processes exist"),
+    ("init", "starting"),
+    ("load", "loading"),
     ("warmup", "warming up"),
-)  # fmt: skip
+)
 
 
 def study_of(
-    found: Simulation, verdicts: Sequence[Verdict] = (), line: Sequence[Step] = (), run: int = 0, every_run: bool = False
+    found: Simulation,
+    verdicts: Sequence[Verdict] = (),
+    line: Sequence[Step] = (),
+    run: int = 0,
+    every_run: bool = False,
 ) -> Study:
     """The answer as a study."""
     tables = [_outcome(found), _states(found), _kinds(found)]
@@ -71,11 +88,18 @@ def _bills(found: Simulation, catalog: Catalog) -> list[Statement]:
 def _question(found: Simulation) -> dict[str, Any]:
     asked = found.asked
     return {
-        "runs": asked.runs, "seed": asked.seed, "process": asked.process, "shape": asked.shape, "mean_s": asked.mean_s,
-        "inputs": asked.inputs, "limit_s": None if asked.limit_s == NEVER else asked.limit_s,
-        "trace": None if asked.trace is None else {"interruptions": len(asked.trace.times_s), "span_s": asked.trace.span_s},
+        "runs": asked.runs,
+        "seed": asked.seed,
+        "process": asked.process,
+        "shape": asked.shape,
+        "mean_s": asked.mean_s,
+        "inputs": asked.inputs,
+        "limit_s": None if asked.limit_s == NEVER else asked.limit_s,
+        "trace": None
+        if asked.trace is None
+        else {"interruptions": len(asked.trace.times_s), "span_s": asked.trace.span_s},
         "kinds": [kind._asdict() for kind in asked.kinds],
-    }  # fmt: skip
+    }
 
 
 def _about(found: Simulation) -> list[str]:
@@ -86,9 +110,17 @@ def _about(found: Simulation) -> list[str]:
         "weibull-nodes": f"nodes with Weibull lives of shape {asked.shape:g}",
         "trace": f"a record of {count(len(asked.trace.times_s)) if asked.trace else 0} interruptions, begun at random",
     }[asked.process]
-    inputs = "inputs as given" if asked.inputs == "fixed" else f"inputs drawn from their ranges ({asked.inputs})"
+    inputs = (
+        "inputs as given"
+        if asked.inputs == "fixed"
+        else f"inputs drawn from their ranges ({asked.inputs})"
+    )
     limit = "" if asked.limit_s == NEVER else f", stopped after {duration(asked.limit_s)}"
-    tiers = [found.resolved.names[name] for name in ("tier", "second_tier", "third_tier") if name in found.resolved.names]
+    tiers = [
+        found.resolved.names[name]
+        for name in ("tier", "second_tier", "third_tier")
+        if name in found.resolved.names
+    ]
     return [
         f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, {s.policy.mode} saves every "
         f"{duration(float(found.outcome.interval_s))} to {', then '.join(tiers)}; "
@@ -101,13 +133,24 @@ def _outcome(found: Simulation) -> Table:
     columns = (
         Column("quantity", "quantity"),
         Column("unit", "unit", shown=False),
-        Column("mean", "mean", ROW_UNIT, "goodput: all work over all time; the others: mean of the runs"),
+        Column(
+            "mean",
+            "mean",
+            ROW_UNIT,
+            "goodput: all work over all time; the others: mean of the runs",
+        ),
         Column("error", "+-", ROW_UNIT, "standard error of the mean"),
         *(Column(f"p{p}", f"p{p}", ROW_UNIT, f"{p} % of the runs stay below") for p in (5, 50, 95)),
         Column("low", "least", ROW_UNIT, "", shown=False),
         Column("high", "most", ROW_UNIT, "", shown=False),
         Column("closed_form", "model", ROW_UNIT, "what `ckptcost model` says of the same run"),
-        Column("errors_off", "off by", "1", "simulated minus closed form, in standard errors", shown=False),
+        Column(
+            "errors_off",
+            "off by",
+            "1",
+            "simulated minus closed form, in standard errors",
+            shown=False,
+        ),
     )
     rows = []
     for name, label, unit in _ROWS:
@@ -121,7 +164,9 @@ def _outcome(found: Simulation) -> Table:
         if closed is not None:
             row |= {
                 "closed_form": _known(people(closed)),
-                "errors_off": _known((summary.mean - closed) / summary.error) if summary.error > 0 and _whole(found) else None,
+                "errors_off": _known((summary.mean - closed) / summary.error)
+                if summary.error > 0 and _whole(found)
+                else None,
             }
         rows.append(row)
     note = _unknown_lines(found)
@@ -148,8 +193,15 @@ def _known(value: float) -> float | None:
 
 def _unknown_lines(found: Simulation) -> str:
     run = found.outcome.run
-    lacking = {what: run.unknown(quantity) for what, quantity in (("energy", "energy_j"), ("cost", "cost_usd"))}  # type: ignore[arg-type]
-    said = [f"{what}: {', '.join(line_label(line) for line in lines)}" for what, lines in lacking.items() if lines]
+    lacking = {
+        what: run.unknown(quantity)  # type: ignore[arg-type]
+        for what, quantity in (("energy", "energy_j"), ("cost", "cost_usd"))
+    }
+    said = [
+        f"{what}: {', '.join(line_label(line) for line in lines)}"
+        for what, lines in lacking.items()
+        if lines
+    ]
     return "left out because unknown: " + "; ".join(said) if said else ""
 
 
@@ -166,7 +218,15 @@ def _states(found: Simulation) -> Table:
     for name, label in _STATES:
         summary: Summary = found.summary(name)
         if summary.high > 0:
-            rows.append({"state": label, "share": summary.mean / wall_s, "mean": summary.mean, "p5": summary.p5, "p95": summary.p95})
+            rows.append(
+                {
+                    "state": label,
+                    "share": summary.mean / wall_s,
+                    "mean": summary.mean,
+                    "p5": summary.p5,
+                    "p95": summary.p95,
+                }
+            )
     return Table("states", "Where the time goes", columns, rows)
 
 
@@ -180,7 +240,9 @@ def _kinds(found: Simulation) -> Table:
     rows = []
     for name, counts in zip(found.kinds, found.by_kind, strict=True):
         p5, p95 = np.quantile(counts, (0.05, 0.95))
-        rows.append({"kind": name, "mean": float(counts.mean()), "p5": float(p5), "p95": float(p95)})
+        rows.append(
+            {"kind": name, "mean": float(counts.mean()), "p5": float(p5), "p95": float(p95)}
+        )
     return Table("kinds", "What interrupts a run", columns, rows, shown=len(rows) > 1)
 
 
@@ -199,12 +261,18 @@ def _line(found: Simulation, line: Sequence[Step], run: int) -> Table:
     ends = {DONE: "work done", STOPPED: "limit"}
     rows = [
         {
-            "start": step.start_s, "back": step.init_s + step.load_s + step.warmup_s, "trained": step.trained_s, "saves": step.saves,
-            "stall": step.stall_s, "lost": step.lost_s, "down": step.down_s,
-            "ended_by": ends.get(step.kind) or found.kinds[step.kind], "tier": float(step.tier + 1) if step.kind >= 0 else None,
+            "start": step.start_s,
+            "back": step.init_s + step.load_s + step.warmup_s,
+            "trained": step.trained_s,
+            "saves": step.saves,
+            "stall": step.stall_s,
+            "lost": step.lost_s,
+            "down": step.down_s,
+            "ended_by": ends.get(step.kind) or found.kinds[step.kind],
+            "tier": float(step.tier + 1) if step.kind >= 0 else None,
         }
         for step in line
-    ]  # fmt: skip
+    ]
     return Table("timeline", f"Run {run}, from each start to the next interruption", columns, rows)
 
 
@@ -215,9 +283,15 @@ def _runs(found: Simulation) -> Table:
         *(Column(name, name, unit) for name, unit in units.items()),
         Column("finished", "finished", "bool"),
     )
-    values = {name: _PEOPLE.get(unit, np.asarray)(found.values[name]) for name, unit in units.items()}
+    values = {
+        name: _PEOPLE.get(unit, np.asarray)(found.values[name]) for name, unit in units.items()
+    }
     rows: list[dict[str, Any]] = [
-        {"run": i, **{name: _known(value[i]) for name, value in values.items()}, "finished": bool(found.finished[i])}
+        {
+            "run": i,
+            **{name: _known(value[i]) for name, value in values.items()},
+            "finished": bool(found.finished[i]),
+        }
         for i in range(found.asked.runs)
     ]
     return Table("runs", "Every run", columns, rows, shown=False)
@@ -228,29 +302,46 @@ def _findings(found: Simulation) -> list[str]:
     finished = float(found.finished.mean())
     said = []
     if finished < 1.0:
-        said.append(f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}.")
+        said.append(
+            f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}."
+        )
     said.append(
         f"Goodput {share(goodput.mean)}; 9 of 10 runs lie between {share(goodput.p5)} and {share(goodput.p95)}, "
         f"and take {duration(wall.p5)} to {duration(wall.p95)}."
         if found.asked.runs > 1
         else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
-    money = f", {number(usd.mean)} USD ({number(usd.p5)}-{number(usd.p95)})" if usd.mean == usd.mean else ""
+    money = (
+        f", {number(usd.mean)} USD ({number(usd.p5)}-{number(usd.p95)})"
+        if usd.mean == usd.mean
+        else ""
+    )
     if kwh.mean == kwh.mean:
         low, high = number(to_kwh(kwh.p5)), number(to_kwh(kwh.p95))
-        said.append(f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh ({low}-{high}){money}.")
+        said.append(
+            f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh ({low}-{high}){money}."
+        )
     if found.exact:
         closed_s = float(found.outcome.wall_s)
-        closed = f"The closed form says {duration(closed_s)} and {share(float(found.outcome.goodput))}"
+        closed = (
+            f"The closed form says {duration(closed_s)} and {share(float(found.outcome.goodput))}"
+        )
         if not _whole(found):
-            said.append(closed + " for a run of many whole intervals; here the last one is shorter, with a whole save.")
+            said.append(
+                closed
+                + " for a run of many whole intervals; here the last one is shorter, with a whole save."
+            )
         elif wall.error > 0:
             off = (wall.mean - closed_s) / wall.error
-            said.append(f"{closed}: the mean duration here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it.")
+            said.append(
+                f"{closed}: the mean duration here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it."
+            )
         else:
             said.append(closed + ".")
     elif found.long_run_goodput is not None:
-        said.append(f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series.")
+        said.append(
+            f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series."
+        )
     return said
 
 
@@ -266,5 +357,8 @@ def _whole(found: Simulation) -> bool:
 
 def _warnings(found: Simulation) -> list[tuple[str, str]]:
     held = [c for c in cautions_of(found.resolved.scenario, found.outcome) if bool(c.holds)]
-    unknown = [("UNKNOWN_INPUT", unknown_text(path, reason)) for path, reason in found.resolved.unknown.items()]
+    unknown = [
+        ("UNKNOWN_INPUT", unknown_text(path, reason))
+        for path, reason in found.resolved.unknown.items()
+    ]
     return [(c.code, caution_text(c)) for c in held] + unknown

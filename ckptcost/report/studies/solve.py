@@ -21,7 +21,14 @@ from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
 _NOTHING = 1e-7
 """shares and seconds below it are what a knob at its end leaves"""
-_COLUMN_UNIT = {"": "share", "s": "s", "gpu_s": "GPU-h", "j": "kWh", "usd": "USD", "kgco2e": "kgCO2e"}
+_COLUMN_UNIT = {
+    "": "share",
+    "s": "s",
+    "gpu_s": "GPU-h",
+    "j": "kWh",
+    "usd": "USD",
+    "kgco2e": "kgCO2e",
+}
 
 
 def study_of(solution: Solution) -> Study:
@@ -32,26 +39,47 @@ def study_of(solution: Solution) -> Study:
     # where anything will do, the worst of all is no scenario to be warned of
     judged = solution.today if solution.status == "any" else reached
     held = [c for c in cautions_of(r.scenario, judged.outcome) if bool(c.holds)]
-    best_for = "kept as it is" if solution.keep_interval else f"chosen anew at every trial, the best for {solution.objective}"
+    best_for = (
+        "kept as it is"
+        if solution.keep_interval
+        else f"chosen anew at every trial, the best for {solution.objective}"
+    )
     about = [
         f"{r.name or 'Scenario'}; {r.names.get('tier', 'tier')}; {r.scenario.policy.mode}.",
-        "The interval is what is asked for." if solution.knob is None else f"The interval is {best_for}.",
+        "The interval is what is asked for."
+        if solution.knob is None
+        else f"The interval is {best_for}.",
     ]
-    if solution.plan.second is not None and solution.what in ("write", "read", "bandwidth", "stall"):
+    if solution.plan.second is not None and solution.what in (
+        "write",
+        "read",
+        "bandwidth",
+        "stall",
+    ):
         about.append("It is the first tier that is asked about; the second stays as it is.")
     return Study(
         kind="solution",
         title=title(solution),
         about=about,
         question={
-            "what": solution.what, "for": gate.text, "keep_interval": solution.keep_interval, "interval_best_for": solution.objective,
+            "what": solution.what,
+            "for": gate.text,
+            "keep_interval": solution.keep_interval,
+            "interval_best_for": solution.objective,
         },
         tables=[_answer(solution), _parts(solution), *_circumstances(solution)],
         findings=findings(solution),
         warnings=[(c.code, caution_text(c)) for c in held],
-        gates=[Verdict(gate, reached.measured, needed is not None, "" if needed is not None else "the best that can be had")],
+        gates=[
+            Verdict(
+                gate,
+                reached.measured,
+                needed is not None,
+                "" if needed is not None else "the best that can be had",
+            )
+        ],
         resolved=[r],
-    )  # fmt: skip
+    )
 
 
 def _share(value: float) -> float | None:
@@ -61,7 +89,9 @@ def _share(value: float) -> float | None:
 def measured(value: float, measure: Measure) -> tuple[float | None, str]:
     """A result in people's units."""
     unit = _COLUMN_UNIT[measure.unit]
-    return plain(to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value), unit
+    return plain(
+        to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value
+    ), unit
 
 
 def _facts(solution: Solution, reached: Reached | None) -> list[float | None]:
@@ -71,17 +101,24 @@ def _facts(solution: Solution, reached: Reached | None) -> list[float | None]:
     o = reached.outcome
     rate = float(o.plan.failures_per_s)
     facts = (
-        reached.interval_s, float(saves_per_day(o)), float(o.mean_stall_s), float(o.plan.saved.lag_s), recovery_s(o.plan.recovery),
+        reached.interval_s,
+        float(saves_per_day(o)),
+        float(o.mean_stall_s),
+        float(o.plan.saved.lag_s),
+        recovery_s(o.plan.recovery),
         1.0 / rate if rate else float("inf"),
-    )  # fmt: skip
+    )
     return [plain(0.0 if fact < _NOTHING else fact) for fact in facts]
 
 
 FACTS = (
-    ("interval", "interval", "s"), ("saves_per_day", "saves a day without failures", "count"),
+    ("interval", "interval", "s"),
+    ("saves_per_day", "saves a day without failures", "count"),
     ("mean_stall", "training held up by a save", "s"),
-    ("lag", "until a save is safe", "s"), ("recovery", "time to get back", "s"), ("mtbf", "time between failures", "s"),
-)  # fmt: skip
+    ("lag", "until a save is safe", "s"),
+    ("recovery", "time to get back", "s"),
+    ("mtbf", "time between failures", "s"),
+)
 
 
 def _answer(solution: Solution) -> Table:
@@ -100,35 +137,87 @@ def _answer(solution: Solution) -> Table:
         value = plain(found.needed.value) if found.needed and not anything else None
         today = plain(solution.today.value)
         factor = value / today if value is not None and today else None
-        rows.append({"item": knob.label, "id": knob.id, "unit": knob.unit, "today": today, last: value, "factor": factor})
+        rows.append(
+            {
+                "item": knob.label,
+                "id": knob.id,
+                "unit": knob.unit,
+                "today": today,
+                last: value,
+                "factor": factor,
+            }
+        )
         if knob.id == "bandwidth":
             over = read_today(r.scenario, solution.plan) / solution.today.value
-            reads = {"today": plain(solution.today.value * over), last: plain(value * over) if value else None}
+            reads = {
+                "today": plain(solution.today.value * over),
+                last: plain(value * over) if value else None,
+            }
             rows.append({"item": "read rate with it", "id": "read", "unit": knob.unit, **reads})
         for first_order in solution.first_order:
-            rows.append({"item": "the same to first order", "id": "first_order", "unit": knob.unit, last: plain(first_order)})
-    values = {name: measured(each.measured, gate.measure)[0] if each else None for name, each in shown.items()}
-    rows.append({"item": gate.measure.label, "id": gate.measure.id, "unit": _COLUMN_UNIT[gate.measure.unit], **values})
+            rows.append(
+                {
+                    "item": "the same to first order",
+                    "id": "first_order",
+                    "unit": knob.unit,
+                    last: plain(first_order),
+                }
+            )
+    values = {
+        name: measured(each.measured, gate.measure)[0] if each else None
+        for name, each in shown.items()
+    }
+    rows.append(
+        {
+            "item": gate.measure.label,
+            "id": gate.measure.id,
+            "unit": _COLUMN_UNIT[gate.measure.unit],
+            **values,
+        }
+    )
     facts = {name: _facts(solution, each) for name, each in shown.items()}
     for i, (name, words, unit) in enumerate(FACTS):
-        if (knob and knob.id == name) or (knob and knob.id == "stall" and name == "mean_stall" and solution.plan.second is None):
+        if (knob and knob.id == name) or (
+            knob and knob.id == "stall" and name == "mean_stall" and solution.plan.second is None
+        ):
             continue  # with a second tier the mean stall is more than what was asked for
-        row = {"item": words, "id": name, "unit": unit, **{column: fact[i] for column, fact in facts.items()}}
+        row = {
+            "item": words,
+            "id": name,
+            "unit": unit,
+            **{column: fact[i] for column, fact in facts.items()},
+        }
         if any(row[column] for column in facts):
             rows.append(row)
     if not knob and solution.first_order:
         ends = dict(zip(("shortest", "longest"), solution.first_order, strict=True))
-        rows.insert(2, {"item": "interval to first order", "id": "first_order", "unit": "s", **ends})
+        rows.insert(
+            2, {"item": "interval to first order", "id": "first_order", "unit": "s", **ends}
+        )
     for row in rows:
         row["status"] = solution.status
-    spans = [Column(last, label, ROW_UNIT)] if knob else [Column(name, name, ROW_UNIT) for name in ("shortest", "best", "longest")]
+    spans = (
+        [Column(last, label, ROW_UNIT)]
+        if knob
+        else [Column(name, name, ROW_UNIT) for name in ("shortest", "best", "longest")]
+    )
     columns = (
-        Column("item", ""), Column("today", "today", ROW_UNIT, "the scenario as it stands"), *spans,
+        Column("item", ""),
+        Column("today", "today", ROW_UNIT, "the scenario as it stands"),
+        *spans,
         *([Column("factor", "factor", "1", "needed over today")] if knob else []),
-        Column("id", "id", shown=False), Column("unit", "unit", meaning="of today and needed", shown=False),
-        Column("status", "status", meaning="reached, already (today is enough), any (every value is), or infeasible", shown=False),
-    )  # fmt: skip
-    return Table("answer", "The answer" if found.needed else "The best that can be had", columns, rows)
+        Column("id", "id", shown=False),
+        Column("unit", "unit", meaning="of today and needed", shown=False),
+        Column(
+            "status",
+            "status",
+            meaning="reached, already (today is enough), any (every value is), or infeasible",
+            shown=False,
+        ),
+    )
+    return Table(
+        "answer", "The answer" if found.needed else "The best that can be had", columns, rows
+    )
 
 
 def _whole(value: float, seen: float) -> float:
@@ -151,13 +240,27 @@ def _parts(solution: Solution) -> Table:
     )
     if gate.measure.id in BILLED and gate.measure.id != "gpu_hours":
         unit = _COLUMN_UNIT[gate.measure.unit]
-        today, then = parts_of(solution.today.outcome, gate.measure.id), parts_of(last.outcome, gate.measure.id)
-        seen = 1e-9 * max(
-            (abs(value) for value in (*today.values(), *then.values()) if value == value and abs(value) < math.inf), default=0.0
+        today, then = (
+            parts_of(solution.today.outcome, gate.measure.id),
+            parts_of(last.outcome, gate.measure.id),
         )
-        rows = [{"part": PARTS[name], "today": measured(_whole(today[name], seen), gate.measure)[0],
-                 "then": measured(_whole(then[name], seen), gate.measure)[0]}
-                for name in then if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]]  # fmt: skip
+        seen = 1e-9 * max(
+            (
+                abs(value)
+                for value in (*today.values(), *then.values())
+                if value == value and abs(value) < math.inf
+            ),
+            default=0.0,
+        )
+        rows = [
+            {
+                "part": PARTS[name],
+                "today": measured(_whole(today[name], seen), gate.measure)[0],
+                "then": measured(_whole(then[name], seen), gate.measure)[0],
+            }
+            for name in then
+            if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]
+        ]
         about = f"What the {gate.measure.label} is made of"
     else:
         unit, about = "share", "Where the time goes"
@@ -165,7 +268,12 @@ def _parts(solution: Solution) -> Table:
             last = found.at_best
         before, after = shares_of(solution.today.outcome), shares_of(last.outcome)
         rows = [
-            {"part": PARTS[name], "today": _share(getattr(before, name)), "then": _share(getattr(after, name))} for name in after._fields
+            {
+                "part": PARTS[name],
+                "today": _share(getattr(before, name)),
+                "then": _share(getattr(after, name)),
+            }
+            for name in after._fields
         ]
     columns = (Column("part", "part"), Column("today", "today", unit), Column("then", label, unit))
     return Table("parts", about, columns, rows)
@@ -180,14 +288,20 @@ def _circumstances(solution: Solution) -> Sequence[Table]:
     for each in solution.circumstances:
         needed, longest, best = each.found.needed, each.found.longest, each.found.at_best
         row: dict[str, Any] = {
-            "back": "nothing, saves safe at once" if each.recovery_s == NOTHING_ELSE else duration(each.recovery_s),
+            "back": "nothing, saves safe at once"
+            if each.recovery_s == NOTHING_ELSE
+            else duration(each.recovery_s),
             "recovery": max(each.recovery_s, 0.0),
             "reached": needed is not None,
             "best": measured(best.measured, gate.measure)[0],
         }
         if knob:
             facts = _facts(solution, needed)
-            row |= {"needed": plain(needed.value) if needed else None, "interval": facts[0], "saves_per_day": facts[1]}
+            row |= {
+                "needed": plain(needed.value) if needed else None,
+                "interval": facts[0],
+                "saves_per_day": facts[1],
+            }
         elif per_day:
             row |= {"from": _facts(solution, longest)[1], "to": _facts(solution, needed)[1]}
         else:
@@ -203,7 +317,12 @@ def _circumstances(solution: Solution) -> Sequence[Table]:
         unit = "count" if per_day else "s"
         asked = [Column("from", "from", unit), Column("to", "to", unit)]
     columns = (
-        Column("back", "getting back takes"), Column("reached", "met", "bool"), *asked,
-        Column("best", "best reachable", _COLUMN_UNIT[gate.measure.unit]), Column("recovery", "time to get back", "s", shown=False),
-    )  # fmt: skip
-    return [Table("circumstances", "If getting back from a failure took another time", columns, rows)]
+        Column("back", "getting back takes"),
+        Column("reached", "met", "bool"),
+        *asked,
+        Column("best", "best reachable", _COLUMN_UNIT[gate.measure.unit]),
+        Column("recovery", "time to get back", "s", shown=False),
+    )
+    return [
+        Table("circumstances", "If getting back from a failure took another time", columns, rows)
+    ]

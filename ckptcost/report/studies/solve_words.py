@@ -11,9 +11,13 @@ from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import measured as said
 
 PARTS = {
-    "kept": "training kept", "saves": "saves", "redone": "work redone", "restart": "detection and restart", "loading": "loading",
+    "kept": "training kept",
+    "saves": "saves",
+    "redone": "work redone",
+    "restart": "detection and restart",
+    "loading": "loading",
     "keeping": "keeping the bytes",
-}  # fmt: skip
+}
 _INTERVALS = {"interval": "Intervals", "saves-per-day": "Saves per day"}
 _WORTH_SAYING = 5e-4
 """a smaller share is not a reason"""
@@ -49,14 +53,24 @@ def _value(solution: Solution) -> list[str]:
     has = knob.unit and quantity(today.value, knob.unit)
     needs = quantity(needed.value, knob.unit)
     never = (
-        " Without failures one save in the run is enough." if not solution.plan.failures_per_s > 0 and not solution.keep_interval else ""
+        " Without failures one save in the run is enough."
+        if not solution.plan.failures_per_s > 0 and not solution.keep_interval
+        else ""
     )
     if solution.status == "any":
         return [f"Any {knob.label} meets it: however bad it is, {there}.{never}", as_it_stands]
-    times = f"{number(needed.value / today.value)} times" if 0 < today.value < float("inf") else "in place of"
+    times = (
+        f"{number(needed.value / today.value)} times"
+        if 0 < today.value < float("inf")
+        else "in place of"
+    )
     if solution.status == "already":
         slack = solution.today_at_best
-        better = "" if solution.keep_interval or solution.gate.holds(today.measured) else " once the interval is the best one"
+        better = (
+            ""
+            if solution.keep_interval or solution.gate.holds(today.measured)
+            else " once the interval is the best one"
+        )
         limit = "as low as" if knob.more_is_better else "as much as"
         return [
             f"Today's {knob.label}, {has}, is enough{better}: {_measure(solution, slack)}, with {_rhythm(slack)}.",
@@ -76,13 +90,18 @@ def _infeasible(solution: Solution, at_best: str) -> list[str]:
     o = best.outcome
     if solution.knob and solution.knob.id in ("write", "bandwidth"):
         left_s = float(
-            o.plan.saved.stall_s if solution.resolved.scenario.policy.mode == "sync" else o.plan.saved.stall_s + o.plan.saved.lag_s
+            o.plan.saved.stall_s
+            if solution.resolved.scenario.policy.mode == "sync"
+            else o.plan.saved.stall_s + o.plan.saved.lag_s
         )
         if left_s > 1e-3:
             found.append(
                 f"A save would still take {duration(left_s)}: tier.setup, file creation, links (cluster.node_nic), copies out of the GPUs."
             )
-    return [*found, f"As it stands {_measure(solution, solution.today)}, with {_rhythm(solution.today)}."]
+    return [
+        *found,
+        f"As it stands {_measure(solution, solution.today)}, with {_rhythm(solution.today)}.",
+    ]
 
 
 def reasons(solution: Solution, reached: Reached) -> str:
@@ -91,7 +110,10 @@ def reasons(solution: Solution, reached: Reached) -> str:
     if measure.id in BILLED and measure.id != "gpu_hours":
         parts = parts_of(reached.outcome, measure.id)
         whole = sum(parts.values())
-        named = [(value, f"{PARTS[name]} {said(value, measure.id, measure.unit)}") for name, value in parts.items()]
+        named = [
+            (value, f"{PARTS[name]} {said(value, measure.id, measure.unit)}")
+            for name, value in parts.items()
+        ]
     else:
         shares = shares_of(reached.outcome)._asdict()
         del shares["kept"]
@@ -100,7 +122,12 @@ def reasons(solution: Solution, reached: Reached) -> str:
     if not 0 < whole < float("inf") or any(value != value for value, _ in named):
         return "the run never ends"
     of = " of the time" if whole == 1.0 else ""
-    return ", ".join(words for value, words in sorted(named, reverse=True) if value > _WORTH_SAYING * whole) + of
+    return (
+        ", ".join(
+            words for value, words in sorted(named, reverse=True) if value > _WORTH_SAYING * whole
+        )
+        + of
+    )
 
 
 def _range(solution: Solution) -> list[str]:
@@ -131,12 +158,16 @@ def _first_order(solution: Solution) -> list[str]:
         shortest, longest = (duration(value) for value in solution.first_order)
         return [f"To first order (C/tau + tau/2M + L/M = 1-G): {shortest} to {longest}."]
     formula = {
-        "stall": "C = ((1-G) - L/M)^2 * M/2", "write": "bytes / (((1-G) - L/M)^2 * M/2 - fixed time)",
-        "recovery": "L = ((1-G) - sqrt(2C/M)) * M", "mtbf": "sqrt(2C/M) + L/M = 1-G, solved for M",
-    }  # fmt: skip
+        "stall": "C = ((1-G) - L/M)^2 * M/2",
+        "write": "bytes / (((1-G) - L/M)^2 * M/2 - fixed time)",
+        "recovery": "L = ((1-G) - sqrt(2C/M)) * M",
+        "mtbf": "sqrt(2C/M) + L/M = 1-G, solved for M",
+    }
     if solution.knob.id == "write" and solution.resolved.scenario.policy.mode == "async":
         formula["write"] = "bytes / (((1-G) - sqrt(2C/M)) * M - recovery - fixed time)"
-    return [f"To first order {quantity(solution.first_order[0], solution.knob.unit)}: {formula[solution.knob.id]}."]
+    return [
+        f"To first order {quantity(solution.first_order[0], solution.knob.unit)}: {formula[solution.knob.id]}."
+    ]
 
 
 def _rests_on(solution: Solution) -> list[str]:
@@ -151,11 +182,17 @@ def _rests_on(solution: Solution) -> list[str]:
     lead = f"Only with nothing to get back after a failure{safe} could it be met"
     if solution.knob is None:
         longest = easiest.found.longest
-        days = [count(float(saves_per_day(each.outcome))) for each in (longest, needed) if each is not None]
+        days = [
+            count(float(saves_per_day(each.outcome)))
+            for each in (longest, needed)
+            if each is not None
+        ]
         found = [f"{lead}: by {' to '.join(days)} saves a day."]
     else:
         limit = "at least" if solution.knob.more_is_better else "at most"
-        found = [f"{lead}: with a {solution.knob.label} of {limit} {quantity(needed.value, solution.knob.unit)} and {_rhythm(needed)}."]
+        found = [
+            f"{lead}: with a {solution.knob.label} of {limit} {quantity(needed.value, solution.knob.unit)} and {_rhythm(needed)}."
+        ]
     if solution.gate.measure.id == "goodput" and not solution.keep_interval:
         rate, goodput = float(solution.plan.failures_per_s), solution.gate.limit
         stall_s = float(first_order_stall_s(goodput, 0.0, 1.0 / rate))

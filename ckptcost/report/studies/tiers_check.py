@@ -17,23 +17,39 @@ from ckptcost.report.study import Column, Study, Table
 def check_table(levels: Levels, tries: dict[str, Tried]) -> Table:
     """Two tiers: what the closed form says of each combination, beside simulated runs of it."""
     columns = (
-        Column("at", "two tiers"), INTERVAL, Column("every", "n", "count"),
+        Column("at", "two tiers"),
+        INTERVAL,
+        Column("every", "n", "count"),
         Column("closed_form", "goodput", "share", "the closed form's"),
-        Column("simulated", "simulated", "share"), Column("error", "+-", "share", "standard error of the simulated"),
+        Column("simulated", "simulated", "share"),
+        Column("error", "+-", "share", "standard error of the simulated"),
         Column("errors_off", "off by", "1", "simulated minus closed form, in standard errors"),
-    )  # fmt: skip
+    )
     rows = []
     for point in levels.points:
         if point.id in tries:
             goodput = tries[point.id].found.summary("goodput")
             closed = float(point.outcome.goodput)
-            rows.append({
-                "at": TWO[point.id], "interval": point.interval_s, "every": point.every, "closed_form": closed,
-                "simulated": goodput.mean, "error": known_value(goodput.error),
-                "errors_off": known_value((goodput.mean - closed) / goodput.error) if goodput.error else 0.0,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "at": TWO[point.id],
+                    "interval": point.interval_s,
+                    "every": point.every,
+                    "closed_form": closed,
+                    "simulated": goodput.mean,
+                    "error": known_value(goodput.error),
+                    "errors_off": known_value((goodput.mean - closed) / goodput.error)
+                    if goodput.error
+                    else 0.0,
+                }
+            )
     runs = next(iter(tries.values())).found.asked.runs if tries else 0
-    return Table("check", f"Two tiers, checked by {count(runs)} simulated runs each; off by: in standard errors", columns, rows)
+    return Table(
+        "check",
+        f"Two tiers, checked by {count(runs)} simulated runs each; off by: in standard errors",
+        columns,
+        rows,
+    )
 
 
 def study_of(found: ThreeTiers) -> Study:
@@ -43,14 +59,24 @@ def study_of(found: ThreeTiers) -> Study:
     rows += [_row("now", found.now, found)] if found.now is not None else []
     runs = found.best.found.asked.runs
     columns = (
-        Column("at", "three tiers"), INTERVAL, Column("second_every", "n", "count", "every n-th save also to the second tier"),
+        Column("at", "three tiers"),
+        INTERVAL,
+        Column("second_every", "n", "count", "every n-th save also to the second tier"),
         Column("third_every", "m", "count", "every m-th of those also to the third"),
-        Column("goodput", "goodput", "share"), Column("goodput_error", "+-", "share", "standard error"),
-        Column("kwh", "kWh", "kWh"), Column("usd", "USD", "USD"), Column("kgco2e", "kgCO2e", "kgCO2e", "location-based"),
-        Column("excess", "over", "share", f"{COSTS[found.objective]} over the best found, run by run"),
+        Column("goodput", "goodput", "share"),
+        Column("goodput_error", "+-", "share", "standard error"),
+        Column("kwh", "kWh", "kWh"),
+        Column("usd", "USD", "USD"),
+        Column("kgco2e", "kgCO2e", "kgCO2e", "location-based"),
+        Column(
+            "excess", "over", "share", f"{COSTS[found.objective]} over the best found, run by run"
+        ),
         Column("excess_error", "over +-", "share", "its standard error", shown=False),
-    )  # fmt: skip
-    all_rows = [_row(f"{count(each.second_every)} x {count(each.third_every)}", each, found) for each in found.tried]
+    )
+    all_rows = [
+        _row(f"{count(each.second_every)} x {count(each.third_every)}", each, found)
+        for each in found.tried
+    ]
     best = found.best
     note = f"{count(runs)} simulated runs each, the same random numbers for all; over: {COSTS[found.objective]}"
     return Study(
@@ -79,25 +105,40 @@ def _row(label: str, each: Tried, found: ThreeTiers) -> dict[str, Any]:
     goodput = each.found.summary("goodput")
     excess, error = difference(each, found.best, found.objective)
     return {
-        "at": label, "interval": each.interval_s, "second_every": each.second_every, "third_every": each.third_every,
-        "goodput": goodput.mean, "goodput_error": known_value(goodput.error), "kwh": known_value(to_kwh(mean("kwh"))),
-        "usd": known_value(mean("usd")), "kgco2e": known_value(mean("kgco2e")), "excess": known_value(excess),
+        "at": label,
+        "interval": each.interval_s,
+        "second_every": each.second_every,
+        "third_every": each.third_every,
+        "goodput": goodput.mean,
+        "goodput_error": known_value(goodput.error),
+        "kwh": known_value(to_kwh(mean("kwh"))),
+        "usd": known_value(mean("usd")),
+        "kgco2e": known_value(mean("kgco2e")),
+        "excess": known_value(excess),
         "excess_error": known_value(error),
-    }  # fmt: skip
+    }
 
 
 def _rule_table(found: ThreeTiers) -> Table:
     names = [found.resolved.names[name] for name in ("tier", "second_tier", "third_tier")]
     rows = [
         {
-            "level": name, "stall": each.stall_s, "mtbf": known_value(each.mtbf_s), "alone": known_value(each.alone_s),
-            "multiple": known_value(each.multiple), "waste": each.waste,
+            "level": name,
+            "stall": each.stall_s,
+            "mtbf": known_value(each.mtbf_s),
+            "alone": known_value(each.alone_s),
+            "multiple": known_value(each.multiple),
+            "waste": each.waste,
         }
         for name, each in zip(names, found.levels, strict=True)
-    ]  # fmt: skip
+    ]
     wasted = share(sum(each.waste for each in found.levels))
     return Table(
-        "rule", "The first-order rule for each tier by itself", (*RULE, WASTE), rows, f"first order, for time: {wasted} wasted in all"
+        "rule",
+        "The first-order rule for each tier by itself",
+        (*RULE, WASTE),
+        rows,
+        f"first order, for time: {wasted} wasted in all",
     )
 
 
@@ -109,7 +150,9 @@ def _findings(found: ThreeTiers) -> list[str]:
         f"{_nth(best.third_every)} of those to the third: goodput {share(best.found.summary('goodput').mean)}."
     ]
     if rule is not best:
-        said.append(f"The first-order rule's choice costs {share(excess)} (+- {share(error)}) more {COSTS[found.objective]}.")
+        said.append(
+            f"The first-order rule's choice costs {share(excess)} (+- {share(error)}) more {COSTS[found.objective]}."
+        )
     if found.now is not None:
         excess, error = difference(found.now, best, found.objective)
         said.append(f"Now: {share(excess)} (+- {share(error)}) more {COSTS[found.objective]}.")

@@ -39,7 +39,9 @@ def inks_of(things: Sequence[Curve | Dot]) -> list[str]:
     return [tone or f"{series}-{index % 8 + 1}" for index, tone in enumerate(tones)]
 
 
-def draw_area(canvas: Canvas, chart: Chart, points: Sequence[Points], frame: Frame, look: Look) -> None:
+def draw_area(
+    canvas: Canvas, chart: Chart, points: Sequence[Points], frame: Frame, look: Look
+) -> None:
     """All of a chart, on the part of the canvas that the frame names."""
     draw_curves(canvas, chart.curves, points, frame, look)
     draw_rules(canvas, chart.rules, frame, look)
@@ -58,13 +60,26 @@ def draw_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) 
         if not (band.end >= frame.x.low and band.begin <= frame.x.high):
             continue
         begin = frame.x.cell(max(band.begin, frame.x.low), frame.columns, across)
-        end = frame.columns if band.end >= frame.x.high else max(frame.x.cell(band.end, frame.columns, across), begin + 1)
+        end = (
+            frame.columns
+            if band.end >= frame.x.high
+            else max(frame.x.cell(band.end, frame.columns, across), begin + 1)
+        )
         for row in range(frame.top, frame.top + frame.rows):
             if look.plain or look.shaded:
-                canvas.under(row, frame.left + begin, (PLAIN_SHADE if look.plain else SHADE) * (end - begin), "muted")
+                canvas.under(
+                    row,
+                    frame.left + begin,
+                    (PLAIN_SHADE if look.plain else SHADE) * (end - begin),
+                    "muted",
+                )
             else:
                 canvas.tint(row, frame.left + begin, frame.left + end, f"band-{band.kind}")
-        if band.label and len(band.label) <= end - begin and canvas.blank(frame.top, frame.left + begin, len(band.label)):
+        if (
+            band.label
+            and len(band.label) <= end - begin
+            and canvas.blank(frame.top, frame.left + begin, len(band.label))
+        ):
             canvas.put(frame.top, frame.left + begin, band.label, "muted")
 
 
@@ -84,10 +99,14 @@ def name_rules(canvas: Canvas, rules: Sequence[Rule], frame: Frame) -> None:
             continue
         length = len(rule.label)
         for row in range(frame.top + frame.rows - 1, frame.top - 1, -1):
-            if column + 2 + length <= frame.left + frame.columns and canvas.blank(row, column + 1, length + 2):
+            if column + 2 + length <= frame.left + frame.columns and canvas.blank(
+                row, column + 1, length + 2
+            ):
                 canvas.put(row, column + 1, f" {rule.label} ", f"rule-{rule.kind}")
                 break
-            if column - 1 - length >= frame.left and canvas.blank(row, column - 2 - length, length + 2):
+            if column - 1 - length >= frame.left and canvas.blank(
+                row, column - 2 - length, length + 2
+            ):
                 canvas.put(row, column - 2 - length, f" {rule.label} ", f"rule-{rule.kind}")
                 break
 
@@ -98,14 +117,18 @@ def _column(frame: Frame, value: float) -> int | None:
     return frame.left + frame.x.cell(value, frame.columns)
 
 
-def draw_curves(canvas: Canvas, curves: Sequence[Curve], points: Sequence[Points], frame: Frame, look: Look) -> None:
+def draw_curves(
+    canvas: Canvas, curves: Sequence[Curve], points: Sequence[Points], frame: Frame, look: Look
+) -> None:
     """The best curve lies on top, then the first one."""
     order = sorted(range(min(len(curves), 255)), key=lambda i: (_ORDER[curves[i].tone], i))
     if not order:
         return
     every = inks_of(curves)
     across, down = (plain.ACROSS, plain.DOWN) if look.plain else (braille.ACROSS, braille.DOWN)
-    found = spans([points[i] for i in order], frame.x, frame.y, frame.columns * across, frame.rows * down)
+    found = spans(
+        [points[i] for i in order], frame.x, frame.y, frame.columns * across, frame.rows * down
+    )
     if look.plain:
         marks = "".join(mark_of(i) for i in order) if len(order) > 1 else ""
         lines, owners = plain.plain(found, len(order), frame.columns, frame.rows, marks)
@@ -146,16 +169,28 @@ def _name_dot(canvas: Canvas, label: str, row: int, column: int, ink: str, frame
         return
     middle = column - length // 2
     for at_row, at in (
-        (row, column + 2), (row, column - 1 - length), (row + 1, middle), (row - 1, middle), (row + 1, column + 1),
-        (row - 1, column + 1), (row + 1, column - length), (row - 1, column - length),
-    ):  # fmt: skip
-        inside = frame.top <= at_row < frame.top + frame.rows and frame.left <= at and at + length <= frame.left + frame.columns
+        (row, column + 2),
+        (row, column - 1 - length),
+        (row + 1, middle),
+        (row - 1, middle),
+        (row + 1, column + 1),
+        (row - 1, column + 1),
+        (row + 1, column - length),
+        (row - 1, column - length),
+    ):
+        inside = (
+            frame.top <= at_row < frame.top + frame.rows
+            and frame.left <= at
+            and at + length <= frame.left + frame.columns
+        )
         if inside and canvas.blank(at_row, max(at - 1, frame.left), length + 1):
             canvas.put(at_row, at, label, ink)
             return
 
 
-def _name_curves(canvas: Canvas, curves: Sequence[Curve], points: Sequence[Points], frame: Frame, look: Look) -> None:
+def _name_curves(
+    canvas: Canvas, curves: Sequence[Curve], points: Sequence[Points], frame: Frame, look: Look
+) -> None:
     """At the right, each at the height where its curve ends. Those that would collide move apart; those beyond the room are left out."""
     wanted: list[tuple[int, int, str, str]] = []
     inks = inks_of(curves)
@@ -169,7 +204,12 @@ def _name_curves(canvas: Canvas, curves: Sequence[Curve], points: Sequence[Point
     wanted.sort(key=lambda each: each[1])
     rows = spread([row for _, row, _, _ in wanted], frame.rows)
     for row, (_, _, label, ink) in zip(rows, wanted, strict=True):
-        canvas.put(frame.top + row, frame.left + frame.columns + 1, shortened(label, frame.gutter - 1, look.plain), ink)
+        canvas.put(
+            frame.top + row,
+            frame.left + frame.columns + 1,
+            shortened(label, frame.gutter - 1, look.plain),
+            ink,
+        )
 
 
 def last_value(points: Points, frame: Frame) -> float | None:

@@ -26,7 +26,16 @@ def left_axis(canvas: Canvas, frame: Frame, marks: Sequence[Tick], look: Look) -
         canvas.put(frame.top + mark.at, frame.left - 1, tick, "axis")
 
 
-def bottom_axis(canvas: Canvas, frame: Frame, row: int, rows: int, text: Text, kind: Kind, label: str, look: Look) -> None:
+def bottom_axis(
+    canvas: Canvas,
+    frame: Frame,
+    row: int,
+    rows: int,
+    text: Text,
+    kind: Kind,
+    label: str,
+    look: Look,
+) -> None:
     """The line with its ticks, and their words below or, where rows are few, within it."""
     end = frame.left + frame.columns + frame.gutter
     corner, line, tick = ("+", "-", "+") if look.plain else ("\u2514", "\u2500", "\u252c")
@@ -35,7 +44,9 @@ def bottom_axis(canvas: Canvas, frame: Frame, row: int, rows: int, text: Text, k
     if rows == 2 and label:
         place = _free_place(marks, len(label), end)
         if place is None:  # fewer ticks make room for what they count
-            fewer = x_ticks(frame.x, frame.columns, text, kind, frame.left, room, gap=len(label) + 6)
+            fewer = x_ticks(
+                frame.x, frame.columns, text, kind, frame.left, room, gap=len(label) + 6
+            )
             place = _free_place(fewer, len(label), end)
             marks = fewer if place is not None else marks
         if place is not None:

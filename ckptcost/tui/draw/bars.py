@@ -22,7 +22,9 @@ def draw_bars(bars: Bars, width: int, height: int, look: Look) -> list[Line]:
         return []
     canvas = Canvas(width, height)
     if not bars.rows:
-        canvas.put(max(height - 1, 0) // 2, max(width - len(bars.empty), 0) // 2, bars.empty, "muted")
+        canvas.put(
+            max(height - 1, 0) // 2, max(width - len(bars.empty), 0) // 2, bars.empty, "muted"
+        )
         return canvas.lines()
     top = 1 if bars.title and height > 2 else 0
     if top:
@@ -50,7 +52,11 @@ _LEGEND = "\0"
 
 def rows_needed(bars: Bars) -> int:
     """Lines that show all of it."""
-    return max(len(bars.rows), 1) + bool(bars.title) + bool(bars.rows) * ((len(bars.names) > 1) + bool(bars.note))
+    return (
+        max(len(bars.rows), 1)
+        + bool(bars.title)
+        + bool(bars.rows) * ((len(bars.names) > 1) + bool(bars.note))
+    )
 
 
 def _rows(canvas: Canvas, bars: Bars, shown: Sequence[Bar], top: int, look: Look) -> None:
@@ -90,9 +96,19 @@ def _fill(index: int, look: Look) -> str:
 
 def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
     """The axis that all bars share; from zero, or on a log axis from the decade below the least bar."""
-    values = [value for bar in rows for part in bar.parts for value in (part.begin, part.end) if math.isfinite(value)]
+    values = [
+        value
+        for bar in rows
+        for part in bar.parts
+        for value in (part.begin, part.end)
+        if math.isfinite(value)
+    ]
     if log:
-        ends = [sum_end for bar in rows if (sum_end := max((p.end for p in bar.parts if math.isfinite(p.end)), default=0.0)) > 0]
+        ends = [
+            sum_end
+            for bar in rows
+            if (sum_end := max((p.end for p in bar.parts if math.isfinite(p.end)), default=0.0)) > 0
+        ]
         if not ends:
             return None
         low = 10.0 ** math.floor(math.log10(min(ends)) - 0.3)
@@ -101,7 +117,9 @@ def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
     return Scale(low, high) if high > low else None
 
 
-def pieces(bar: Bar, scale: Scale, room: int, look: Look, series: str = "series") -> list[tuple[int, str, str]]:
+def pieces(
+    bar: Bar, scale: Scale, room: int, look: Look, series: str = "series"
+) -> list[tuple[int, str, str]]:
     """Where each part of a bar stands: column, characters, ink. Ends are rounded on the common axis, so that the length of the whole
     is right and neighbours touch."""
     found: list[tuple[int, str, str]] = []

@@ -21,9 +21,22 @@ class Look(NamedTuple):
 
 
 INKS = (
-    "", *(f"{series}-{number}" for series in ("series", "other") for number in range(1, 9)), "best", "base", "good", "warn", "bad", "muted",
-    "axis", "title", "rule", "note", "rule-best", "rule-now", "rule-mark",
-)  # fmt: skip
+    "",
+    *(f"{series}-{number}" for series in ("series", "other") for number in range(1, 9)),
+    "best",
+    "base",
+    "good",
+    "warn",
+    "bad",
+    "muted",
+    "axis",
+    "title",
+    "rule",
+    "note",
+    "rule-best",
+    "rule-now",
+    "rule-mark",
+)
 GROUNDS = ("", "band-save", "band-load", "band-drain", "band-plateau")
 INK_IDS = {name: number for number, name in enumerate(INKS, start=1)}
 """0 is a blank, which looks the same in any ink"""
@@ -95,14 +108,18 @@ class Canvas:
         chars, inks, grounds = "".join(self.chars[row]), self.inks[row], self.grounds[row]
         looks = bytes(inks)
         if grounds is not None:
-            looks = (int.from_bytes(inks, "big") | int.from_bytes(grounds, "big")).to_bytes(self.width, "big")
+            looks = (int.from_bytes(inks, "big") | int.from_bytes(grounds, "big")).to_bytes(
+                self.width, "big"
+            )
         pieces: Line = []
         begin = 0
         for run, *marks in _RUNS.findall(looks):
             end = begin + len(run)
             ground = run[0] >> 5
             mark = marks[ground]
-            pieces.append((chars[begin:end], INKS[(mark[0] & 31) - 1] if mark else "", GROUNDS[ground]))
+            pieces.append(
+                (chars[begin:end], INKS[(mark[0] & 31) - 1] if mark else "", GROUNDS[ground])
+            )
             begin = end
         return pieces
 

@@ -81,7 +81,11 @@ def _centred(canvas: Canvas, text: str, top: int, height: int) -> None:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Words in lines; a word that is too long is broken."""
-    return [line for part in text.split("\n") for line in (textwrap.wrap(part, max(width, 1)) or [""])] if text else []
+    return (
+        [line for part in text.split("\n") for line in (textwrap.wrap(part, max(width, 1)) or [""])]
+        if text
+        else []
+    )
 
 
 def now_and_peak(chart: Chart, points: Sequence[Points]) -> list[tuple[str, str, str]]:

@@ -13,7 +13,9 @@ _LEVELS = " '-=.|=|"
 """by mask of the top, middle and bottom third"""
 
 
-def plain(spans: Spans, curves: int, width: int, height: int, marks: str = "") -> tuple[list[str], list[bytes]]:
+def plain(
+    spans: Spans, curves: int, width: int, height: int, marks: str = ""
+) -> tuple[list[str], list[bytes]]:
     """As `braille.braille`; with a mark for each curve, or in thirds of a line where there are none."""
     found = cells(spans, curves, width, height, _WEIGHTS)
     lines = texts(found.owners, " " + marks) if marks else texts(found.masks, _LEVELS)

@@ -19,7 +19,9 @@ class Cells(NamedTuple):
     owners: NDArray[np.uint8]
 
 
-def cells(spans: Spans, curves: int, width: int, height: int, weights: Sequence[Sequence[int]]) -> Cells:
+def cells(
+    spans: Spans, curves: int, width: int, height: int, weights: Sequence[Sequence[int]]
+) -> Cells:
     """`weights` are the bits of a cell's dots, row by row. Where curves meet, the first one owns the cell."""
     import numpy as np
 
@@ -33,7 +35,11 @@ def cells(spans: Spans, curves: int, width: int, height: int, weights: Sequence[
     dots = (row >= tops) & (row <= bottoms)
     again = (spans.columns[1:] == spans.columns[:-1]) & (spans.curves[1:] == spans.curves[:-1])
     for at in np.flatnonzero(again):  # a gap within a column, which is rare
-        dots[spans.curves[at], max(spans.tops[at], 0) : max(spans.bottoms[at] + 1, 0), spans.columns[at]] = True
+        dots[
+            spans.curves[at],
+            max(spans.tops[at], 0) : max(spans.bottoms[at] + 1, 0),
+            spans.columns[at],
+        ] = True
     split = dots.view(np.uint8).reshape(curves, height, down, width, across)
     masks = np.zeros((curves, height, width), np.uint8)
     for at_row, bits in enumerate(weights):

@@ -87,7 +87,9 @@ def _asked(asked: tuple[float, float] | None, found: tuple[float, float], log: b
     return Scale(low, high, log)
 
 
-def _padded(ends: tuple[float, float] | None, log: bool, share: float) -> tuple[float, float] | None:
+def _padded(
+    ends: tuple[float, float] | None, log: bool, share: float
+) -> tuple[float, float] | None:
     """Room around dots, so that none sits on an axis."""
     if ends is None:
         return None
@@ -116,21 +118,34 @@ def y_scale(chart: Chart, points: Sequence[Points], x: Scale) -> Scale | None:
 
     log = chart.y_log
     seen = [each.within(x.low, x.high) for each in points]
-    ends = ends_of([values for each in seen for values in ((each.ys,) if each.lows is each.ys else (each.lows, each.highs))], log)
-    dots = ends_of([np.array([dot.y for dot in chart.dots if x.low <= dot.x <= x.high], np.float64)], log)
+    ends = ends_of(
+        [
+            values
+            for each in seen
+            for values in ((each.ys,) if each.lows is each.ys else (each.lows, each.highs))
+        ],
+        log,
+    )
+    dots = ends_of(
+        [np.array([dot.y for dot in chart.dots if x.low <= dot.x <= x.high], np.float64)], log
+    )
     found = _both(ends, _padded(dots, log, 0.1))
     if found is None:
         return None
     if log:
         found = found if found[0] < found[1] else (found[0] / 2, found[1] * 2)
-    elif chart.y_range is not None and chart.y_range[0] == 0 and chart.y_range[1] != chart.y_range[1]:
+    elif (
+        chart.y_range is not None and chart.y_range[0] == 0 and chart.y_range[1] != chart.y_range[1]
+    ):
         found = (0.0, top_from_zero(found[1]))
     else:
         found = round_range(*found)
     return _asked(chart.y_range, found, log)
 
 
-def _both(one: tuple[float, float] | None, other: tuple[float, float] | None) -> tuple[float, float] | None:
+def _both(
+    one: tuple[float, float] | None, other: tuple[float, float] | None
+) -> tuple[float, float] | None:
     if one is None or other is None:
         return one or other
     return min(one[0], other[0]), max(one[1], other[1])

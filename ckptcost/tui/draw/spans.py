@@ -48,12 +48,17 @@ def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int)
     import numpy as np
 
     seen = [points.within(x.low, x.high, around=1) for points in curves]
-    xs, ys = (np.concatenate(each) if seen else np.zeros(0) for each in ([e.xs for e in seen], [e.ys for e in seen]))
+    xs, ys = (
+        np.concatenate(each) if seen else np.zeros(0)
+        for each in ([e.xs for e in seen], [e.ys for e in seen])
+    )
     curve = np.repeat(np.arange(len(seen)), [len(points.xs) for points in seen])
     fine = drawable(ys, y.log) & drawable(xs, x.log)
     around = None
     if any(points.lows is not points.ys for points in seen):
-        around = tuple(np.concatenate(each) for each in ([e.lows for e in seen], [e.highs for e in seen]))
+        around = tuple(
+            np.concatenate(each) for each in ([e.lows for e in seen], [e.highs for e in seen])
+        )
     gap = curve[1:] != curve[:-1]
     if not fine.all():
         kept = np.flatnonzero(fine)
@@ -71,13 +76,24 @@ def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int)
         if around is not None:
             inside = (places >= 0) & (places < columns)
             least, most = ((1 - _along(side, y)) * (rows - 1) for side in around)
-            least, most = (np.where(inside & drawable(of, y.log), side, down) for of, side in zip(around, (least, most), strict=True))
+            least, most = (
+                np.where(inside & drawable(of, y.log), side, down)
+                for of, side in zip(around, (least, most), strict=True)
+            )
         begins = np.flatnonzero((places[1:] != places[:-1]) | gap) + 1
         joined = np.concatenate(([False], ~gap[begins - 1]))
         begins = np.concatenate(([0], begins))
         ends = np.concatenate((begins[1:], [len(places)])) - 1
-        tops, bottoms = _whole(np.minimum.reduceat(most, begins)), _whole(np.maximum.reduceat(least, begins))
-        runs = _Runs(Spans(curve[begins], places[begins], tops, bottoms), _near(down[begins]), _near(down[ends]), joined)
+        tops, bottoms = (
+            _whole(np.minimum.reduceat(most, begins)),
+            _whole(np.maximum.reduceat(least, begins)),
+        )
+        runs = _Runs(
+            Spans(curve[begins], places[begins], tops, bottoms),
+            _near(down[begins]),
+            _near(down[ends]),
+            joined,
+        )
         return _touching(runs, columns)
 
 
@@ -85,7 +101,10 @@ def _cut_at_the_edges(across: Floats, down: Floats, gap: NDArray[np.bool_], colu
     """Of a line that comes in from outside, or leaves, only what is a column away remains: its end is moved there along the line."""
     import numpy as np
 
-    for outside, inner, edge in ((np.flatnonzero(across < -1), 1, -1.0), (np.flatnonzero(across > columns), -1, float(columns))):
+    for outside, inner, edge in (
+        (np.flatnonzero(across < -1), 1, -1.0),
+        (np.flatnonzero(across > columns), -1, float(columns)),
+    ):
         for at in outside:  # at most one of each curve
             to = at + inner
             if 0 <= to < len(across) and not gap[min(at, to)]:
@@ -127,11 +146,21 @@ def _touching(runs: _Runs, columns: int) -> Spans:
         of = np.repeat(np.arange(len(steps)), steps)  # to which run a column leads
         step = np.arange(total) - (np.cumsum(steps) - steps)[of] + 1
         arrived = step == steps[of]
-        level = _whole(runs.lasts[of - 1] + (runs.firsts - runs.lasts[np.arange(-1, len(steps) - 1)])[of] * step / steps[of])
+        level = _whole(
+            runs.lasts[of - 1]
+            + (runs.firsts - runs.lasts[np.arange(-1, len(steps) - 1)])[of] * step / steps[of]
+        )
         places = places[of] - steps[of] + step
         tops, bottoms = np.where(arrived, tops[of], level), np.where(arrived, bottoms[of], level)
         curves, joined = curves[of], joined[of] | (step > 1)
     above, below = np.minimum(tops[1:], bottoms[:-1] + 1), np.maximum(bottoms[1:], tops[:-1] - 1)
-    tops[1:], bottoms[1:] = np.where(joined[1:], above, tops[1:]), np.where(joined[1:], below, bottoms[1:])
+    tops[1:], bottoms[1:] = (
+        np.where(joined[1:], above, tops[1:]),
+        np.where(joined[1:], below, bottoms[1:]),
+    )
     inside = (places >= 0) & (places < columns)
-    return Spans(curves, places, tops, bottoms) if inside.all() else Spans(curves[inside], places[inside], tops[inside], bottoms[inside])
+    return (
+        Spans(curves, places, tops, bottoms)
+        if inside.all()
+        else Spans(curves[inside], places[inside], tops[inside], bottoms[inside])
+    )

@@ -23,7 +23,10 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
         return Picture([])
     canvas = Canvas(width, height)
     curves = [points_of(chart.curves) for chart in traces.charts]
-    heights = shares([_weight(chart, points) for chart, points in zip(traces.charts, curves, strict=True)], height)
+    heights = shares(
+        [_weight(chart, points) for chart, points in zip(traces.charts, curves, strict=True)],
+        height,
+    )
     low, high = traces.x_range
     x = Scale(low, high if high > low else low + 1.0)
     scales, marks = [], []
@@ -31,30 +34,53 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
         y = y_scale(chart, points, x) if rows else None
         scales.append(y)
         marks.append(y_ticks(y, rows, chart.y_text, kind_of(chart.y_text)) if y is not None else [])
-    left = min(max((len(tick.text) for ticks in marks for tick in ticks), default=0) + 1, max(width // 2, 1))
+    left = min(
+        max((len(tick.text) for ticks in marks for tick in ticks), default=0) + 1,
+        max(width // 2, 1),
+    )
     named = [_at_ends(chart, rows) for chart, rows in zip(traces.charts, heights, strict=False)]
-    gutter = max((gutter_of(chart, width - left, look) for chart, at_ends in zip(traces.charts, named, strict=False) if at_ends), default=0)
+    gutter = max(
+        (
+            gutter_of(chart, width - left, look)
+            for chart, at_ends in zip(traces.charts, named, strict=False)
+            if at_ends
+        ),
+        default=0,
+    )
     gutter = min(gutter, 12)
     columns = width - left - gutter
     row, first = 0, None
-    for chart, points, rows, y, ticks, at_ends in zip(traces.charts, curves, heights, scales, marks, named, strict=False):
+    for chart, points, rows, y, ticks, at_ends in zip(
+        traces.charts, curves, heights, scales, marks, named, strict=False
+    ):
         _title_rule(canvas, row, chart, points, rows, at_ends, look)
         row += 1
         if rows and columns >= 2:
-            frame = Frame(left, row, columns, rows, x, y or Scale(0.0, 1.0), gutter if at_ends else 0)
+            frame = Frame(
+                left, row, columns, rows, x, y or Scale(0.0, 1.0), gutter if at_ends else 0
+            )
             first = first or frame
-            shown = chart._replace(bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules))
+            shown = chart._replace(
+                bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules)
+            )
             left_axis(canvas, frame, ticks, look)
             if y is None:
                 draw_bands(canvas, shown.bands, frame, look)
                 draw_rules(canvas, shown.rules, frame, look)
-                canvas.put(row + rows // 2, left + max(columns - len(chart.empty), 0) // 2, chart.empty, "muted")
+                canvas.put(
+                    row + rows // 2,
+                    left + max(columns - len(chart.empty), 0) // 2,
+                    chart.empty,
+                    "muted",
+                )
             else:
                 draw_area(canvas, shown, points, frame, look)
             row += rows
     if first is not None and row < height:
         rows = min(height - row, 2)
-        bottom_axis(canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look)
+        bottom_axis(
+            canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look
+        )
     return Picture(canvas.lines(), first)
 
 
@@ -100,7 +126,15 @@ def _divided(weights: Sequence[int], free: int) -> list[int]:
     return rows if free >= 0 else [0] * len(weights)
 
 
-def _title_rule(canvas: Canvas, row: int, chart: Chart, points: Sequence[Points], rows: int, at_ends: bool, look: Look) -> None:
+def _title_rule(
+    canvas: Canvas,
+    row: int,
+    chart: Chart,
+    points: Sequence[Points],
+    rows: int,
+    at_ends: bool,
+    look: Look,
+) -> None:
     """A line with the title, what the chart shows now, and between them the names of curves that are not named where they end."""
     canvas.put(row, 0, ("-" if look.plain else "\u2500") * canvas.width, "rule")
     title = shortened(chart.title, canvas.width - 4, look.plain)
@@ -111,7 +145,10 @@ def _title_rule(canvas: Canvas, row: int, chart: Chart, points: Sequence[Points]
     note = chart.note
     if not note and not rows:
         said = now_and_peak(chart, points)[:3]
-        note = "  ".join(f"{label}: {words}" if label and label != chart.title else words for label, words, _ in said)
+        note = "  ".join(
+            f"{label}: {words}" if label and label != chart.title else words
+            for label, words, _ in said
+        )
     room = canvas.width - column - 3
     end = canvas.width
     if note and room >= 8:
@@ -124,7 +161,10 @@ def _title_rule(canvas: Canvas, row: int, chart: Chart, points: Sequence[Points]
 
 def _names(canvas: Canvas, row: int, column: int, end: int, chart: Chart, look: Look) -> None:
     """The names of curves in their colours, all of them or none."""
-    names = [(f"{mark_of(index)} " if look.plain else "") + curve.label for index, curve in enumerate(chart.curves)]
+    names = [
+        (f"{mark_of(index)} " if look.plain else "") + curve.label
+        for index, curve in enumerate(chart.curves)
+    ]
     if all(names) and column + sum(len(name) + 1 for name in names) + 3 <= end:
         canvas.put(row, column, " ")
         for name, ink in zip(names, inks_of(chart.curves), strict=True):

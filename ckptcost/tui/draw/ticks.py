@@ -14,9 +14,24 @@ Text = Callable[[float], str]
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _NAMES = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (1.0, "s"))
 _SHORT_STEPS = (
-    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, _MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE,
-    _HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR,
-)  # fmt: skip
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    15.0,
+    30.0,
+    _MINUTE,
+    2 * _MINUTE,
+    5 * _MINUTE,
+    10 * _MINUTE,
+    15 * _MINUTE,
+    30 * _MINUTE,
+    _HOUR,
+    2 * _HOUR,
+    3 * _HOUR,
+    6 * _HOUR,
+    12 * _HOUR,
+)
 
 
 class Tick(NamedTuple):
@@ -29,7 +44,13 @@ class Tick(NamedTuple):
 
 
 def x_ticks(
-    x: Scale, columns: int, text: Text, kind: Kind = "number", left: int = 0, room: tuple[int, int] | None = None, gap: int = 3
+    x: Scale,
+    columns: int,
+    text: Text,
+    kind: Kind = "number",
+    left: int = 0,
+    room: tuple[int, int] | None = None,
+    gap: int = 3,
 ) -> list[Tick]:
     """Ticks below a picture of `columns` cells that begins at column `left`; their words stay within `room`, each under its tick and
     `gap` cells from the next where that can be."""
@@ -44,7 +65,11 @@ def x_ticks(
             middle = at - (len(words_here) - 1) // 2
             begin = max(min(middle, high - len(words_here)), low)
             end = begin + len(words_here)
-            if end > high or not begin <= at < max(end, begin + 1) or (ticks and ticks[-1].text == words_here):
+            if (
+                end > high
+                or not begin <= at < max(end, begin + 1)
+                or (ticks and ticks[-1].text == words_here)
+            ):
                 return None
             if middle < free or (ticks and begin <= ticks[-1].begin + len(ticks[-1].text)):
                 return None
@@ -71,7 +96,9 @@ def y_ticks(y: Scale, rows: int, text: Text, kind: Kind = "number", dots: int = 
 
 
 def _fullest(
-    candidates: Iterable[tuple[list[float], Text]], placed: Callable[[Sequence[float], Text, int], list[Tick] | None], gaps: tuple[int, ...]
+    candidates: Iterable[tuple[list[float], Text]],
+    placed: Callable[[Sequence[float], Text, int], list[Tick] | None],
+    gaps: tuple[int, ...],
 ) -> list[Tick]:
     """The finest set that can be named with the widest gap at which two ticks remain."""
     sets = list(candidates)
@@ -90,7 +117,9 @@ def _fullest(
     return single
 
 
-def _candidates(scale: Scale, text: Text, kind: Kind, most: int) -> Iterator[tuple[list[float], Text]]:
+def _candidates(
+    scale: Scale, text: Text, kind: Kind, most: int
+) -> Iterator[tuple[list[float], Text]]:
     """Sets of ticks from fine to coarse, with their wording; none with many more than `most`."""
     own = kind == "duration" and text is duration
     if scale.log and scale.high / scale.low >= 8:
@@ -158,9 +187,26 @@ def _log_sets(scale: Scale, kind: Kind) -> Iterator[list[float]]:
     if kind == "duration":
         below = [float(f"1e{power}") for power in range(min(first, 0), 0)]
         beyond = [_DAY * float(f"1e{power}") for power in range(max(last - 3, 3))]
-        fine = [m * value for value in below for m in (1, 2, 5)] + [*_SHORT_STEPS, *(m * value for value in beyond for m in (1, 2, 5))]
+        fine = [m * value for value in below for m in (1, 2, 5)] + [
+            *_SHORT_STEPS,
+            *(m * value for value in beyond for m in (1, 2, 5)),
+        ]
         yield within(sorted(fine))
-        yield within([*below, 1.0, 10.0, 30.0, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 3 * _HOUR, 10 * _HOUR, *beyond])
+        yield within(
+            [
+                *below,
+                1.0,
+                10.0,
+                30.0,
+                _MINUTE,
+                5 * _MINUTE,
+                15 * _MINUTE,
+                _HOUR,
+                3 * _HOUR,
+                10 * _HOUR,
+                *beyond,
+            ]
+        )
         yield within([*below, 1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, *beyond])
         yield within([*below, 1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR, *beyond])
         yield within([*below, 1.0, _MINUTE, _HOUR, *beyond])
@@ -183,7 +229,10 @@ def in_own_unit(value: float) -> str:
     >>> in_own_unit(120.0), in_own_unit(5400.0), in_own_unit(0.5), in_own_unit(864000.0)
     ('2 min', '90 min', '0.5 s', '10 d')
     """
-    unit, name = next(((unit, name) for unit, name in _NAMES if abs(value) >= unit and value % unit == 0), (1.0, "s"))
+    unit, name = next(
+        ((unit, name) for unit, name in _NAMES if abs(value) >= unit and value % unit == 0),
+        (1.0, "s"),
+    )
     return _words(value, unit, name)
 
 

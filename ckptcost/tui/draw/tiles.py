@@ -15,7 +15,9 @@ _MOST_NOTE = 34
 def _widths(stats: Sequence[Stat], per: int, short: bool) -> list[int]:
     """Of each column, with `per` tiles in a row."""
     needed = [
-        len(stat.label) + 1 + len(stat.value) if short else max(len(stat.label), len(stat.value), min(len(stat.note), _MOST_NOTE))
+        len(stat.label) + 1 + len(stat.value)
+        if short
+        else max(len(stat.label), len(stat.value), min(len(stat.note), _MOST_NOTE))
         for stat in stats
     ]
     return [max(needed[place::per]) for place in range(min(per, len(needed)))]
@@ -40,7 +42,9 @@ def lines_needed(stats: Sequence[Stat], width: int, short: bool) -> int:
     return sum(_row_height(stats[at : at + per], short) for at in range(0, len(stats), per))
 
 
-def draw_tiles(stats: Sequence[Stat], width: int, height: int, short: bool, plain: bool) -> list[Line]:
+def draw_tiles(
+    stats: Sequence[Stat], width: int, height: int, short: bool, plain: bool
+) -> list[Line]:
     """Tiles of label, value and note; where rows are few, the label and the value in one line."""
     canvas = Canvas(width, height)
     if not stats:
@@ -55,7 +59,12 @@ def draw_tiles(stats: Sequence[Stat], width: int, height: int, short: bool, plai
             label, tone = shortened(stat.label, room, plain), stat.tone or "title"
             canvas.put(top, at, label, "muted")
             if short:
-                canvas.put(top, at + len(label) + 1, shortened(stat.value, room - len(label) - 1, plain), tone)
+                canvas.put(
+                    top,
+                    at + len(label) + 1,
+                    shortened(stat.value, room - len(label) - 1, plain),
+                    tone,
+                )
             else:
                 canvas.put(top + 1, at, shortened(stat.value, room, plain), tone)
                 canvas.put(top + 2, at, shortened(stat.note, room, plain), "muted")

@@ -12,10 +12,32 @@ from ckptcost.views.desk import Desk
 class Export(Save):
     """The ending of the name decides: .csv .html .json .md .txt, or .svg for a picture of the screen."""
 
-    def __init__(self, mode: str, shown: Any, desk: Desk, command: str, picture: str, read: tuple[str, ...] = ()) -> None:
-        endings = "csv json md txt svg" if shown is not None else "svg (there are no figures here to write)"
-        super().__init__("Export", f"ckptcost-{mode}.{'csv' if shown is not None else 'svg'}", f"endings: {endings}")
-        self._shown, self._desk, self._command, self._picture, self._read = shown, desk, command, picture, read
+    def __init__(
+        self,
+        mode: str,
+        shown: Any,
+        desk: Desk,
+        command: str,
+        picture: str,
+        read: tuple[str, ...] = (),
+    ) -> None:
+        endings = (
+            "csv json md txt svg"
+            if shown is not None
+            else "svg (there are no figures here to write)"
+        )
+        super().__init__(
+            "Export",
+            f"ckptcost-{mode}.{'csv' if shown is not None else 'svg'}",
+            f"endings: {endings}",
+        )
+        self._shown, self._desk, self._command, self._picture, self._read = (
+            shown,
+            desk,
+            command,
+            picture,
+            read,
+        )
 
     def write(self, path: str, over: bool) -> str:
         if path.endswith(".svg"):

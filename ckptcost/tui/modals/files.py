@@ -94,8 +94,16 @@ class SaveScenario(Save):
 
     def __init__(self, desk: Desk) -> None:
         name = desk.base if desk.base.endswith(".toml") else "job.toml"
-        own = "in this file they are written into it, its comments stay; in another one it is extended" if name == desk.base else "extended"
-        super().__init__("Save the scenario", name, f"{len(desk.edits)} changes over {desk.base}: {own}. Then: ckptcost model -s FILE")
+        own = (
+            "in this file they are written into it, its comments stay; in another one it is extended"
+            if name == desk.base
+            else "extended"
+        )
+        super().__init__(
+            "Save the scenario",
+            name,
+            f"{len(desk.edits)} changes over {desk.base}: {own}. Then: ckptcost model -s FILE",
+        )
         self._desk = desk
 
     def named(self, typed: str) -> str:

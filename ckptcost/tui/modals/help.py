@@ -28,7 +28,9 @@ stall     training stands still;  safe: the bytes are on the storage
 class Help(ModalScreen[None]):
     """Scrolls where it does not fit."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1", "dismiss", "close")
+    ]
     DEFAULT_CSS = """
     Help .dialog { width: 96%; max-width: 120; height: 94%; max-height: 94%; padding: 0 1; }
     Help .columns { height: auto; }

@@ -55,7 +55,9 @@ class Solve(ModalScreen[None]):
                 yield Rows(id="what")
                 with Vertical(id="right"):
                     yield Static("target", markup=False)
-                    yield Input(solve.FIRST_TARGET, id="target", compact=True, select_on_focus=False)
+                    yield Input(
+                        solve.FIRST_TARGET, id="target", compact=True, select_on_focus=False
+                    )
                     yield Static(solve.targets(), id="hint", markup=False)
             yield Note(id="answer")
             yield Rows(id="table")
@@ -68,10 +70,20 @@ class Solve(ModalScreen[None]):
 
     def _ask(self) -> None:
         """A twentieth of a second: in a thread; a newer question supersedes it."""
-        desk, what, target = self._desk, self.query_one("#what", Rows).key, self.query_one("#target", Input).value
+        desk, what, target = (
+            self._desk,
+            self.query_one("#what", Rows).key,
+            self.query_one("#target", Input).value,
+        )
         if what:
-            self.run_worker(lambda: solve.solved(desk, what, target), name="solve", group="solve", thread=True, exclusive=True,
-                            exit_on_error=False)  # fmt: skip
+            self.run_worker(
+                lambda: solve.solved(desk, what, target),
+                name="solve",
+                group="solve",
+                thread=True,
+                exclusive=True,
+                exit_on_error=False,
+            )
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         worker = event.worker

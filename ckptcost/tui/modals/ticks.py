@@ -44,7 +44,9 @@ class Ticks(Filtered[tuple[str, ...] | None]):
         return f"{len(self.ticked)} ticked, {shown} of {len(self._grid.rows)} shown"
 
     def narrow(self) -> None:
-        self._grid = self._grid._replace(rows=[row._replace(marked=row.key in self.ticked) for row in self._grid.rows])
+        self._grid = self._grid._replace(
+            rows=[row._replace(marked=row.key in self.ticked) for row in self._grid.rows]
+        )
         super().narrow()
 
     def take(self, key: str) -> None:

@@ -36,9 +36,25 @@ class AgainstScreen(HostScreen):
         "other, and the reason is given. Joules of both sides are at the facility, with the scenario's PUE."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("against.table", "t", "next table", "Show the next table: lines, causes, ranges, joules, each save ...", "table(1)", 1),
-        Command("against.calibrate", "c", "calibrate", "Take the model's figures from this run", "calibrate", 2),
-        Command("against.host", "h", "next host", "The next host of a run of several", "next_host", 3),
+        Command(
+            "against.table",
+            "t",
+            "next table",
+            "Show the next table: lines, causes, ranges, joules, each save ...",
+            "table(1)",
+            1,
+        ),
+        Command(
+            "against.calibrate",
+            "c",
+            "calibrate",
+            "Take the model's figures from this run",
+            "calibrate",
+            2,
+        ),
+        Command(
+            "against.host", "h", "next host", "The next host of a run of several", "next_host", 3
+        ),
         Command("against.sort", "s", "sort", "Sort by the next column", "sort", 4),
         Command("against.table_back", "B", "table before", "Show the table before", "table(-1)"),
         Command("against.again", "R", "read again", "Read the run again", "again"),
@@ -91,7 +107,9 @@ class AgainstScreen(HostScreen):
         self._begins()
         self.background(
             "hold",
-            lambda stopped: READER.ask(against.held, source, host, base, settings, weight=source.weight, stopped=stopped),
+            lambda stopped: READER.ask(
+                against.held, source, host, base, settings, weight=source.weight, stopped=stopped
+            ),
             self._show,
             self._failed,
         )

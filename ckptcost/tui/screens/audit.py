@@ -32,7 +32,14 @@ class AuditScreen(ModeScreen):
         "nowhere stated are listed below them. A reading that would make a claim hold need not be the one that was meant."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("audit.next", "n", "next contradiction", "Go to the next claim that contradicts the others", "next_contradiction", 1),
+        Command(
+            "audit.next",
+            "n",
+            "next contradiction",
+            "Go to the next claim that contradicts the others",
+            "next_contradiction",
+            1,
+        ),
         Command("audit.own", "o", "own file", "Open a TOML file of claims of your own", "own", 2),
         Command("audit.sort", "s", "sort", "Sort the table by the next column", "sort", 3),
     )
@@ -61,12 +68,25 @@ class AuditScreen(ModeScreen):
         self._wanted = START
 
     def body(self) -> Iterable[Widget]:
-        sheets, verdicts, told = Rows(id="audit-sheets"), Rows(id="audit-rows"), Note(id="audit-note")
-        own = Input(placeholder="o: a TOML file of your own", id="audit-own", compact=True, select_on_focus=False)
+        sheets, verdicts, told = (
+            Rows(id="audit-sheets"),
+            Rows(id="audit-rows"),
+            Note(id="audit-note"),
+        )
+        own = Input(
+            placeholder="o: a TOML file of your own",
+            id="audit-own",
+            compact=True,
+            select_on_focus=False,
+        )
         left = Vertical(sheets, own, id="audit-left", classes="panel")
         upper = Vertical(verdicts, id="audit-verdicts", classes="panel")
         lower = Vertical(told, id="audit-told", classes="panel")
-        left.border_title, upper.border_title, lower.border_title = "Claims", "Verdicts", "What is to be said"
+        left.border_title, upper.border_title, lower.border_title = (
+            "Claims",
+            "Verdicts",
+            "What is to be said",
+        )
         yield Horizontal(left, Vertical(upper, lower, id="audit-right"), id="audit-all")
 
     def on_mount(self) -> None:
@@ -85,10 +105,20 @@ class AuditScreen(ModeScreen):
         return self._sheet_rows.grid if self._sheet_rows.has_focus else self._rows.grid
 
     def exported(self) -> Any:
-        return self._opened.study if self._opened is not None else self._sheets.study if self._sheets is not None else None
+        return (
+            self._opened.study
+            if self._opened is not None
+            else self._sheets.study
+            if self._sheets is not None
+            else None
+        )
 
     def read(self) -> tuple[str, ...]:
-        return (self._opened.name,) if self._opened is not None and self._opened.name in self._own else ()
+        return (
+            (self._opened.name,)
+            if self._opened is not None and self._opened.name in self._own
+            else ()
+        )
 
     # the list
 
@@ -122,10 +152,14 @@ class AuditScreen(ModeScreen):
             return
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
-        self.background("audit", lambda stopped: audit.opened(catalog, name), self._audited, self._refused)
+        self.background(
+            "audit", lambda stopped: audit.opened(catalog, name), self._audited, self._refused
+        )
 
     def _audited(self, opened: audit.Opened) -> None:
-        if opened.name not in self._own:  # a file of one's own is read anew each time it is asked for
+        if (
+            opened.name not in self._own
+        ):  # a file of one's own is read anew each time it is asked for
             self._kept[opened.name] = opened
         self._show(opened)
 
@@ -147,8 +181,12 @@ class AuditScreen(ModeScreen):
         if opened is None:
             return
         whole = not self._rows.has_focus or self._rows.key not in opened.told
-        self.query_one("#audit-told").border_title = "What follows from the sheet" if whole else "The claim"
-        self.query_one("#audit-note", Note).show(opened.about if whole else opened.told[self._rows.key])
+        self.query_one("#audit-told").border_title = (
+            "What follows from the sheet" if whole else "The claim"
+        )
+        self.query_one("#audit-note", Note).show(
+            opened.about if whole else opened.told[self._rows.key]
+        )
 
     # events
 
@@ -171,11 +209,17 @@ class AuditScreen(ModeScreen):
             return
         catalog = self.desk.catalog
         self.say(f"auditing {path} ..", "muted")
-        self.background("audit", lambda stopped: audit.opened(catalog, path), self._own_opened, self._refused)
+        self.background(
+            "audit", lambda stopped: audit.opened(catalog, path), self._own_opened, self._refused
+        )
 
     def _own_opened(self, opened: audit.Opened) -> None:
         """A file joins the list."""
-        if opened.name not in self._own and self._sheets is not None and opened.name not in {row.key for row in self._sheets.grid.rows}:
+        if (
+            opened.name not in self._own
+            and self._sheets is not None
+            and opened.name not in {row.key for row in self._sheets.grid.rows}
+        ):
             self._own.append(opened.name)
         self._wanted = opened.name
         self._list()

@@ -128,7 +128,11 @@ class ModeScreen(Screen[Any]):
         return callable(take)
 
     def background(
-        self, name: str, work: Callable[[Stopped], T], done: Callable[[T], None], failed: Callable[[str], None] | None = None
+        self,
+        name: str,
+        work: Callable[[Stopped], T],
+        done: Callable[[T], None],
+        failed: Callable[[str], None] | None = None,
     ) -> Worker[T]:
         """Run `work` in a thread, and `done` with its value in the screen. The same name again: the older one is told to stop, and
         what it finds is dropped. An expected error is said in the bottom line, unless `failed` takes it; a defect opens a dialog."""
@@ -138,7 +142,9 @@ class ModeScreen(Screen[Any]):
             worker = get_current_worker()
             return work(lambda: worker.is_cancelled)
 
-        return self.run_worker(run, name=name, group=name, thread=True, exclusive=True, exit_on_error=False)
+        return self.run_worker(
+            run, name=name, group=name, thread=True, exclusive=True, exit_on_error=False
+        )
 
     def stop_background(self, name: str) -> None:
         self.workers.cancel_group(self, name)
@@ -158,7 +164,11 @@ class ModeScreen(Screen[Any]):
         """The classes that the size decides, while there is nothing in the screen yet: those that come with the first Resize style
         every widget a second time, a fiftieth of the way to the first frame."""
         classes = {"-plain": self.host.plain}
-        for cells, breakpoints in zip(self.app.size, (self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS), strict=True):
+        for cells, breakpoints in zip(
+            self.app.size,
+            (self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS),
+            strict=True,
+        ):
             reached = max((least for least, _ in breakpoints or () if least <= cells), default=None)
             classes.update({name: least == reached for least, name in breakpoints or ()})
         self.update_classes(classes, animate=False)
@@ -178,11 +188,15 @@ class ModeScreen(Screen[Any]):
         tiny = width < LEAST_COLUMNS or height < LEAST_ROWS
         self.set_class(tiny, "-tiny")
         if tiny:
-            self.query_one("#too-small", Static).update(f"needs {LEAST_COLUMNS} x {LEAST_ROWS}, is {width} x {height}")
+            self.query_one("#too-small", Static).update(
+                f"needs {LEAST_COLUMNS} x {LEAST_ROWS}, is {width} x {height}"
+            )
 
     def on_screen_resume(self, event: ScreenResume | None = None) -> None:
         if event is not None and self._desk_seen is None:
-            event.refresh_styles = False  # its widgets have just been styled, one by one as they came in
+            event.refresh_styles = (
+                False  # its widgets have just been styled, one by one as they came in
+            )
         self.refresh_desk()
         self.shown()
 

@@ -39,11 +39,27 @@ class CalibrateScreen(TablesScreen):
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("calibrate.tick", "space", "tick", "Take this figure, or leave it", "tick", 1),
-        Command("calibrate.all", "a", "all", "Take all figures that can be ticked, or none", "all", 2),
+        Command(
+            "calibrate.all", "a", "all", "Take all figures that can be ticked, or none", "all", 2
+        ),
         Command("calibrate.name", "n", "name", "What the tier is to be called", "name", 3),
         Command("calibrate.write", "w", "write", "Write the tier into your catalogue", "write", 4),
-        Command("calibrate.undo", "u", "undo", "Take back what was written, and what was put on the desk", "undo", 5),
-        Command("calibrate.table", "t", "next table", "Figures, then each save measured and fitted, then what was left out", "table(1)", 6),
+        Command(
+            "calibrate.undo",
+            "u",
+            "undo",
+            "Take back what was written, and what was put on the desk",
+            "undo",
+            5,
+        ),
+        Command(
+            "calibrate.table",
+            "t",
+            "next table",
+            "Figures, then each save measured and fitted, then what was left out",
+            "table(1)",
+            6,
+        ),
         Command("calibrate.sort", "s", "sort", "Sort by the next column", "sort", 7),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
@@ -74,7 +90,11 @@ class CalibrateScreen(TablesScreen):
             yield Static("tier", markup=False)
             yield Input(id="id", placeholder="our-lustre", compact=True)
             yield Static("in words", markup=False)
-            yield Input(id="title", placeholder="what it is; the host's name where nothing is said", compact=True)
+            yield Input(
+                id="title",
+                placeholder="what it is; the host's name where nothing is said",
+                compact=True,
+            )
         yield Rows(id="table", classes="panel")
         with Container(id="below"):
             yield Rows(id="check", classes="panel")
@@ -88,7 +108,10 @@ class CalibrateScreen(TablesScreen):
         sources, weight = self._sources, sum(source.weight for source in self._sources)
         self.say(reading_text(*sources))
         self.background(
-            "fit", lambda stopped: READER.ask(calibrating.fit, sources, weight=weight, stopped=stopped), self._fit_done, self._fit_failed
+            "fit",
+            lambda stopped: READER.ask(calibrating.fit, sources, weight=weight, stopped=stopped),
+            self._fit_done,
+            self._fit_failed,
         )
 
     def on_desk(self) -> None:
@@ -97,7 +120,11 @@ class CalibrateScreen(TablesScreen):
             self._check()
 
     def command_line(self) -> str:
-        return calibrating.command_of(self._sources, self._name_field.value.strip(), self.query_one("#title", Input).value.strip())
+        return calibrating.command_of(
+            self._sources,
+            self._name_field.value.strip(),
+            self.query_one("#title", Input).value.strip(),
+        )
 
     def table(self) -> Grid | None:
         focused = self.focused
@@ -106,13 +133,20 @@ class CalibrateScreen(TablesScreen):
     def tables(self) -> Sequence[Grid]:
         if self._fitted is None:
             return ()
-        return calibrating.parameters(self._fitted, self.desk, self._ticked), *calibrating.rounds(self._fitted)
+        return calibrating.parameters(self._fitted, self.desk, self._ticked), *calibrating.rounds(
+            self._fitted
+        )
 
     def exported(self) -> Any:
         if self._fitted is None:
             return None
         files = [str(path) for path, _ in self._written.texts] if self._written is not None else []
-        return calibrating.study_for(self._fitted, self._name_field.value.strip(), self.query_one("#title", Input).value.strip(), files)
+        return calibrating.study_for(
+            self._fitted,
+            self._name_field.value.strip(),
+            self.query_one("#title", Input).value.strip(),
+            files,
+        )
 
     def give_up(self) -> None:
         for name in ("fit", "check"):
@@ -140,7 +174,9 @@ class CalibrateScreen(TablesScreen):
         if fitted is None:
             return
         self._show_table()
-        left: list[tuple[str, Tone]] = [(text, "muted") for text in calibrating.not_taken(fitted, self._ticked, self.desk)]
+        left: list[tuple[str, Tone]] = [
+            (text, "muted") for text in calibrating.not_taken(fitted, self._ticked, self.desk)
+        ]
         self.query_one("#said", Note).show([*calibrating.lines(fitted), *left])
         effect = self.query_one("#effect", Rows)
         try:
@@ -162,15 +198,24 @@ class CalibrateScreen(TablesScreen):
         weight = sum(source.weight for source in self._sources)
         self.background(
             "check",
-            lambda stopped: READER.ask(calibrating_effect.check, fitted, base, settings, weight=weight, stopped=stopped),
+            lambda stopped: READER.ask(
+                calibrating_effect.check, fitted, base, settings, weight=weight, stopped=stopped
+            ),
             self._checked,
             self._check_failed,
         )
 
     def _checked(self, checked: calibrating_effect.Checked) -> None:
         rows = self.query_one("#check", Rows)
-        rows.show(checked.grid if checked.grid.rows else Grid(empty="; ".join(checked.notes) or checked.grid.empty))
-        rows.border_title, rows.border_subtitle = Content(checked.grid.title), Content("; ".join(checked.notes))
+        rows.show(
+            checked.grid
+            if checked.grid.rows
+            else Grid(empty="; ".join(checked.notes) or checked.grid.empty)
+        )
+        rows.border_title, rows.border_subtitle = (
+            Content(checked.grid.title),
+            Content("; ".join(checked.notes)),
+        )
 
     def _check_failed(self, text: str) -> None:
         rows = self.query_one("#check", Rows)
@@ -200,7 +245,11 @@ class CalibrateScreen(TablesScreen):
         if why := calibrating.why_not(fitted, key):
             self.say(f"{why[0].upper()}{why[1:]}.", "warn")
             return
-        self._ticked = [path for path in self._ticked if path != key] if key in self._ticked else [*self._ticked, key]
+        self._ticked = (
+            [path for path in self._ticked if path != key]
+            if key in self._ticked
+            else [*self._ticked, key]
+        )
         self._show()
         self.say("")
 
@@ -220,20 +269,28 @@ class CalibrateScreen(TablesScreen):
             self.say(f"{self._written.id} is written already: u takes it back.", "warn")
             return
         try:
-            self._written = calibrating_writing.write(fitted, self._name_field.value.strip(), self.query_one("#title", Input).value.strip())
+            self._written = calibrating_writing.write(
+                fitted,
+                self._name_field.value.strip(),
+                self.query_one("#title", Input).value.strip(),
+            )
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return
         self.say(self._written.text, "good")
         offer = calibrating_effect.offer(fitted, self._written.id, self._ticked)
         if "tier" in self._written.kinds:
-            self.app.push_screen(Confirm("Put it on the desk?", offer, "put it there"), self._put_on)
+            self.app.push_screen(
+                Confirm("Put it on the desk?", offer, "put it there"), self._put_on
+            )
 
     def _put_on(self, yes: bool | None) -> None:
         if not yes or self._fitted is None or self._written is None:
             return
         try:
-            desk = calibrating_effect.put_on(self.desk, self._written.id, calibrating_effect.edits_of(self._fitted, self._ticked))
+            desk = calibrating_effect.put_on(
+                self.desk, self._written.id, calibrating_effect.edits_of(self._fitted, self._ticked)
+            )
             desk.resolved()
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
@@ -253,7 +310,11 @@ class CalibrateScreen(TablesScreen):
             return
         id_, self._written = self._written.id, None
         if self._put is not None:
-            back = self._before if self.desk is self._put and self._before is not None else calibrating_effect.without(self.desk, id_)
+            back = (
+                self._before
+                if self.desk is self._put and self._before is not None
+                else calibrating_effect.without(self.desk, id_)
+            )
             self.change(calibrating_effect.fresh(back))
         self._before = self._put = None
         self.say(said, "good")

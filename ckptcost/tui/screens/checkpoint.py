@@ -35,10 +35,25 @@ class CheckpointScreen(ModeScreen):
         "not known, never zero."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("checkpoint.previous", "left,p", "previous", "The checkpoint before", "step(-1)", 1),
+        Command(
+            "checkpoint.previous", "left,p", "previous", "The checkpoint before", "step(-1)", 1
+        ),
         Command("checkpoint.next", "right,n", "next", "The checkpoint after", "step(1)", 2),
-        Command("checkpoint.domains", "g", "per GPU", "Joules of each GPU, or of all together", "domains", 4),
-        Command("checkpoint.down", "down,pagedown", "down", "Scroll down where it does not fit", "scroll_by(1)"),
+        Command(
+            "checkpoint.domains",
+            "g",
+            "per GPU",
+            "Joules of each GPU, or of all together",
+            "domains",
+            4,
+        ),
+        Command(
+            "checkpoint.down",
+            "down,pagedown",
+            "down",
+            "Scroll down where it does not fit",
+            "scroll_by(1)",
+        ),
         Command("checkpoint.up", "up,pageup", "up", "Scroll up", "scroll_by(-1)"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
@@ -104,7 +119,12 @@ class CheckpointScreen(ModeScreen):
         """Some milliseconds, and more where a scenario has ranges: not in the loop."""
         recording, which, desk, every = self._recording, self._which, self.desk, self._every_domain
         assert recording is not None
-        self.background("detail", lambda stopped: detail(recording, which, desk, every), self._show, self._refused)
+        self.background(
+            "detail",
+            lambda stopped: detail(recording, which, desk, every),
+            self._show,
+            self._refused,
+        )
 
     def _refused(self, text: str) -> None:
         self.add_class("-refused")
@@ -116,12 +136,21 @@ class CheckpointScreen(ModeScreen):
     def _show(self, shown: Checkpoint) -> None:
         self.remove_class("-refused")
         self._shown, self._which = shown, shown.name
-        self.query_one("#title", Static).update(Content.assemble((shown.title, "bold"), "   ", (shown.subtitle, "$text-muted")))
+        self.query_one("#title", Static).update(
+            Content.assemble((shown.title, "bold"), "   ", (shown.subtitle, "$text-muted"))
+        )
         self.query_one(Stats).show(shown.stats)
         phases = self.query_one("#phases", BarRows)
         phases.show(shown.phases._replace(title="", note=""))
-        phases.border_title, phases.border_subtitle = Content(shown.phases.title), Content(shown.phases.note)
-        for name, grid in (("instants", shown.instants), ("energy", shown.energy), ("modelled", shown.modelled)):
+        phases.border_title, phases.border_subtitle = (
+            Content(shown.phases.title),
+            Content(shown.phases.note),
+        )
+        for name, grid in (
+            ("instants", shown.instants),
+            ("energy", shown.energy),
+            ("modelled", shown.modelled),
+        ):
             rows = self.query_one(f"#{name}", Rows)
             rows.show(grid)
             rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
@@ -153,7 +182,9 @@ class CheckpointScreen(ModeScreen):
             self._which = name
             self._look()
         else:
-            self.say("There is none before this one." if by < 0 else "There is none after this one.")
+            self.say(
+                "There is none before this one." if by < 0 else "There is none after this one."
+            )
 
     def action_domains(self) -> None:
         if self._recording is not None:

@@ -31,8 +31,22 @@ class DoctorScreen(ModeScreen):
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("doctor.look", "r", "look again", "Try every meter again", "look_again", 1),
-        Command("doctor.copy", "y", "copy remedy", "Copy what would make this row answer, else the command", "copy_remedy", 2),
-        Command("doctor.every_gpu", "e", "every GPU", "Try all GPUs of the node, or those that this session may see", "every_gpu", 3),
+        Command(
+            "doctor.copy",
+            "y",
+            "copy remedy",
+            "Copy what would make this row answer, else the command",
+            "copy_remedy",
+            2,
+        ),
+        Command(
+            "doctor.every_gpu",
+            "e",
+            "every GPU",
+            "Try all GPUs of the node, or those that this session may see",
+            "every_gpu",
+            3,
+        ),
         Command("doctor.sort", "s", "sort", "Sort by the next column", "sort", 4),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
@@ -82,7 +96,9 @@ class DoctorScreen(ModeScreen):
         if self._study is None:
             self.query_one("#brief", Note).show(["looking ..."])
             self._rows.show(Grid(empty="looking ..."))
-        self.background("look", lambda stopped: doctor.look(meters, every_gpu), self._seen, self._failed)
+        self.background(
+            "look", lambda stopped: doctor.look(meters, every_gpu), self._seen, self._failed
+        )
 
     def _seen(self, study: Any) -> None:
         first, self._study = self._study is None, study
@@ -92,7 +108,10 @@ class DoctorScreen(ModeScreen):
         grid = doctor.grid(study, plain)
         self.query_one("#brief", Note).show(doctor.overview(study, plain))
         self._rows.show(grid)
-        self._rows.border_title, self._rows.border_subtitle = Content(grid.title), Content(grid.note)
+        self._rows.border_title, self._rows.border_subtitle = (
+            Content(grid.title),
+            Content(grid.note),
+        )
         if first:
             self._rows.select(doctor.worst(study))
         self._detail()

@@ -50,7 +50,9 @@ class EditingScreen(ModeScreen):
     def form(self) -> Form:
         return self.query_one("#form", Form)
 
-    def guarded(self, work: Callable[[], T], refuse: Callable[[Exception], None] | None = None) -> T | None:
+    def guarded(
+        self, work: Callable[[], T], refuse: Callable[[Exception], None] | None = None
+    ) -> T | None:
         """What `work` gives, or None where the scenario refuses it, and why is said. No key may end the application, so whatever a
         change of the scenario can lead to passes here."""
         try:
@@ -88,7 +90,9 @@ class EditingScreen(ModeScreen):
     # how it works
 
     def on_desk(self) -> None:
-        if self.view is None or self.view.desk is not self.desk:  # changed elsewhere: what was done here before cannot be undone
+        if (
+            self.view is None or self.view.desk is not self.desk
+        ):  # changed elsewhere: what was done here before cannot be undone
             self._before.clear()
             self._typing = None
             self.view = self.guarded(lambda: model.evaluate(self.desk), self._broken)
@@ -116,7 +120,10 @@ class EditingScreen(ModeScreen):
 
     def _put(self, before: Desk, path: str, text: str) -> bool:
         """Take a text over where the scenario holds with it; else say why not."""
-        view = self.guarded(lambda: model.evaluate(fields.put(before, path, text)), lambda error: self._refuse(path, error))
+        view = self.guarded(
+            lambda: model.evaluate(fields.put(before, path, text)),
+            lambda error: self._refuse(path, error),
+        )
         if view is None:
             return False
         self.refused.pop(path, None)
@@ -133,7 +140,9 @@ class EditingScreen(ModeScreen):
     def on_form_pick(self, event: Form.Pick) -> None:
         event.stop()
         path, now = event.path, self.form.text(event.path)
-        grid = self.guarded(lambda: choices(self.desk) if path == fields.TIER else entries(self.desk.catalog, path))
+        grid = self.guarded(
+            lambda: choices(self.desk) if path == fields.TIER else entries(self.desk.catalog, path)
+        )
         if grid is None:
             return
 
@@ -154,7 +163,9 @@ class EditingScreen(ModeScreen):
         for path in list(self.refused):
             self.form.forget(path)
         self.refused.clear()
-        self.change_by(lambda desk: fields.put(desk.plain(), fields.TIER, ""))  # the tier, too, is a field
+        self.change_by(
+            lambda desk: fields.put(desk.plain(), fields.TIER, "")
+        )  # the tier, too, is a field
 
     def action_undo(self) -> None:
         if not self._before:
@@ -162,4 +173,6 @@ class EditingScreen(ModeScreen):
             return
         desk = self._before.pop()
         self._typing, self.view = None, self.guarded(lambda: model.evaluate(desk), lambda _: None)
-        self.change(desk)  # a scenario without figures comes back too, with the reason in their stead
+        self.change(
+            desk
+        )  # a scenario without figures comes back too, with the reason in their stead

@@ -39,16 +39,32 @@ class IntervalScreen(ModeScreen):
         "takes."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("interval.shorter", "left", "shorter", "A shorter interval on trial", "move(-1)", 1),
+        Command(
+            "interval.shorter", "left", "shorter", "A shorter interval on trial", "move(-1)", 1
+        ),
         Command("interval.longer", "right", "longer", "A longer interval on trial", "move(1)", 2),
         Command("interval.best", "o", "best", "Put the best interval on trial", "best", 3),
         Command("interval.apply", "a", "apply", "Put the trial into the scenario", "apply", 4),
-        Command("interval.objective", "m", "measure", "Time, energy, money or carbon", "objective", 5),
+        Command(
+            "interval.objective", "m", "measure", "Time, energy, money or carbon", "objective", 5
+        ),
         Command("interval.tier", "t", "tier", "The next tier", "tier", 6),
         Command("interval.solve", "w", "what if", "Ask backwards: what a target takes", "solve", 7),
         Command("interval.now", "n", "now", "Put the interval in force on trial", "now", 8),
-        Command("interval.much_shorter", "shift+left", "much shorter", "A much shorter interval on trial", "move(-10)"),
-        Command("interval.much_longer", "shift+right", "much longer", "A much longer interval on trial", "move(10)"),
+        Command(
+            "interval.much_shorter",
+            "shift+left",
+            "much shorter",
+            "A much shorter interval on trial",
+            "move(-10)",
+        ),
+        Command(
+            "interval.much_longer",
+            "shift+right",
+            "much longer",
+            "A much longer interval on trial",
+            "move(10)",
+        ),
         Command("interval.sort", "s", "sort", "Sort the table by the next column", "sort"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
@@ -92,7 +108,11 @@ class IntervalScreen(ModeScreen):
 
     def command_line(self) -> str:
         one = self._studied
-        return interval.command(one, self._trial) if one is not None else self.desk.command("optimize", "--objective", self._objective)
+        return (
+            interval.command(one, self._trial)
+            if one is not None
+            else self.desk.command("optimize", "--objective", self._objective)
+        )
 
     def table(self) -> Grid | None:
         lost = self.query_one("#lost", Rows)
@@ -107,7 +127,9 @@ class IntervalScreen(ModeScreen):
             self._draw()
             return
         desk, objective = self.desk, self._objective
-        self.background("study", lambda stopped: interval.studied(desk, objective), self._have, self._refused)
+        self.background(
+            "study", lambda stopped: interval.studied(desk, objective), self._have, self._refused
+        )
 
     def _have(self, one: interval.Studied) -> None:
         self._kept[one.objective] = one
@@ -120,7 +142,9 @@ class IntervalScreen(ModeScreen):
         self.add_class("-none")
         for name in ("points", "lost"):
             self._show_grid(name, Grid(empty="nothing to show"))
-        self.query_one("#notes", Note).show(["t takes the next tier, m another measure, 1 goes back to the inputs."])
+        self.query_one("#notes", Note).show(
+            ["t takes the next tier, m another measure, 1 goes back to the inputs."]
+        )
         self.say("No best interval here", "bad")
 
     def _draw(self) -> None:

@@ -38,7 +38,10 @@ class LiveScreen(Acting):
 
     ABOUT = ABOUT
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (*START, *BOARD)
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KEYS_HERE), Binding("z", "alone", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(KEYS_HERE),
+        Binding("z", "alone", show=False),
+    ]
     AUTO_FOCUS = ""
     DEFAULT_CSS = """
     LiveScreen StartPage, LiveScreen Board { display: none; }
@@ -50,7 +53,9 @@ class LiveScreen(Acting):
     LiveScreen.-tall.-wide #below { height: 10; }
     """
 
-    def __init__(self, source: Source | None = None, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, source: Source | None = None, clock: Callable[[], float] | None = None
+    ) -> None:
         super().__init__(source)
         self._clock = clock
         self._frozen = self._per_gpu = False
@@ -87,7 +92,11 @@ class LiveScreen(Acting):
     def table(self) -> Grid | None:
         if self._source is None:
             return None
-        return self.focused.grid if isinstance(self.focused, Rows) else self.query_one("#checkpoints", Rows).grid
+        return (
+            self.focused.grid
+            if isinstance(self.focused, Rows)
+            else self.query_one("#checkpoints", Rows).grid
+        )
 
     def exported(self) -> Any:
         return None if self._source is None else live_start.study_of(self._source)
@@ -146,7 +155,11 @@ class LiveScreen(Acting):
 
     def _take_in(self) -> int:
         """Readings since the last time, drawn or not."""
-        return 0 if self._source is None else self._source.pump(None if self._clock is None else self._clock())
+        return (
+            0
+            if self._source is None
+            else self._source.pump(None if self._clock is None else self._clock())
+        )
 
     def tick(self, again: int = 0) -> None:
         """Nothing is drawn where nothing is new."""
@@ -155,7 +168,16 @@ class LiveScreen(Acting):
             return
         self._again = max(again, self._again)
         fresh = self._take_in()
-        now = (source.over, source.actions, source.paused, source.speed, self._span_s, self._per_gpu, self._gpu, self._frozen)
+        now = (
+            source.over,
+            source.actions,
+            source.paused,
+            source.speed,
+            self._span_s,
+            self._per_gpu,
+            self._gpu,
+            self._frozen,
+        )
         if not fresh and now == self._drawn_for and not self._again:
             return
         self._again = max(self._again - 1, 0)
@@ -181,30 +203,47 @@ class LiveScreen(Acting):
         if bool(view.unwritten) != self._unwritten and not source.over:
             self._unwritten = bool(view.unwritten)
             if view.unwritten:
-                self.say(f"Not recorded {view.unwritten}. What comes is kept in memory as long as there is room.", "bad")
+                self.say(
+                    f"Not recorded {view.unwritten}. What comes is kept in memory as long as there is room.",
+                    "bad",
+                )
             else:
                 self.say(f"Recorded to {source.folder} again; what waited was written first.")
 
     def _tell_of_lost(self, view: LiveView) -> None:
         """Once, when it happens or when somebody looks again; the line below the lists goes on saying so."""
-        lost = {row.key: ", ".join(cell for cell in row.cells if cell) for row in view.meters.rows if row.tone == "bad"}
+        lost = {
+            row.key: ", ".join(cell for cell in row.cells if cell)
+            for row in view.meters.rows
+            if row.tone == "bad"
+        }
         if self._lost is not None:
             for key in lost.keys() - self._lost:
-                self.app.notify(lost[key], title="A meter was lost", severity="warning", timeout=8, markup=False)
+                self.app.notify(
+                    lost[key], title="A meter was lost", severity="warning", timeout=8, markup=False
+                )
         self._lost = frozenset(lost)
         if self._unseen_from_s is not None and self.is_current:
             told = [text for at_s, text in view.outages if at_s > self._unseen_from_s]
             self._unseen_from_s = None
             if told:
-                more = [f"So it was {len(told) - OUTAGES} times more."] if len(told) > OUTAGES else []
+                more = (
+                    [f"So it was {len(told) - OUTAGES} times more."] if len(told) > OUTAGES else []
+                )
                 text = "\n".join([*told[-OUTAGES:], *more])
-                self.app.notify(text, title="While nobody looked", severity="warning", timeout=8, markup=False)
+                self.app.notify(
+                    text, title="While nobody looked", severity="warning", timeout=8, markup=False
+                )
 
     def _ended(self, source: Source) -> None:
         self._over = True
         self._keep_time()
         self.refresh_bindings()
-        opens = "r opens the run, n begins another." if source.folder is not None else "n begins another."
+        opens = (
+            "r opens the run, n begins another."
+            if source.folder is not None
+            else "n begins another."
+        )
 
         def done(text: str) -> None:
             lost = source is self._source and source.view().unwritten
@@ -222,14 +261,22 @@ class LiveScreen(Acting):
 
     def action_pause(self) -> None:
         self._frozen = not self._frozen
-        self.say("Drawing is paused; the recording goes on. Space goes on drawing." if self._frozen else "")
+        self.say(
+            "Drawing is paused; the recording goes on. Space goes on drawing."
+            if self._frozen
+            else ""
+        )
         self.tick()
 
     def action_span(self, by: int) -> None:
         view = self.board.view
         shown_s = self._span_s if view is None else min(self._span_s, view.end_s - view.begin_s)
-        if by < 0 and shown_s < self._span_s:  # closer than what is seen, which is not as much as was chosen
-            self._span_s = next((span_s for span_s in reversed(SPANS_S) if span_s < shown_s), SPANS_S[0])
+        if (
+            by < 0 and shown_s < self._span_s
+        ):  # closer than what is seen, which is not as much as was chosen
+            self._span_s = next(
+                (span_s for span_s in reversed(SPANS_S) if span_s < shown_s), SPANS_S[0]
+            )
         else:
             self._span_s = shifted(SPANS_S, self._span_s, by)
         self.say(f"Shown: the last {duration(self._span_s)}, of what there is.")
@@ -262,7 +309,10 @@ class LiveScreen(Acting):
         """What has the focus fills the screen, and goes back; on the board, where nothing has it, the traces do."""
         if self.maximized is None and self.focused is None:
             if self._source is None:
-                self.say("Nothing to show alone here: once something is measured, the traces and the lists can be.", "warn")
+                self.say(
+                    "Nothing to show alone here: once something is measured, the traces and the lists can be.",
+                    "warn",
+                )
                 return
             self.set_focus(self.board.query_one("#traces"))
         self.app.action_zoom()  # type: ignore[attr-defined]

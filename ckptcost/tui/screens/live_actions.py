@@ -60,14 +60,21 @@ class Acting(Opening):
                 self.background("stop", lambda stopped: source.stop(), self._stopped)
 
         if source.actions.stops_job:
-            what = "The command is told to end with it (SIGTERM), and killed if it has not after 10 s."
+            what = (
+                "The command is told to end with it (SIGTERM), and killed if it has not after 10 s."
+            )
         else:
             what = "What is watched goes on; only the recording ends."
-        self.app.push_screen(Confirm("End the recording?", f"{source.title}\n{what}", "end it"), answered)
+        self.app.push_screen(
+            Confirm("End the recording?", f"{source.title}\n{what}", "end it"), answered
+        )
 
     def _stopped(self, text: str) -> None:
         if text:
-            self.say(_sentence(text), "bad" if self._source is not None and self._source.view().unwritten else "")
+            self.say(
+                _sentence(text),
+                "bad" if self._source is not None and self._source.view().unwritten else "",
+            )
         self.tick(again=1)
 
     def action_open_run(self) -> None:
@@ -85,7 +92,12 @@ class Acting(Opening):
         self.look_around()
 
     def on_key(self, event: Key) -> None:
-        if event.key == "enter" and self._source is None and not self._opening and not isinstance(self.focused, Input):
+        if (
+            event.key == "enter"
+            and self._source is None
+            and not self._opening
+            and not isinstance(self.focused, Input)
+        ):
             self.on_start_page_begin()
             event.stop()
         elif event.key == "enter" and self._over and not isinstance(self.focused, Rows | Input):
@@ -102,11 +114,17 @@ class Acting(Opening):
             self._gpu = "" if event.key == self._gpu else event.key
             self.tick()
         elif event.rows.id == "checkpoints" and source.folder is None:
-            self.say("Nothing is written of this one, so there is no more to say of a checkpoint than its row does.")
+            self.say(
+                "Nothing is written of this one, so there is no more to say of a checkpoint than its row does."
+            )
         elif event.rows.id == "checkpoints":
             from ckptcost.tui.screens.checkpoint import CheckpointOverLive
 
-            self.app.push_screen(CheckpointOverLive(str(source.folder), live_start.checkpoint_named(event.rows.grid, event.key)))
+            self.app.push_screen(
+                CheckpointOverLive(
+                    str(source.folder), live_start.checkpoint_named(event.rows.grid, event.key)
+                )
+            )
 
 
 def shifted(among: tuple[T, ...], now: T, by: int, around: bool = False) -> T:

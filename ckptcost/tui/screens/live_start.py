@@ -36,7 +36,9 @@ class Opening(ModeScreen):
         """after `give_up`: what has to be known when the application is gone, such as a job that goes on"""
 
     def give_up(self) -> None:
-        said = [source.stop(STOP_S) for source in (self._source, self._candidate) if source is not None]
+        said = [
+            source.stop(STOP_S) for source in (self._source, self._candidate) if source is not None
+        ]
         self.last_words = "\n".join(f"{text[0].upper()}{text[1:]}" for text in said if text)
 
     def busy(self) -> str:
@@ -58,7 +60,9 @@ class Opening(ModeScreen):
             page.keep_in(live_start.home())
             if not page.lit:
                 page.show([("Looking for meters ...", "muted")])
-            self.background("lights", lambda stopped: live_start.lights_of(meters, plain), page.show)
+            self.background(
+                "lights", lambda stopped: live_start.lights_of(meters, plain), page.show
+            )
 
     def _handed_over(self) -> tuple[Opener, str] | None:
         """From a test; from another screen, as `app.to_live` = ("replay" or "follow", a run); from the command line, as `app.demo`."""
@@ -69,7 +73,11 @@ class Opening(ModeScreen):
         what, run = getattr(self.app, "to_live", None) or ("", "")
         if what:
             self.app.to_live = None  # type: ignore[attr-defined]
-            return ((lambda: live_sources.replay(run, desk)) if what == "replay" else (lambda: live_sources.followed(run, desk))), ""
+            return (
+                (lambda: live_sources.replay(run, desk))
+                if what == "replay"
+                else (lambda: live_sources.followed(run, desk))
+            ), ""
         if getattr(self.app, "demo", False):
             self.app.demo = False  # type: ignore[attr-defined]
             return (lambda: live_sources.demo(desk)), live_start.DEMO_COMMAND
@@ -101,7 +109,9 @@ class Opening(ModeScreen):
     def _opened(self, source: Source) -> None:
         self._opening, self._candidate = False, None
         self._source = source
-        self.say(f"Recorded to {source.folder}" if source.folder is not None else "Nothing is written.")
+        self.say(
+            f"Recorded to {source.folder}" if source.folder is not None else "Nothing is written."
+        )
         self.begun(source)
 
     def _refused(self, text: str) -> None:
@@ -145,14 +155,22 @@ class Opening(ModeScreen):
                 self.query_one(StartPage).type("pid", pid)
                 self.action_field("pid")
 
-        self.background("processes", lambda stopped: live_start.gpu_processes(), lambda grid: self._pick(grid, chosen))
+        self.background(
+            "processes",
+            lambda stopped: live_start.gpu_processes(),
+            lambda grid: self._pick(grid, chosen),
+        )
 
     def action_follow(self) -> None:
         def chosen(run: str | None) -> None:
             if run:
                 self._open(lambda: live_sources.followed(run, self.desk))
 
-        self.background("runs", lambda stopped: live_start.being_recorded(), lambda grid: self._pick(grid, chosen))
+        self.background(
+            "runs",
+            lambda stopped: live_start.being_recorded(),
+            lambda grid: self._pick(grid, chosen),
+        )
 
     def _pick(self, grid: Grid, chosen: Callable[[str | None], None]) -> None:
         if grid.rows:

@@ -27,7 +27,13 @@ IDLE_S = 0.15
 """nobody has typed for so long: what is not needed at every keystroke follows"""
 WIDE, BROAD, TALL = 100, 160, 30
 """columns for the form beside the tables, and for two columns of tables; rows for the first view and another below it"""
-METRICS = (("kwh", "k", "kWh"), ("gpuh", "g", "GPU-h"), ("usd", "dollar_sign", "USD"), ("co2e", "c", "CO2e"), ("time", "w", "time"))
+METRICS = (
+    ("kwh", "k", "kWh"),
+    ("gpuh", "g", "GPU-h"),
+    ("usd", "dollar_sign", "USD"),
+    ("co2e", "c", "CO2e"),
+    ("time", "w", "time"),
+)
 
 
 class ModelScreen(EditingScreen):
@@ -44,19 +50,59 @@ class ModelScreen(EditingScreen):
         "~ before a difference: a line is known for one of the two tiers only."
     )
     KEYS_HERE = (
-        Command("model.leave", "escape", "tables", "Leave the fields for the tables", "leave_fields", 1),
-        Command("model.look", "enter", "its bill", "Look at this tier: its bill and its inputs", "look", 1),
-        Command("model.inputs", "i", "inputs", "Go to the fields, or back to the tables", "inputs", 1),
-        Command("model.view", "v", "view", "Next view: one save by tier, bill, course of the run, notes", "view", 2),
+        Command(
+            "model.leave", "escape", "tables", "Leave the fields for the tables", "leave_fields", 1
+        ),
+        Command(
+            "model.look",
+            "enter",
+            "its bill",
+            "Look at this tier: its bill and its inputs",
+            "look",
+            1,
+        ),
+        Command(
+            "model.inputs", "i", "inputs", "Go to the fields, or back to the tables", "inputs", 1
+        ),
+        Command(
+            "model.view",
+            "v",
+            "view",
+            "Next view: one save by tier, bill, course of the run, notes",
+            "view",
+            2,
+        ),
         Command("model.tiers", "t", "tiers", "Add or remove tiers side by side", "tiers", 3),
         *(
-            Command(f"model.{each}", key, name, f"Show {'wall time' if each == 'time' else name}", f"metric('{each}')", 4 + place)
+            Command(
+                f"model.{each}",
+                key,
+                name,
+                f"Show {'wall time' if each == 'time' else name}",
+                f"metric('{each}')",
+                4 + place,
+            )
             for place, (each, key, name) in enumerate(METRICS)
         ),
-        Command("model.all", "a", "all fields", "Show every input there is, or the usual ones", "all", 9),
-        Command("model.reset", "ctrl+r,r", "reset field", "Take the change of this field back", "reset", 10),
+        Command(
+            "model.all", "a", "all fields", "Show every input there is, or the usual ones", "all", 9
+        ),
+        Command(
+            "model.reset",
+            "ctrl+r,r",
+            "reset field",
+            "Take the change of this field back",
+            "reset",
+            10,
+        ),
         Command("model.undo", "u", "undo", "Take the last change back", "undo", 11),
-        Command("model.reset_all", "R", "reset all", "Take every change back; undo brings them again", "reset_all"),
+        Command(
+            "model.reset_all",
+            "R",
+            "reset all",
+            "Take every change back; undo brings them again",
+            "reset_all",
+        ),
         Command("model.sort", "s", "sort", "Sort the table by the next column", "sort"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
@@ -95,7 +141,11 @@ class ModelScreen(EditingScreen):
     def show(self, view: model.ModelView) -> None:
         shown = model.form(view, self._everything)
         self.forget_slips({one.path for one in shown}, view.desk.base)
-        titled(self.query_one("#inputs"), f"Scenario  {view.desk.title}", "a the usual fields" if self._everything else "a all fields")
+        titled(
+            self.query_one("#inputs"),
+            f"Scenario  {view.desk.title}",
+            "a the usual fields" if self._everything else "a all fields",
+        )
         self.form.show([one._replace(error=self.refused.get(one.path, "")) for one in shown])
         self.results.show(view)
         self.say_result()
@@ -116,7 +166,11 @@ class ModelScreen(EditingScreen):
     def about(self) -> None:
         path = self.field
         if (view := self.view) is not None:
-            lines = self.guarded(lambda: about_field(self.desk, path, view.resolved)) or () if path else fields.FIRST_STEPS
+            lines = (
+                self.guarded(lambda: about_field(self.desk, path, view.resolved)) or ()
+                if path
+                else fields.FIRST_STEPS
+            )
             title = fields.label_of(path) if path else "Fields"
             self.query_one("#about", Note).show(lines, title)
             self.results.about(lines, title)
@@ -132,7 +186,11 @@ class ModelScreen(EditingScreen):
             self._look_at(event.key)
 
     def _look_at(self, key: str) -> None:
-        run = next((run for run in self.view.runs if run.key == key), None) if self.view is not None else None
+        run = (
+            next((run for run in self.view.runs if run.key == key), None)
+            if self.view is not None
+            else None
+        )
         if run is not None and run.reason:
             self.say(f"{key}: {run.reason}", "warn")
             return
@@ -147,7 +205,10 @@ class ModelScreen(EditingScreen):
         if tiers_known is None:
             return
         ticked = [run.key for run in self.view.runs] if self.view is not None else ()
-        self.app.push_screen(Ticks("Tiers side by side", tiers_known, ticked, self.query_one("#tiers", Rows).key), take)
+        self.app.push_screen(
+            Ticks("Tiers side by side", tiers_known, ticked, self.query_one("#tiers", Rows).key),
+            take,
+        )
 
     def action_inputs(self) -> None:
         """On a small screen the fields come as a drawer."""

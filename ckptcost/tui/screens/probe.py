@@ -39,14 +39,50 @@ class ProbeScreen(Asking):
         "what the scenario's checkpoint would take if every node had a place like this."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("probe.start", "ctrl+r", "start", "Start to write; asks first where it is much", "start", 1),
-        Command("probe.begin", "enter", "start", "Start, while the form is shown and no field has the focus", "begin"),
-        Command("probe.stop", "x,escape", "stop and clean up", "Stop the probe and remove its files, or leave a field", "stop", 2),
+        Command(
+            "probe.start",
+            "ctrl+r",
+            "start",
+            "Start to write; asks first where it is much",
+            "start",
+            1,
+        ),
+        Command(
+            "probe.begin",
+            "enter",
+            "start",
+            "Start, while the form is shown and no field has the focus",
+            "begin",
+        ),
+        Command(
+            "probe.stop",
+            "x,escape",
+            "stop and clean up",
+            "Stop the probe and remove its files, or leave a field",
+            "stop",
+            2,
+        ),
         Command("probe.plan", "n", "plan", "What it would write, and nothing more", "plan", 3),
-        Command("probe.edit", "e", "edit", "Go to the fields, or back to what was found", "edit", 4),
+        Command(
+            "probe.edit", "e", "edit", "Go to the fields, or back to what was found", "edit", 4
+        ),
         Command("probe.keep", "w", "keep", "Keep the run among your runs", "keep", 5),
-        Command("probe.calibrate", "c", "calibrate", "Keep the run and make a tier of it", "calibrate", 6),
-        Command("probe.picture", "g", "next picture", "The tiers beside it, the curve of rates, the rounds", "picture", 7),
+        Command(
+            "probe.calibrate",
+            "c",
+            "calibrate",
+            "Keep the run and make a tier of it",
+            "calibrate",
+            6,
+        ),
+        Command(
+            "probe.picture",
+            "g",
+            "next picture",
+            "The tiers beside it, the curve of rates, the rounds",
+            "picture",
+            7,
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
     AUTO_FOCUS = ""
@@ -146,10 +182,15 @@ class ProbeScreen(Asking):
             self._turn("form")
             self.say(f"Nothing was written. {self._asking.why_not}", "bad")
             return
-        texts = [probe.question(plan), "What the last probe found is not kept (w keeps it)." if self._unkept else ""]
+        texts = [
+            probe.question(plan),
+            "What the last probe found is not kept (w keeps it)." if self._unkept else "",
+        ]
         if text := "\n".join(text for text in texts if text):
             title = "Write that much?" if texts[0] else "Start another?"
-            self.app.push_screen(Confirm(title, text, "start"), lambda yes: self._start(plan) if yes else None)
+            self.app.push_screen(
+                Confirm(title, text, "start"), lambda yes: self._start(plan) if yes else None
+            )
         else:
             self._start(plan)
 
@@ -195,7 +236,11 @@ class ProbeScreen(Asking):
     def action_plan(self) -> None:
         if self._under_way is None:
             self._turn("form")
-            self.say("Nothing is written by this: it is the plan." if self._asking.ready else self._asking.why_not)
+            self.say(
+                "Nothing is written by this: it is the plan."
+                if self._asking.ready
+                else self._asking.why_not
+            )
 
     def action_edit(self) -> None:
         if self._under_way is not None:
@@ -221,7 +266,12 @@ class ProbeScreen(Asking):
     def _keep(self) -> str | None:
         """The run's folder, kept now or before."""
         if self._ended is None or self._ended.study is None:
-            self.say("There is nothing to keep yet." if self._under_way is None else "It is not over yet.", "warn")
+            self.say(
+                "There is nothing to keep yet."
+                if self._under_way is None
+                else "It is not over yet.",
+                "warn",
+            )
             return None
         if not self._kept:
             try:

@@ -41,7 +41,9 @@ class ReportScreen(ModeScreen):
         "Nothing is written before w. A file that is there already is replaced only after a question, and appears whole or not at all."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("report.format", "f", "format", "Next format: text, Markdown, JSON, CSV", "format", 1),
+        Command(
+            "report.format", "f", "format", "Next format: text, Markdown, JSON, CSV", "format", 1
+        ),
         Command("report.write", "w", "write", "Write the file", "write", 2),
         Command("report.copy", "c", "copy text", "Copy the whole text", "copy_text", 3),
         Command("report.name", "n", "file name", "Change the name of the file", "name", 4),
@@ -82,8 +84,9 @@ class ReportScreen(ModeScreen):
             Input(id="report-name", compact=True, select_on_focus=False),
             Static(id="report-standing", markup=False),
             Static(id="report-command", markup=False),
-            id="report-file", classes="panel",
-        )  # fmt: skip
+            id="report-file",
+            classes="panel",
+        )
         shown = Vertical(Listing(id="report-text"), id="report-preview", classes="panel")
         what.border_title, file.border_title, shown.border_title = "Report", "File", "Preview"
         yield Horizontal(Vertical(what, file, id="report-left"), shown, id="report-all")
@@ -120,7 +123,9 @@ class ReportScreen(ModeScreen):
 
     def _list(self) -> None:
         grid = preview.subjects(self.desk)
-        self._what.show(grid._replace(rows=[*grid.rows, *(self._runs.rows if self._runs is not None else ())]))
+        self._what.show(
+            grid._replace(rows=[*grid.rows, *(self._runs.rows if self._runs is not None else ())])
+        )
         if self._what.key and self._what.key != self._subject:
             self._subject = self._what.key
 
@@ -142,7 +147,13 @@ class ReportScreen(ModeScreen):
         """At once where it is known, else when the background has it."""
         self._forms_shown()
         self._named()
-        desk, subject, form, table, kept = self.desk, self._subject, self._form, self._table, self._kept
+        desk, subject, form, table, kept = (
+            self.desk,
+            self._subject,
+            self._form,
+            self._table,
+            self._kept,
+        )
         if not subject.startswith(preview.RUN):  # looking a run up is for the background
             one = kept.get(state := preview.state_of(desk, subject))
             if one is not None and (form, table if table in one.found.tables else "") in one.pages:
@@ -171,7 +182,11 @@ class ReportScreen(ModeScreen):
         page = one.pages.get((self._form, self._table if self._table in one.found.tables else ""))
         if page is None:
             return
-        stay = before is not None and self._page is not None and (before.found.subject, self._page.form) == (one.found.subject, page.form)
+        stay = (
+            before is not None
+            and self._page is not None
+            and (before.found.subject, self._page.form) == (one.found.subject, page.form)
+        )
         self._page = page
         self.query_one(Listing).show(page.lines, stay=stay)
         panel = self.query_one("#report-preview")
@@ -261,7 +276,9 @@ class ReportScreen(ModeScreen):
             if yes:
                 self._write(over=True)
 
-        self.app.push_screen(Confirm("Replace it?", f"{self._file.value} is there already.", "replace"), answered)
+        self.app.push_screen(
+            Confirm("Replace it?", f"{self._file.value} is there already.", "replace"), answered
+        )
 
     def _write(self, over: bool) -> None:
         if self._page is None:

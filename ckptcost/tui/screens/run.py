@@ -35,22 +35,56 @@ class RunScreen(HostScreen):
         "several hosts is shown host by host. A run that was killed counts as far as it goes, and what is wrong with its files is named."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("run.open", "enter", "checkpoint", "Open the checkpoint under the cursor", "open_checkpoint", 1),
-        Command("run.table", "t", "next table", "Show the next table: checkpoints, domains, phases, disks, meters ...", "table(1)", 2),
-        Command("run.calibrate", "c", "calibrate", "Take the model's figures from this run", "calibrate", 3),
+        Command(
+            "run.open",
+            "enter",
+            "checkpoint",
+            "Open the checkpoint under the cursor",
+            "open_checkpoint",
+            1,
+        ),
+        Command(
+            "run.table",
+            "t",
+            "next table",
+            "Show the next table: checkpoints, domains, phases, disks, meters ...",
+            "table(1)",
+            2,
+        ),
+        Command(
+            "run.calibrate",
+            "c",
+            "calibrate",
+            "Take the model's figures from this run",
+            "calibrate",
+            3,
+        ),
         Command("run.against", "m", "model", "Hold this run against the scenario", "against", 4),
         Command("run.replay", "r", "replay", "Play the run again on the live screen", "replay", 5),
         Command(
-            "run.zoom_in", "plus,equals_sign", "zoom", "A closer look at the traces, around the checkpoint under the cursor", "zoom(1)", 6
+            "run.zoom_in",
+            "plus,equals_sign",
+            "zoom",
+            "A closer look at the traces, around the checkpoint under the cursor",
+            "zoom(1)",
+            6,
         ),
         Command("run.zoom_out", "minus", "wider", "More of the traces", "zoom(-1)"),
-        Command("run.earlier", "left_square_bracket", "earlier", "Earlier in the traces", "pan(-1)"),
+        Command(
+            "run.earlier", "left_square_bracket", "earlier", "Earlier in the traces", "pan(-1)"
+        ),
         Command("run.later", "right_square_bracket", "later", "Later in the traces", "pan(1)"),
         Command("run.whole", "0", "whole", "All of the run in the traces", "whole"),
         Command("run.host", "h", "next host", "The next host of a run of several", "next_host", 7),
         Command("run.sort", "s", "sort", "Sort by the next column", "sort", 8),
         Command("run.table_back", "B", "table before", "Show the table before", "table(-1)"),
-        Command("run.again", "R", "read again", "Read the run again, as far as it is written by now", "again"),
+        Command(
+            "run.again",
+            "R",
+            "read again",
+            "Read the run again, as far as it is written by now",
+            "again",
+        ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
     DEFAULT_CSS = """
@@ -65,7 +99,12 @@ class RunScreen(HostScreen):
     RunScreen.-narrow #traces, RunScreen.-narrow #said { width: 1fr; }
     """
 
-    def __init__(self, source: Source, goes_on: bool = False, learned: Callable[[Learned], None] | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        goes_on: bool = False,
+        learned: Callable[[Learned], None] | None = None,
+    ) -> None:
         super().__init__(source)
         self._goes_on, self._learned = goes_on, learned
         self._view: RunView | None = None
@@ -87,7 +126,11 @@ class RunScreen(HostScreen):
 
     def command_line(self) -> str:
         view = self._view
-        return run.command_of(self._source, view.host if view is not None else "", len(view.hosts) if view is not None else 1)
+        return run.command_of(
+            self._source,
+            view.host if view is not None else "",
+            len(view.hosts) if view is not None else 1,
+        )
 
     def give_up(self) -> None:
         self.stop_background("read")
@@ -98,7 +141,9 @@ class RunScreen(HostScreen):
         self._begins()
         self.background(
             "read",
-            lambda stopped: READER.ask(run.read, source, host, goes_on, weight=source.weight, stopped=stopped),
+            lambda stopped: READER.ask(
+                run.read, source, host, goes_on, weight=source.weight, stopped=stopped
+            ),
             self._show,
             self._failed,
         )
@@ -132,11 +177,19 @@ class RunScreen(HostScreen):
 
     @property
     def _on_checkpoints(self) -> bool:
-        return self._view is not None and bool(self._view.table_ids) and self._view.table_ids[self._place] == CHECKPOINTS
+        return (
+            self._view is not None
+            and bool(self._view.table_ids)
+            and self._view.table_ids[self._place] == CHECKPOINTS
+        )
 
     def _draw(self) -> None:
         stack = self.query_one(TraceStack)
-        shown = run_traces.pointed(self._traces, self._rows.key) if self._on_checkpoints else self._traces
+        shown = (
+            run_traces.pointed(self._traces, self._rows.key)
+            if self._on_checkpoints
+            else self._traces
+        )
         self._traces = shown
         stack.show(run_traces.fitting(shown, stack.content_size.height))
 
@@ -179,7 +232,10 @@ class RunScreen(HostScreen):
         """Its own screen works on the evaluated run, which is fetched once."""
         view = self._view
         if view is None or not self._on_checkpoints or not (which := self._rows.key):
-            self.say("Checkpoints can be opened: t shows their table." if view is not None else "", "warn")
+            self.say(
+                "Checkpoints can be opened: t shows their table." if view is not None else "",
+                "warn",
+            )
             return
         if self._recording is not None:
             self._open(which, self._recording)
@@ -187,7 +243,9 @@ class RunScreen(HostScreen):
         self.say("Reading ...")
         source, host = self._source, view.host
         self.background(
-            "recording", lambda stopped: run.recording_of(source, host, stopped), lambda recording: self._open(which, recording)
+            "recording",
+            lambda stopped: run.recording_of(source, host, stopped),
+            lambda recording: self._open(which, recording),
         )
 
     def _open(self, which: str, recording: Any) -> None:
@@ -200,7 +258,9 @@ class RunScreen(HostScreen):
     def action_against(self) -> None:
         from ckptcost.tui.screens.against import AgainstScreen
 
-        self.app.push_screen(AgainstScreen(self._source, self._view.host if self._view is not None else ""))
+        self.app.push_screen(
+            AgainstScreen(self._source, self._view.host if self._view is not None else "")
+        )
 
     def action_replay(self) -> None:
         if not self.hand_over("replay", self._source.word):

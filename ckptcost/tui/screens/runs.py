@@ -30,15 +30,45 @@ class RunsScreen(RunsList):
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("runs.open", "enter", "open", "Open the run under the cursor", "open_run", 1),
-        Command("runs.filter", "slash", "filter", "Show only runs that have some words", "filter", 2),
+        Command(
+            "runs.filter", "slash", "filter", "Show only runs that have some words", "filter", 2
+        ),
         Command("runs.mark", "space", "mark", "Mark runs to be calibrated together", "mark", 3),
-        Command("runs.calibrate", "c", "calibrate", "Take the model's figures from the marked runs, or from this one", "calibrate", 4),
-        Command("runs.against", "m", "model", "Hold this run against the scenario: measured beside modelled", "against", 5),
+        Command(
+            "runs.calibrate",
+            "c",
+            "calibrate",
+            "Take the model's figures from the marked runs, or from this one",
+            "calibrate",
+            4,
+        ),
+        Command(
+            "runs.against",
+            "m",
+            "model",
+            "Hold this run against the scenario: measured beside modelled",
+            "against",
+            5,
+        ),
         Command("runs.replay", "r", "replay", "Play the run again on the live screen", "replay", 6),
-        Command("runs.path", "o", "open path", "Open a run elsewhere by its path, or list another folder", "path", 7),
+        Command(
+            "runs.path",
+            "o",
+            "open path",
+            "Open a run elsewhere by its path, or list another folder",
+            "path",
+            7,
+        ),
         Command("runs.sort", "s", "sort", "Sort by the next column", "sort", 8),
         Command("runs.follow", "f", "follow", "Watch a run that still goes on", "follow", 9),
-        Command("runs.delete", "d", "delete", "Delete the run under the cursor; asks first", "delete", 10),
+        Command(
+            "runs.delete",
+            "d",
+            "delete",
+            "Delete the run under the cursor; asks first",
+            "delete",
+            10,
+        ),
         Command("runs.again", "R", "read again", "Look through the folders again", "again"),
         Command("runs.stop", "x", "stop", "Stop looking through the folders", "stop_reading"),
     )
@@ -192,9 +222,15 @@ class RunsScreen(RunsList):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.background("delete", lambda stopped: runs_removal.remove(removal), lambda said: self._deleted(entry.key, said))
+                self.background(
+                    "delete",
+                    lambda stopped: runs_removal.remove(removal),
+                    lambda said: self._deleted(entry.key, said),
+                )
 
-        self.app.push_screen(Confirm(f"Delete the run {entry.source.short}?", removal.text, "delete"), answered)
+        self.app.push_screen(
+            Confirm(f"Delete the run {entry.source.short}?", removal.text, "delete"), answered
+        )
 
     def _deleted(self, key: str, said: str) -> None:
         self._entries.pop(key, None)

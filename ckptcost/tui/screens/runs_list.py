@@ -76,8 +76,16 @@ class RunsList(ModeScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Static(id="head", markup=False)
-        yield Input(id="filter", placeholder="words to look for: host, command, day, state ...", compact=True)
-        yield Input(id="path", placeholder="a run's folder or file, an id, or a folder of runs; empty: where runs are kept", compact=True)
+        yield Input(
+            id="filter",
+            placeholder="words to look for: host, command, day, state ...",
+            compact=True,
+        )
+        yield Input(
+            id="path",
+            placeholder="a run's folder or file, an id, or a folder of runs; empty: where runs are kept",
+            compact=True,
+        )
         yield Rows(id="list")
         yield Note(id="details", classes="panel tall-only")
 
@@ -96,7 +104,11 @@ class RunsList(ModeScreen):
         return self._rows.grid
 
     def exported(self) -> Any:
-        return runs.study_of_runs(list(self._entries.values()), self._unread, self._within) if self._entries else None
+        return (
+            runs.study_of_runs(list(self._entries.values()), self._unread, self._within)
+            if self._entries
+            else None
+        )
 
     def shown(self) -> None:
         if self._live is not None:
@@ -159,7 +171,9 @@ class RunsList(ModeScreen):
         reading, self._study = found
         self._reading, self._unread = False, reading.unread
         if reading.whole:
-            self._entries = {key: entry for key, entry in self._entries.items() if key in self._fresh}
+            self._entries = {
+                key: entry for key, entry in self._entries.items() if key in self._fresh
+            }
             self._marked = {key: None for key in self._marked if key in self._entries}
         if self._unread or not self._quiet:
             self.say(runs.unread_text(self._unread, reading.whole), "warn" if self._unread else "")
@@ -214,7 +228,11 @@ class RunsList(ModeScreen):
         entry = self._entry
         if entry is None or entry.learned is not None or (entry.told is not None and entry.why):
             return
-        self.background("look", lambda stopped: runs_reading.learn([entry], stopped, self._tell, asked=True), lambda _: None)
+        self.background(
+            "look",
+            lambda stopped: runs_reading.learn([entry], stopped, self._tell, asked=True),
+            lambda _: None,
+        )
 
     # showing
 
@@ -229,7 +247,10 @@ class RunsList(ModeScreen):
         grid = runs.grid_of_runs(entries, self._marked, words, empty)
         self._rows.show(grid)
         self.query_one("#head", Static).update(
-            self._problem or runs.heading(self._study, self._within, len(grid.rows), len(entries), len(self._marked))
+            self._problem
+            or runs.heading(
+                self._study, self._within, len(grid.rows), len(entries), len(self._marked)
+            )
         )
         self._details()
         self._drew_s = time.monotonic() - began_s

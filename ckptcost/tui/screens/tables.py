@@ -40,7 +40,9 @@ class TablesScreen(ModeScreen):
         if tables:
             grid = tables[self._place]
             self._rows.show(grid)
-            self._rows.border_title = Content(f"{grid.title}  ({self._place + 1} of {len(tables)}, t next)")
+            self._rows.border_title = Content(
+                f"{grid.title}  ({self._place + 1} of {len(tables)}, t next)"
+            )
             self._rows.border_subtitle = Content(grid.note)
 
     def table(self) -> Grid | None:

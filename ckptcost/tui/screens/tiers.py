@@ -40,10 +40,31 @@ class TiersScreen(ModeScreen):
         "figures stays in the list, and says why below."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
-        Command("tiers.choose", "enter", "interval", "Take this tier to the interval screen", "choose", 1),
+        Command(
+            "tiers.choose",
+            "enter",
+            "interval",
+            "Take this tier to the interval screen",
+            "choose",
+            1,
+        ),
         Command("tiers.add", "t", "tiers", "Choose the tiers side by side", "tiers", 2),
-        Command("tiers.shown", "o", "run/save", "The run at each tier's best interval, at the interval in force, or one save", "shown", 3),
-        Command("tiers.objective", "m", "measure", "Judge by time, energy, money or carbon", "objective", 4),
+        Command(
+            "tiers.shown",
+            "o",
+            "run/save",
+            "The run at each tier's best interval, at the interval in force, or one save",
+            "shown",
+            3,
+        ),
+        Command(
+            "tiers.objective",
+            "m",
+            "measure",
+            "Judge by time, energy, money or carbon",
+            "objective",
+            4,
+        ),
         Command("tiers.baseline", "b", "base", "Hold the others against this tier", "baseline", 5),
         Command("tiers.claims", "v", "claims", "What vendors claim, beside the model", "claims", 6),
         Command("tiers.sort", "s", "sort", "Sort by the next column", "sort", 7),
@@ -101,7 +122,11 @@ class TiersScreen(ModeScreen):
 
     def command_line(self) -> str:
         weighed = self._weighed
-        return tiers.command(weighed, self._shown) if weighed is not None else self.desk.command("optimize", "--objective", self._objective)
+        return (
+            tiers.command(weighed, self._shown)
+            if weighed is not None
+            else self.desk.command("optimize", "--objective", self._objective)
+        )
 
     def table(self) -> Grid | None:
         claims = self.query_one("#claims", Rows)
@@ -117,7 +142,12 @@ class TiersScreen(ModeScreen):
             self._draw()
             return
         desk, objective = self.desk, self._objective
-        self.background("weigh", lambda stopped: tiers.weighed(desk, objective, stopped), self._have, self._refused)
+        self.background(
+            "weigh",
+            lambda stopped: tiers.weighed(desk, objective, stopped),
+            self._have,
+            self._refused,
+        )
 
     def _have(self, weighed: tiers.Weighed) -> None:
         self._kept[weighed.objective] = weighed
@@ -131,7 +161,9 @@ class TiersScreen(ModeScreen):
         self.query_one("#claims", Rows).show(Grid())
         told: tuple[str, Tone] = (text, "bad")
         self.query_one("#details", Note).show((told,))
-        self._say_verdict("The scenario cannot be computed; 1 goes back to its inputs, ^o opens another.", "bad")
+        self._say_verdict(
+            "The scenario cannot be computed; 1 goes back to its inputs, ^o opens another.", "bad"
+        )
 
     def _draw(self) -> None:
         weighed, desk = self._weighed, self.desk
@@ -157,7 +189,10 @@ class TiersScreen(ModeScreen):
         chart = tiers_pictures.front_chart(weighed, self.desk, key)
         front = self.query_one("#front", Plot)
         front.show(chart._replace(title="", note="", y_label=""))
-        front.border_title, front.border_subtitle = Content(chart.title), Content(f"at each tier's best for {self._objective}")
+        front.border_title, front.border_subtitle = (
+            Content(chart.title),
+            Content(f"at each tier's best for {self._objective}"),
+        )
         details = self.query_one("#details", Note)
         details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
         details.border_title = Content(tiers_table.short(key, 40))
@@ -193,7 +228,10 @@ class TiersScreen(ModeScreen):
     def action_tiers(self) -> None:
         if self._weighed is not None:
             ticked = [entry.key for entry in self._weighed.entries]
-            self.app.push_screen(Ticks("Tiers side by side", tiers_pictures.choices(self.desk), ticked, self._key()), self._take)
+            self.app.push_screen(
+                Ticks("Tiers side by side", tiers_pictures.choices(self.desk), ticked, self._key()),
+                self._take,
+            )
 
     def _take(self, keys: tuple[str, ...] | None) -> None:
         if keys is not None:

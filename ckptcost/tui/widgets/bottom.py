@@ -12,12 +12,39 @@ from ckptcost.tui.commands import EVERYWHERE
 
 LAST = (("help", "?", "app.help"), ("palette", "^p", "app.command_palette"))
 _NAMES = {
-    "enter": "Enter", "space": "Space", "escape": "Esc", "tab": "Tab", "question_mark": "?", "left": "\u2190", "right": "\u2192",
-    "up": "\u2191", "down": "\u2193", "left_square_bracket": "[", "right_square_bracket": "]", "plus": "+", "minus": "-", "slash": "/",
-    "equals_sign": "=", "delete": "Del", "dollar_sign": "$", "number_sign": "#", "full_stop": ".", "comma": ",", "backspace": "Bksp",
-    "greater_than_sign": ">", "less_than_sign": "<", "colon": ":", "semicolon": ";", "asterisk": "*", "exclamation_mark": "!",
-    "pageup": "PgUp", "pagedown": "PgDn", "home": "Home", "end": "End", "insert": "Ins",
-}  # fmt: skip
+    "enter": "Enter",
+    "space": "Space",
+    "escape": "Esc",
+    "tab": "Tab",
+    "question_mark": "?",
+    "left": "\u2190",
+    "right": "\u2192",
+    "up": "\u2191",
+    "down": "\u2193",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "equals_sign": "=",
+    "delete": "Del",
+    "dollar_sign": "$",
+    "number_sign": "#",
+    "full_stop": ".",
+    "comma": ",",
+    "backspace": "Bksp",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "colon": ":",
+    "semicolon": ";",
+    "asterisk": "*",
+    "exclamation_mark": "!",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "insert": "Ins",
+}
 
 
 def key_name(key: str) -> str:
@@ -77,7 +104,9 @@ class Keys(Static):
 
     def entries(self) -> list[tuple[str, str, str]]:
         """Label, key and action of what works now, in the order of importance."""
-        known = {command.id: command for command in (*getattr(self.screen, "KEYS_HERE", ()), *EVERYWHERE)}
+        known = {
+            command.id: command for command in (*getattr(self.screen, "KEYS_HERE", ()), *EVERYWHERE)
+        }
         found = []
         seen: set[str] = set()
         for active in self.screen.active_bindings.values():
@@ -86,8 +115,13 @@ class Keys(Static):
             if command is None or not command.footer or not active.enabled or command.id in seen:
                 continue
             seen.add(command.id)
-            found.append((command.footer, command.label, key_name(command.key.split(",")[0]), binding.action))
-        return [(label, key, action) for _, label, key, action in sorted(found, key=lambda each: each[0])]
+            found.append(
+                (command.footer, command.label, key_name(command.key.split(",")[0]), binding.action)
+            )
+        return [
+            (label, key, action)
+            for _, label, key, action in sorted(found, key=lambda each: each[0])
+        ]
 
     def show(self) -> None:
         if not self.is_attached:
@@ -100,7 +134,10 @@ class Keys(Static):
             if _width(pieces) + _width(more) > room:
                 break
             pieces += more
-        self.update(Content.assemble(*pieces, (" " * max(room - _width(pieces), 0), ""), *last), layout=False)
+        self.update(
+            Content.assemble(*pieces, (" " * max(room - _width(pieces), 0), ""), *last),
+            layout=False,
+        )
 
 
 def _width(pieces: list[tuple[str, str]]) -> int:

@@ -45,11 +45,16 @@ def clean(text: str) -> str:
 def natural_widths(grid: Grid) -> list[int]:
     """What each column would like. Of very many rows some are looked at; a wider one makes room for itself when it is drawn."""
     labels = [text_width(head.label) for head in grid.heads]
-    rows = grid.rows if len(grid.rows) <= LOOKED_AT else grid.rows[:: len(grid.rows) // LOOKED_AT + 1]
+    rows = (
+        grid.rows if len(grid.rows) <= LOOKED_AT else grid.rows[:: len(grid.rows) // LOOKED_AT + 1]
+    )
     if not rows:
         return labels
     columns = zip(*[row.cells for row in rows], strict=False)
-    return [wanted(head, max(label, *map(text_width, cells))) for head, label, cells in zip(grid.heads, labels, columns, strict=False)]
+    return [
+        wanted(head, max(label, *map(text_width, cells)))
+        for head, label, cells in zip(grid.heads, labels, columns, strict=False)
+    ]
 
 
 def wanted(head: Head, width: int) -> int:
@@ -64,9 +69,13 @@ def fit(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int = 0
     if (found := _laid(heads, natural, everything, room, ROOMY)) is not None:
         return found
     kept = list(everything)
-    for column in sorted((c for c in everything if heads[c].rank > 0), key=lambda c: (-heads[c].rank, -c)):
+    for column in sorted(
+        (c for c in everything if heads[c].rank > 0), key=lambda c: (-heads[c].rank, -c)
+    ):
         kept.remove(column)
-        if (found := _laid(heads, natural, kept, room - COUNT_ROOM, ROOMY, len(everything))) is not None:
+        if (
+            found := _laid(heads, natural, kept, room - COUNT_ROOM, ROOMY, len(everything))
+        ) is not None:
             return found
     while len(kept) > 1:
         less = 0 if len(kept) == len(everything) else COUNT_ROOM
@@ -83,14 +92,23 @@ def _window(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int
     best = Fit(((0, min(natural[0], max(room, 0))),), 1, len(heads) - 1)
     for column in range(1 + shift, len(heads)):
         kept.append(column)
-        found = _laid(heads, natural, kept, room - COUNT_ROOM, ROOMY if len(kept) > 2 else TIGHT, len(heads))
+        found = _laid(
+            heads, natural, kept, room - COUNT_ROOM, ROOMY if len(kept) > 2 else TIGHT, len(heads)
+        )
         if found is None:
             break
         best = found
     return best
 
 
-def _laid(heads: Sequence[Head], natural: Sequence[int], columns: Sequence[int], room: int, least: int, of: int = 0) -> Fit | None:
+def _laid(
+    heads: Sequence[Head],
+    natural: Sequence[int],
+    columns: Sequence[int],
+    room: int,
+    least: int,
+    of: int = 0,
+) -> Fit | None:
     """These columns in the room: gaps narrow first, then the widest text gives way; None where that is not enough."""
     widths = {column: natural[column] for column in columns}
     hidden = max(of - len(columns), 0)
@@ -128,12 +146,16 @@ def _padded_wide(text: str, width: int, left: bool) -> str:
 def row_line(row: Row, heads: Sequence[Head], places: Fit, plain: bool) -> str:
     """A row as it stands on the screen."""
     best = (">" if plain else "\u25b8") if row.tone == "best" else " "
-    cells = (padded(row.cells[column], width, heads[column].left) for column, width in places.places)
+    cells = (
+        padded(row.cells[column], width, heads[column].left) for column, width in places.places
+    )
     tick = "x" if row.marked else ""
     return f"{best.strip() + tick:<{GUTTER}}" + (" " * places.gap).join(cells)
 
 
-def head_line(heads: Sequence[Head], places: Fit, width: int, sorting: tuple[str, bool], plain: bool) -> str:
+def head_line(
+    heads: Sequence[Head], places: Fit, width: int, sorting: tuple[str, bool], plain: bool
+) -> str:
     """The labels, an arrow at the one that is sorted by, and at the end how many columns are hidden."""
     line, at = " " * GUTTER, GUTTER
     arrow = (("^", "v") if plain else ("\u25b2", "\u25bc"))[sorting[1]]

@@ -50,4 +50,6 @@ class Drawn(Widget):
     def render_line(self, y: int) -> Strip:
         strips = self._strips if self._looked_at else self._current()
         self._looked_at = True
-        return strips[y] if y < len(strips) else Strip.blank(self.content_size.width, self.rich_style)
+        return (
+            strips[y] if y < len(strips) else Strip.blank(self.content_size.width, self.rich_style)
+        )

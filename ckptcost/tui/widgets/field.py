@@ -61,7 +61,9 @@ class FieldState:
         if not self.reason:
             return []
         words = f"{mark} {clean(self.reason)}"
-        return textwrap.wrap(words, max(width, 20), subsequent_indent="  ", max_lines=MOST_REASONS, placeholder=" ..")
+        return textwrap.wrap(
+            words, max(width, 20), subsequent_indent="  ", max_lines=MOST_REASONS, placeholder=" .."
+        )
 
 
 class FieldInput(Input):
@@ -122,7 +124,9 @@ class FieldInput(Input):
             self._changed(event.value)
 
     def on_mount(self) -> None:
-        self.styles.scrollbar_size_horizontal = 0  # an application's rule for all that scrolls would cover the text
+        self.styles.scrollbar_size_horizontal = (
+            0  # an application's rule for all that scrolls would cover the text
+        )
 
     def action_step(self, by: int, out: bool = False) -> None:
         self.post_message(self.Step(by, out))
@@ -144,7 +148,9 @@ class FieldInput(Input):
     def stand_in(self, state: FieldState) -> None:
         """Take the text of a field."""
         spec = state.spec
-        self.suggester = SuggestFromList(spec.choices, case_sensitive=False) if spec.choices else None
+        self.suggester = (
+            SuggestFromList(spec.choices, case_sensitive=False) if spec.choices else None
+        )
         self.placeholder = spec.placeholder
         self.write(state.text)
 

@@ -34,9 +34,20 @@ class FieldLines(ScrollView, can_focus=False):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "field--group", "field--label", "field--here", "field--value", "field--hint", "field--wrong", "field--unit", "field--error",
-        "field--yours", "field--measured", "field--sourced", "field--default", "field--derived",
-    }  # fmt: skip
+        "field--group",
+        "field--label",
+        "field--here",
+        "field--value",
+        "field--hint",
+        "field--wrong",
+        "field--unit",
+        "field--error",
+        "field--yours",
+        "field--measured",
+        "field--sourced",
+        "field--default",
+        "field--derived",
+    }
     DEFAULT_CSS = """
     FieldLines { height: 1fr; overflow-x: hidden; layer: lines; }
     FieldLines > .field--group { color: $text-muted; text-style: bold; }
@@ -94,7 +105,10 @@ class FieldLines(ScrollView, can_focus=False):
                 group = state.spec.group
                 lines.append(Line("group", "", group))
             lines.append(Line("field", path))
-            lines += [Line("reason", path, text) for text in state.reason_lines(self.room, "x" if self._plain else "\u2717")]
+            lines += [
+                Line("reason", path, text)
+                for text in state.reason_lines(self.room, "x" if self._plain else "\u2717")
+            ]
         self._lines = lines
         self.virtual_size = Size(0, len(lines))
         self._refresh_changed()
@@ -102,7 +116,10 @@ class FieldLines(ScrollView, can_focus=False):
     def _refresh_changed(self) -> None:
         """Draw again only the lines that look different: of sixty fields a keystroke changes two or three. Colours are none of this
         widget's business: where a theme, a class or the focus changes them, Textual draws the whole widget again."""
-        before, common = self._drawn, (self.room, self._label, self._unit, self._plain, len(self._lines))
+        before, common = (
+            self._drawn,
+            (self.room, self._label, self._unit, self._plain, len(self._lines)),
+        )
         self._drawn = (common, *(self._look(line) for line in self._lines))
         if not before or before[0] != common:
             self.refresh()
@@ -119,11 +136,27 @@ class FieldLines(ScrollView, can_focus=False):
         state = self._states[line.path]
         spec = state.spec
         here = self._focused and line.path == self._here
-        return (here, state.text, bool(state.reason), spec.label, spec.placeholder, spec.unit, spec.mark, bool(spec.choices))
+        return (
+            here,
+            state.text,
+            bool(state.reason),
+            spec.label,
+            spec.placeholder,
+            spec.unit,
+            spec.mark,
+            bool(spec.choices),
+        )
 
     def entry_place(self) -> tuple[int, int, int]:
         """Column, row and width of the field that the input stands in, as seen now."""
-        at = next((at for at, line in enumerate(self._lines) if line.kind == "field" and line.path == self._here), -1)
+        at = next(
+            (
+                at
+                for at, line in enumerate(self._lines)
+                if line.kind == "field" and line.path == self._here
+            ),
+            -1,
+        )
         return self._label + 1, at - self.scroll_offset.y, self._middle
 
     def reveal(self) -> None:
@@ -166,14 +199,23 @@ class FieldLines(ScrollView, can_focus=False):
         if at is None or not 0 <= row < len(self._lines) or not (path := self._lines[row].path):
             return
         behind = at.x > self._label + self._middle
-        self.post_message(self.Clicked(path, behind and self._lines[row].kind == "field" and bool(self._states[path].spec.choices)))
+        self.post_message(
+            self.Clicked(
+                path,
+                behind
+                and self._lines[row].kind == "field"
+                and bool(self._states[path].spec.choices),
+            )
+        )
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self._base = None
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        if self._base is None:  # what lies below all lines is found out once for each time it is drawn
+        if (
+            self._base is None
+        ):  # what lies below all lines is found out once for each time it is drawn
             self._base = self.rich_style
         at, base, width = y + self.scroll_offset.y, self._base, self.room
         if at >= len(self._lines):
@@ -181,7 +223,9 @@ class FieldLines(ScrollView, can_focus=False):
         line = self._lines[at]
         if line.kind != "field":
             style = self._style("group" if line.kind == "group" else "error")
-            return Strip([Segment(padded(line.text, width, True), style)]).adjust_cell_length(width, style)
+            return Strip([Segment(padded(line.text, width, True), style)]).adjust_cell_length(
+                width, style
+            )
         return Strip(self._field(self._states[line.path], base)).adjust_cell_length(width, base)
 
     def _field(self, state: FieldState, base: Style) -> list[Segment]:
@@ -195,7 +239,10 @@ class FieldLines(ScrollView, can_focus=False):
             Segment(padded(state.text or spec.placeholder, self._middle, True), value),
             Segment(" ", base),
             Segment(padded(spec.unit, self._unit, True) + arrow, self._style("unit")),
-            Segment(" " + (spec.mark or " ")[:1], self._style(MARKS[spec.mark]) if spec.mark in MARKS else base),
+            Segment(
+                " " + (spec.mark or " ")[:1],
+                self._style(MARKS[spec.mark]) if spec.mark in MARKS else base,
+            ),
         ]
 
     def _style(self, name: str) -> Style:

@@ -84,7 +84,9 @@ class Form(Widget):
     def show(self, fields: Sequence[Field]) -> None:
         """Fields with their values; those that stay keep focus, cursor and what is being typed."""
         before = self._states
-        self._states = {spec.path: before.get(spec.path) or FieldState(spec, spec.text) for spec in fields}
+        self._states = {
+            spec.path: before.get(spec.path) or FieldState(spec, spec.text) for spec in fields
+        }
         for spec in fields:
             self._states[spec.path].show(spec)
         if self._here not in self._states:

@@ -13,9 +13,15 @@ from textual.widget import Widget
 from ckptcost.tui.draw.canvas import Line, Look
 
 _TONES = {
-    "best": ("success", True), "good": ("success", False), "warn": ("warning", False), "bad": ("error", False),
-    "base": ("foreground", False), "rule-best": ("success", False), "rule-now": ("foreground", True), "rule-mark": ("warning", False),
-}  # fmt: skip
+    "best": ("success", True),
+    "good": ("success", False),
+    "warn": ("warning", False),
+    "bad": ("error", False),
+    "base": ("foreground", False),
+    "rule-best": ("success", False),
+    "rule-now": ("foreground", True),
+    "rule-mark": ("warning", False),
+}
 """theme variable, bold"""
 _FAINT = {"axis": 0.45, "muted": 0.35, "rule": 0.6, "note": 0.15}
 """how far towards the background"""
@@ -49,10 +55,21 @@ class Inks:
 
     def _others(self) -> list[Color]:
         """The series without the one that is nearest to the best one's colour."""
-        series = [colour for number in range(1, 9) if (colour := self._colour(f"series-{number}")) is not None]
+        series = [
+            colour
+            for number in range(1, 9)
+            if (colour := self._colour(f"series-{number}")) is not None
+        ]
         best = self._colour("success")
         if best is not None and len(series) > 1:
-            series.remove(min(series, key=lambda each: sum((a - b) ** 2 for a, b in zip(each.rgb, best.rgb, strict=True))))
+            series.remove(
+                min(
+                    series,
+                    key=lambda each: sum(
+                        (a - b) ** 2 for a, b in zip(each.rgb, best.rgb, strict=True)
+                    ),
+                )
+            )
         return series
 
     def _made(self, ink: str, ground: str) -> Style:
@@ -73,7 +90,9 @@ class Inks:
         front, back = self.base.color, self.base.bgcolor
         if front is None or back is None or not front.triplet or not back.triplet:
             return Style(dim=True)
-        return Style(color=Color.from_rich_color(front).blend(Color.from_rich_color(back), share).rich_color)
+        return Style(
+            color=Color.from_rich_color(front).blend(Color.from_rich_color(back), share).rich_color
+        )
 
     def strip(self, line: Line, width: int) -> Strip:
         segments = [Segment(text, self.style(ink, ground)) for text, ink, ground in line]

@@ -38,7 +38,9 @@ class Listing(ScrollView, can_focus=True):
         self._tone: Tone = ""
 
     def on_mount(self) -> None:
-        self.styles.scrollbar_size_horizontal = 0  # the mark at the edge says that there is more, and costs no line
+        self.styles.scrollbar_size_horizontal = (
+            0  # the mark at the edge says that there is more, and costs no line
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -55,10 +57,19 @@ class Listing(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width, base = self.scrollable_content_region.width, self.rich_style
         left, top = self.scroll_offset
-        style = self.get_component_rich_style(f"listing--{self._tone}") if self._tone in ("bad", "muted") else base
+        style = (
+            self.get_component_rich_style(f"listing--{self._tone}")
+            if self._tone in ("bad", "muted")
+            else base
+        )
         text = clean(self._lines[top + y]) if top + y < len(self._lines) else ""
         strip = Strip([Segment(text, style)])
         if strip.cell_length - left <= width:
             return strip.crop(left).adjust_cell_length(width, base)
-        more = Segment(">" if getattr(self.app, "plain", False) else "\u203a", self.get_component_rich_style("listing--more"))
-        return Strip([*strip.crop(left, left + width - 1).adjust_cell_length(width - 1, style), more], width)
+        more = Segment(
+            ">" if getattr(self.app, "plain", False) else "\u203a",
+            self.get_component_rich_style("listing--more"),
+        )
+        return Strip(
+            [*strip.crop(left, left + width - 1).adjust_cell_length(width - 1, style), more], width
+        )

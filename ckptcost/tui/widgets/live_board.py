@@ -18,11 +18,23 @@ from ckptcost.tui.widgets.traces import TraceStack
 from ckptcost.views.live import Headline, LiveView, State
 
 MARKS: Final[dict[State, tuple[str, str]]] = {
-    "starting": ("\u25cb", "o"), "armed": ("\u25cb", "o"), "recording": ("\u25cf", "*"), "measuring": ("\u25cf", "*"),
-    "stopping": ("\u25cf", "*"), "settling": ("\u25cf", "*"), "playing": ("\u25b6", ">"), "paused": ("\u2016", "||"),
-    "ended": ("\u25a0", "#"), "failed": ("\u2717", "x"),
-}  # fmt: skip
-_STYLES = {"best": "$text-success bold", "good": "$text-success bold", "warn": "$text-warning bold", "bad": "$text-error bold"}
+    "starting": ("\u25cb", "o"),
+    "armed": ("\u25cb", "o"),
+    "recording": ("\u25cf", "*"),
+    "measuring": ("\u25cf", "*"),
+    "stopping": ("\u25cf", "*"),
+    "settling": ("\u25cf", "*"),
+    "playing": ("\u25b6", ">"),
+    "paused": ("\u2016", "||"),
+    "ended": ("\u25a0", "#"),
+    "failed": ("\u2717", "x"),
+}
+_STYLES = {
+    "best": "$text-success bold",
+    "good": "$text-success bold",
+    "warn": "$text-warning bold",
+    "bad": "$text-error bold",
+}
 LEAST_ROWS: Final = 4
 """of a trace, with its title: below that nothing can be read off it"""
 LISTS: Final = ("checkpoints", "gpus", "meters", "output")
@@ -53,10 +65,17 @@ class Traced(TraceStack):
         if not self.size.height or room >= len(charts):
             self.show(self._all)
             return
-        first = [next((n for n, chart in enumerate(charts) if chart.y_label == unit), 0) for unit in ("W", "B/s")]
+        first = [
+            next((n for n, chart in enumerate(charts) if chart.y_label == unit), 0)
+            for unit in ("W", "B/s")
+        ]
         order = list(dict.fromkeys([*first, *range(len(charts))]))
         at = self._turned * room % len(order)
-        self.show(self._all._replace(charts=[charts[n] for n in sorted([*order[at:], *order[:at]][:room])]))
+        self.show(
+            self._all._replace(
+                charts=[charts[n] for n in sorted([*order[at:], *order[:at]][:room])]
+            )
+        )
 
 
 class Board(Vertical):
@@ -108,7 +127,11 @@ class Board(Vertical):
     def show(self, view: LiveView, frozen: bool = False) -> int:
         """How many widgets were told to draw. While frozen, only the line of the state is."""
         before, drawn = self._view, 0
-        if before is None or view.headline != before.headline or frozen != self.has_class("-frozen"):
+        if (
+            before is None
+            or view.headline != before.headline
+            or frozen != self.has_class("-frozen")
+        ):
             self.set_class(frozen, "-frozen")
             self._headline(view.headline, frozen)
             drawn += 1
@@ -137,7 +160,12 @@ class Board(Vertical):
         rest = head.detail if self.screen.has_class("-wide") else head.short
         style = "$text-warning bold" if frozen else _STYLES.get(head.tone, "bold")
         self.query_one("#headline", Static).update(
-            Content.assemble((f"{mark} {word}", style), "  ", f"{goes_on}  " if goes_on else "", (rest, "$text-muted"))
+            Content.assemble(
+                (f"{mark} {word}", style),
+                "  ",
+                f"{goes_on}  " if goes_on else "",
+                (rest, "$text-muted"),
+            )
         )
 
     def turn(self) -> None:
@@ -149,7 +177,11 @@ class Board(Vertical):
         view, drawn = self._view, 0
         if view is None:
             return 0
-        for name, grid in (("checkpoints", view.checkpoints), ("gpus", view.gpus), ("meters", view.meters)):
+        for name, grid in (
+            ("checkpoints", view.checkpoints),
+            ("gpus", view.gpus),
+            ("meters", view.meters),
+        ):
             rows = self.query_one(f"#{name}", Rows)
             if rows.has_class("-on") and self._shown.get(name) != grid:
                 self._shown[name] = grid
@@ -174,7 +206,9 @@ class Board(Vertical):
     def choose_next(self) -> None:
         """After the one that is seen: where two stand side by side, after the right one."""
         among = LISTS[1:] if self.screen.has_class("-wide") else LISTS
-        now = "gpus" if self.screen.has_class("-wide") and self._list == "checkpoints" else self._list
+        now = (
+            "gpus" if self.screen.has_class("-wide") and self._list == "checkpoints" else self._list
+        )
         self.choose(among[(among.index(now) + 1) % len(among)])
 
     def lay_lists(self) -> None:

@@ -31,7 +31,11 @@ WAYS = (
 )
 OTHERS = (
     ("M", "measure", "measure this machine alone, until R stops it; kept as a run"),
-    ("d", "demo", "demo: a made-up machine with 8 GPUs that saves once a minute; nothing is written"),
+    (
+        "d",
+        "demo",
+        "demo: a made-up machine with 8 GPUs that saves once a minute; nothing is written",
+    ),
     ("f", "follow", "follow a recording that goes on, of this machine or on a shared disk"),
     ("l", "baseline", "learn the idle power of this machine: 30 s in which nothing else runs"),
 )
@@ -66,13 +70,19 @@ class StartPage(VerticalScroll, can_focus=False):
             with Vertical(classes="field"):
                 with Horizontal(classes="way"):
                     yield Static(way.label, classes="label")
-                    yield Input(id=way.id, placeholder=way.placeholder, compact=True, select_on_focus=False)
+                    yield Input(
+                        id=way.id, placeholder=way.placeholder, compact=True, select_on_focus=False
+                    )
                 yield Static(id=f"wrong-{way.id}", classes="wrong", markup=False)
         yield Static(id="trouble", markup=False)
         yield Static("Or", classes="head")
         for key, action, text in OTHERS:
             yield Static(
-                Content.assemble((f"{key:<7}", f"bold @click=screen.{action}()"), (text, f"@click=screen.{action}()")), classes="other"
+                Content.assemble(
+                    (f"{key:<7}", f"bold @click=screen.{action}()"),
+                    (text, f"@click=screen.{action}()"),
+                ),
+                classes="other",
             )
 
     @property

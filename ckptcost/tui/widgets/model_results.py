@@ -73,7 +73,9 @@ class ModelResults(Container):
 
     def on_mount(self) -> None:
         for table in self.query(Rows):
-            table.styles.padding = 0  # a table has a gutter of its own, and needs every column of the usual size
+            table.styles.padding = (
+                0  # a table has a gutter of its own, and needs every column of the usual size
+            )
 
     # what the screen asks
 
@@ -90,7 +92,10 @@ class ModelResults(Container):
         for each in PAGES:
             self.set_class(each == self.page, f"-on-{each}")
         for panel in ("#bill", "#course", "#notes"):
-            titled(self.query_one(panel), below="" if self.screen.has_class("-broad") else "v next view")
+            titled(
+                self.query_one(panel),
+                below="" if self.screen.has_class("-broad") else "v next view",
+            )
 
     def show(self, view: ModelView) -> None:
         self.remove_class("-broken")
@@ -111,7 +116,9 @@ class ModelResults(Container):
         self.add_class("-broken")
         for notes in ("#notes", "#notes-broad"):
             titled(self.query_one(notes), "No figures")
-        self.notes(((why, "bad"), ("Open another scenario with ^o, or take all changes back with R.", "")))
+        self.notes(
+            ((why, "bad"), ("Open another scenario with ^o, or take all changes back with R.", ""))
+        )
 
     def notes(self, lines: Sequence[tuple[str, Tone]]) -> None:
         for notes in ("#notes", "#notes-broad"):

@@ -12,9 +12,13 @@ from textual.widgets import Static
 from ckptcost.present.grid import Tone
 
 _STYLES = {
-    "best": "$text-success bold", "good": "$text-success", "warn": "$text-warning", "bad": "$text-error bold", "muted": "$text-muted",
+    "best": "$text-success bold",
+    "good": "$text-success",
+    "warn": "$text-warning",
+    "bad": "$text-error bold",
+    "muted": "$text-muted",
     "base": "$text-secondary",
-}  # fmt: skip
+}
 
 
 class Note(VerticalScroll):
@@ -38,7 +42,9 @@ class Note(VerticalScroll):
         return tuple(text for text, _ in self._shown[0])
 
     def show(self, lines: Sequence[str] | Sequence[tuple[str, Tone]], title: str = "") -> None:
-        told: tuple[tuple[str, Tone], ...] = tuple((line, "") if isinstance(line, str) else line for line in lines)
+        told: tuple[tuple[str, Tone], ...] = tuple(
+            (line, "") if isinstance(line, str) else line for line in lines
+        )
         if (told, title) != self._shown:
             self._shown = (told, title)
             if self.is_mounted:
@@ -52,5 +58,8 @@ class Note(VerticalScroll):
         bad = "x " if getattr(self.app, "plain", False) else "\u2717 "
         marks = {"bad": bad, "warn": "! "}
         parts = [Content.styled(title, "bold")] if title else []
-        parts += [Content.styled(marks.get(tone, "") + text, _STYLES.get(tone, "")) for text, tone in lines]
+        parts += [
+            Content.styled(marks.get(tone, "") + text, _STYLES.get(tone, ""))
+            for text, tone in lines
+        ]
         return Content("\n").join(parts)

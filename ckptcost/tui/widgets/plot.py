@@ -52,4 +52,6 @@ class Plot(Drawn, can_focus=True):
         if at is None or frame is None or not frame.left <= at.x < frame.left + frame.columns:
             return
         event.stop()
-        self.post_message(self.Picked(self, frame.x.value((at.x - frame.left + 0.25) / (frame.columns - 0.5))))
+        self.post_message(
+            self.Picked(self, frame.x.value((at.x - frame.left + 0.25) / (frame.columns - 0.5)))
+        )

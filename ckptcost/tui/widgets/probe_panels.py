@@ -60,7 +60,9 @@ class ProbePanels(Vertical):
     def turn(self, state: str, by: int = 0) -> None:
         """Which panels are seen, and the next picture."""
         self._turned += by
-        pictures = [name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")]
+        pictures = [
+            name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")
+        ]
         now = pictures[self._turned % len(pictures)]
         for name in STATES:
             self.set_class(name == state, f"-{name}")

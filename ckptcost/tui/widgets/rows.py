@@ -15,7 +15,17 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ckptcost.present.grid import Grid, Row, sorted_by
-from ckptcost.tui.widgets.columns import GUTTER, Fit, fit, head_line, natural_widths, padded, row_line, text_width, wanted
+from ckptcost.tui.widgets.columns import (
+    GUTTER,
+    Fit,
+    fit,
+    head_line,
+    natural_widths,
+    padded,
+    row_line,
+    text_width,
+    wanted,
+)
 
 
 class Rows(ScrollView, can_focus=True):
@@ -34,8 +44,15 @@ class Rows(ScrollView, can_focus=True):
         Binding("end", "edge(True)", "last", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "rows--head", "rows--cursor", "rows--best", "rows--base", "rows--good", "rows--warn", "rows--bad", "rows--muted",
-    }  # fmt: skip
+        "rows--head",
+        "rows--cursor",
+        "rows--best",
+        "rows--base",
+        "rows--good",
+        "rows--warn",
+        "rows--bad",
+        "rows--muted",
+    }
     DEFAULT_CSS = """
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; }
     Rows > .rows--head { color: $text-muted; text-style: bold; }
@@ -185,7 +202,9 @@ class Rows(ScrollView, can_focus=True):
         seen = [column for column, _ in self._fit.places]
         shift = self._shift
         while True:
-            if by > 0 and (not self._fit.hidden or (shift > 0 and len(self._shown.heads) - 1 in seen)):
+            if by > 0 and (
+                not self._fit.hidden or (shift > 0 and len(self._shown.heads) - 1 in seen)
+            ):
                 return False
             shift += by
             if shift < 0 or shift > len(self._shown.heads) - 2:
@@ -234,10 +253,15 @@ class Rows(ScrollView, can_focus=True):
     def _reveal(self) -> None:
         """Scroll no further than it takes."""
         if self._lines and not self._top <= self._cursor < self._top + self._lines:
-            self.scroll_to(y=self._cursor if self._cursor < self._top else self._cursor - self._lines + 1, animate=False)
+            self.scroll_to(
+                y=self._cursor if self._cursor < self._top else self._cursor - self._lines + 1,
+                animate=False,
+            )
 
     def _fitted(self, shift: int) -> Fit:
-        return fit(self._shown.heads, self._natural, self.scrollable_content_region.width - GUTTER, shift)
+        return fit(
+            self._shown.heads, self._natural, self.scrollable_content_region.width - GUTTER, shift
+        )
 
     def _refit(self, changed_only: bool = False) -> None:
         self._fitted_for = self.scrollable_content_region.width
@@ -246,7 +270,9 @@ class Rows(ScrollView, can_focus=True):
         lines = range(self.scrollable_content_region.height)
         if not changed_only or not lines:
             self.refresh()
-        elif changed := [y for y in lines if y not in self._drawn or self._drawn[y] != self._look(y)]:
+        elif changed := [
+            y for y in lines if y not in self._drawn or self._drawn[y] != self._look(y)
+        ]:
             self.refresh(*(Region(0, y, self._fitted_for, 1) for y in changed))
 
     def _look(self, y: int) -> object:
@@ -271,7 +297,9 @@ class Rows(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        if self._base is None:  # what lies below all lines is found out once for each time it is drawn
+        if (
+            self._base is None
+        ):  # what lies below all lines is found out once for each time it is drawn
             self._base = self.rich_style
         width, style = self.scrollable_content_region.width, self._base
         if width != self._fitted_for:  # the scroll bar has come or gone
@@ -282,14 +310,20 @@ class Rows(ScrollView, can_focus=True):
             text = f" {lines[y]}" if y < len(lines) else ""
             return _strip(text, width, self._style("muted"))
         if y == 0:
-            return _strip(head_line(self._shown.heads, self._fit, width, self._sort, self._plain), width, self._style("head"))
+            return _strip(
+                head_line(self._shown.heads, self._fit, width, self._sort, self._plain),
+                width,
+                self._style("head"),
+            )
         at = self._top + y - 1
         if at >= len(self._shown.rows):
             return _strip("", width, style)
         row = self._shown.rows[at]
         own = self._style(row.tone) if row.tone else style
         if at == self._cursor:
-            own += Style(bgcolor=self._style("cursor").bgcolor, bold=True if self.has_focus else None)
+            own += Style(
+                bgcolor=self._style("cursor").bgcolor, bold=True if self.has_focus else None
+            )
         return _strip(self._line(row), width, own)
 
     def _style(self, name: str) -> Style:
@@ -300,14 +334,20 @@ class Rows(ScrollView, can_focus=True):
         return bool(getattr(self.app, "plain", False))
 
     def _line(self, row: Row) -> str:
-        if any(len(row.cells[column]) > width and not self._shown.heads[column].left for column, width in self._fit.places):
+        if any(
+            len(row.cells[column]) > width and not self._shown.heads[column].left
+            for column, width in self._fit.places
+        ):
             self._grow(row)
         return row_line(row, self._shown.heads, self._fit, self._plain)
 
     def _grow(self, row: Row) -> None:
         """A number that was not looked at and is wider than those that were."""
         heads = self._shown.heads
-        widths = [max(old, wanted(head, text_width(cell))) for head, old, cell in zip(heads, self._natural, row.cells, strict=False)]
+        widths = [
+            max(old, wanted(head, text_width(cell)))
+            for head, old, cell in zip(heads, self._natural, row.cells, strict=False)
+        ]
         if widths != self._natural:
             self._natural = widths
             self._refit()

@@ -28,14 +28,18 @@ class Stats(Drawn):
     def show(self, stats: Sequence[Stat]) -> None:
         if (new := tuple(stats)) != self._stats:
             width = self.content_size.width
-            other_height = not self.is_attached or lines_needed(new, width, self._short) != lines_needed(self._stats, width, self._short)
+            other_height = not self.is_attached or lines_needed(
+                new, width, self._short
+            ) != lines_needed(self._stats, width, self._short)
             self._stats = new
             self.changed(layout=other_height)
 
     @property
     def _short(self) -> bool:
         """As the class `-short` of the screen, which is set only after the first layout."""
-        tall = next((rows for rows, name in self.app.VERTICAL_BREAKPOINTS or () if name == "-tall"), 0)
+        tall = next(
+            (rows for rows, name in self.app.VERTICAL_BREAKPOINTS or () if name == "-tall"), 0
+        )
         return self.app.size.height < tall
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

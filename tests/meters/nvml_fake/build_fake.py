@@ -49,7 +49,9 @@ def environment(library: Path, settings: str = "", calls: Path | None = None) ->
     dropped = {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"}
     env = {name: value for name, value in os.environ.items() if name not in dropped}
     folder = str(library.parent)
-    env["LD_LIBRARY_PATH"] = ":".join(part for part in (folder, env.get("LD_LIBRARY_PATH", "")) if part)
+    env["LD_LIBRARY_PATH"] = ":".join(
+        part for part in (folder, env.get("LD_LIBRARY_PATH", "")) if part
+    )
     env["PATH"] = f"{folder}:{env.get('PATH', '')}"
     env["FAKE_NVML"] = settings
     if calls is not None:

@@ -20,11 +20,21 @@ class Lab:
         self.library = build_fake.build(folder)
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed with the lab
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True,
+            [sys.executable, "-W", "error", str(WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
             env=build_fake.environment(self.library),
-        )  # fmt: skip
+        )
 
-    def walk(self, settings: str = "", times_s: Any = (0.0,), env: dict[str, str] | None = None, **more: Any) -> SimpleNamespace:
+    def walk(
+        self,
+        settings: str = "",
+        times_s: Any = (0.0,),
+        env: dict[str, str] | None = None,
+        **more: Any,
+    ) -> SimpleNamespace:
         """See nvml_worker.walk. `column` gives one channel's values by domain and quantity."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -38,7 +48,9 @@ class Lab:
         said = SimpleNamespace(**json.loads(line))
         said.names = [f"{channel['domain']} {channel['quantity']}" for channel in said.channels]
         said.by = dict(zip(said.names, said.channels, strict=True))
-        said.column = lambda name: [None if row is None else row[said.names.index(name)] for row in said.rows]
+        said.column = lambda name: [
+            None if row is None else row[said.names.index(name)] for row in said.rows
+        ]
         return said
 
     def close(self) -> None:

@@ -15,7 +15,9 @@ from ckptcost.meters import nvml
 
 def main(length_s: float, lengths_s: list[float], each: int, seed: int) -> None:
     (meter,) = nvml.find(visible={}).meters
-    slots = [place for place, channel in enumerate(meter.channels) if channel.quantity == "energy_j"]
+    slots = [
+        place for place, channel in enumerate(meter.channels) if channel.quantity == "energy_j"
+    ]
     rng = random.Random(seed)
     t_ns: list[int] = []
     took_ns: list[int] = []
@@ -34,11 +36,25 @@ def main(length_s: float, lengths_s: list[float], each: int, seed: int) -> None:
         for _ in range(each):
             begin = t_ns[0] + round(rng.uniform(0.3, length_s - length - 0.4) * 1e9)
             end = begin + round(length * 1e9)
-            exact = [(fake().fake_exact_mj(gpu, end) - fake().fake_exact_mj(gpu, begin)) / 1000.0 for gpu in range(len(slots))]
+            exact = [
+                (fake().fake_exact_mj(gpu, end) - fake().fake_exact_mj(gpu, begin)) / 1000.0
+                for gpu in range(len(slots))
+            ]
             windows.append([length, begin * 1e-9, end * 1e-9, exact])
-    said = {"t_s": [t * 1e-9 for t in t_ns], "took_s": [t * 1e-9 for t in took_ns], "joules": joules, "windows": windows, "spent_s": spent}
+    said = {
+        "t_s": [t * 1e-9 for t in t_ns],
+        "took_s": [t * 1e-9 for t in took_ns],
+        "joules": joules,
+        "windows": windows,
+        "spent_s": spent,
+    }
     print(json.dumps(said | {"settings": os.environ["FAKE_NVML"]}))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), [float(part) for part in sys.argv[2].split(",")], int(sys.argv[3]), int(sys.argv[4]))
+    main(
+        float(sys.argv[1]),
+        [float(part) for part in sys.argv[2].split(",")],
+        int(sys.argv[3]),
+        int(sys.argv[4]),
+    )

@@ -37,15 +37,25 @@ def begun(settings: str, env: dict[str, str], everything: bool, grace_s: float) 
 
 
 def walk(
-    settings: str, env: dict[str, str], times_s: list[float], everything: bool = False, grace_s: float = 30.0, calls: tuple[str, ...] = (),
+    settings: str,
+    env: dict[str, str],
+    times_s: list[float],
+    everything: bool = False,
+    grace_s: float = 30.0,
+    calls: tuple[str, ...] = (),
     since_us: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Read at each of the times; say all that came out."""
     found = begun(settings, env, everything, grace_s)
     said: dict[str, Any] = {
-        "absences": [absence._asdict() for absence in found.absences], "meters": len(found.meters), "channels": [], "facts": {},
-        "rows": [], "events": [], "lost": [],
-    }  # fmt: skip
+        "absences": [absence._asdict() for absence in found.absences],
+        "meters": len(found.meters),
+        "channels": [],
+        "facts": {},
+        "rows": [],
+        "events": [],
+        "lost": [],
+    }
     for meter in found.meters:
         said["channels"] = [dataclasses.asdict(channel) for channel in meter.channels]
         said["facts"] = meter.facts
@@ -64,7 +74,10 @@ def walk(
         meter.close()
     born_ns = fake().fake_born_ns()
     gpus = range(16)
-    said["exact_j"] = [[fake().fake_exact_gpu_mj(gpu, born_ns + round(at_s * 1e9)) / 1000.0 for gpu in gpus] for at_s in times_s]
+    said["exact_j"] = [
+        [fake().fake_exact_gpu_mj(gpu, born_ns + round(at_s * 1e9)) / 1000.0 for gpu in gpus]
+        for at_s in times_s
+    ]
     return said
 
 

@@ -46,7 +46,16 @@ class Host:
     def powercap(self) -> Path:
         return self.sysfs / "devices/virtual/powercap"
 
-    def add_zone(self, zone_id: str, name: str, domain: str, *, joules: float = 0.0, unit_nj: int = UNIT_NJ, enabled: str = "1") -> Counter:
+    def add_zone(
+        self,
+        zone_id: str,
+        name: str,
+        domain: str,
+        *,
+        joules: float = 0.0,
+        unit_nj: int = UNIT_NJ,
+        enabled: str = "1",
+    ) -> Counter:
         pieces = zone_id.split(":")
         folder = self.powercap / pieces[0]
         for depth in range(2, len(pieces) + 1):
@@ -83,7 +92,13 @@ class Host:
         one = f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: {model or vendor}\nflags\t\t: {flags}\n\n"
         (self.procfs / "cpuinfo").write_text(one * 2)
 
-    def add_pmu(self, events: dict[str, int], cpumask: str = "0", scale: str = "2.3283064365386962890625e-10", kind: str = "16") -> Path:
+    def add_pmu(
+        self,
+        events: dict[str, int],
+        cpumask: str = "0",
+        scale: str = "2.3283064365386962890625e-10",
+        kind: str = "16",
+    ) -> Path:
         base = self.sysfs / "bus/event_source/devices/power"
         (base / "events").mkdir(parents=True)
         (base / "type").write_text(kind + "\n")
@@ -95,20 +110,49 @@ class Host:
         return base
 
 
-def intel(root: Path, sockets: int = 1, dram: bool = True, psys: bool = False, mmio: bool = False, first: int = 0) -> Host:
+def intel(
+    root: Path,
+    sockets: int = 1,
+    dram: bool = True,
+    psys: bool = False,
+    mmio: bool = False,
+    first: int = 0,
+) -> Host:
     """A server: packages in any order of zones, core and dram inside them. `first` is the package of zone 0."""
     host = Host(root)
     host.add_proc("GenuineIntel", "6.8.0-45-generic", model="Intel(R) Xeon(R) Platinum 8480+")
     host.add_processors({n: (n % sockets, 0) for n in range(2 * sockets)})
     for zone in range(sockets):
         package = (zone + first) % sockets
-        host.add_zone(f"intel-rapl:{zone}", f"package-{package}", f"cpu:{package}", joules=1000.0 * (package + 1))
+        host.add_zone(
+            f"intel-rapl:{zone}",
+            f"package-{package}",
+            f"cpu:{package}",
+            joules=1000.0 * (package + 1),
+        )
         host.add_zone(f"intel-rapl:{zone}:0", "core", f"core:{package}", joules=600.0)
         if dram:
-            host.add_zone(f"intel-rapl:{zone}:1", "dram", f"dram:{package}", joules=100.0 * (package + 1), unit_nj=15_300)
+            host.add_zone(
+                f"intel-rapl:{zone}:1",
+                "dram",
+                f"dram:{package}",
+                joules=100.0 * (package + 1),
+                unit_nj=15_300,
+            )
         if mmio:
-            host.add_zone(f"intel-rapl-mmio:{zone}", f"package-{package}", f"cpu:{package}.mmio", joules=1000.0 * (package + 1))
-            host.add_zone(f"intel-rapl-mmio:{zone}:0", "dram", f"dram:{package}.mmio", joules=100.0, unit_nj=15_300)
+            host.add_zone(
+                f"intel-rapl-mmio:{zone}",
+                f"package-{package}",
+                f"cpu:{package}.mmio",
+                joules=1000.0 * (package + 1),
+            )
+            host.add_zone(
+                f"intel-rapl-mmio:{zone}:0",
+                "dram",
+                f"dram:{package}.mmio",
+                joules=100.0,
+                unit_nj=15_300,
+            )
     if psys:
         host.add_zone(f"intel-rapl:{sockets}", "psys", "psys:0", joules=5000.0)
     return host
@@ -121,8 +165,15 @@ def several_dies(root: Path) -> Host:
     host.add_processors({n: (n // 2, n % 2) for n in range(4)})
     for zone in range(4):
         package, die = zone // 2, zone % 2
-        host.add_zone(f"intel-rapl:{zone}", f"package-{package}-die-{die}", f"cpu:{package}.die{die}", joules=100.0 + zone)
-        host.add_zone(f"intel-rapl:{zone}:0", "dram", f"dram:{package}.die{die}", joules=10.0 + zone)
+        host.add_zone(
+            f"intel-rapl:{zone}",
+            f"package-{package}-die-{die}",
+            f"cpu:{package}.die{die}",
+            joules=100.0 + zone,
+        )
+        host.add_zone(
+            f"intel-rapl:{zone}:0", "dram", f"dram:{package}.die{die}", joules=10.0 + zone
+        )
     return host
 
 
@@ -136,13 +187,29 @@ def amd(root: Path, sockets: int = 2, complexes: int = 1, release: str = "6.1.0"
         for die in range(complexes):
             name = f"package-{package}" + (f"-die-{die}" if complexes > 1 else "")
             domain = f"cpu:{package}" + (f".die{die}" if complexes > 1 else "")
-            host.add_zone(f"intel-rapl:{zone:x}", name, domain, joules=2000.0, unit_nj=AMD_UNIT_NJ, enabled="0")
-            host.add_zone(f"intel-rapl:{zone:x}:0", "core", domain.replace("cpu", "core"), joules=20.0, unit_nj=AMD_UNIT_NJ, enabled="0")
+            host.add_zone(
+                f"intel-rapl:{zone:x}",
+                name,
+                domain,
+                joules=2000.0,
+                unit_nj=AMD_UNIT_NJ,
+                enabled="0",
+            )
+            host.add_zone(
+                f"intel-rapl:{zone:x}:0",
+                "core",
+                domain.replace("cpu", "core"),
+                joules=20.0,
+                unit_nj=AMD_UNIT_NJ,
+                enabled="0",
+            )
             zone += 1
     return host
 
 
-def nothing(root: Path, vendor: str = "GenuineIntel", release: str = "6.8.0", flags: str = "fpu msr") -> Host:
+def nothing(
+    root: Path, vendor: str = "GenuineIntel", release: str = "6.8.0", flags: str = "fpu msr"
+) -> Host:
     """No zone anywhere."""
     host = Host(root)
     host.sysfs.mkdir(parents=True)

@@ -56,7 +56,9 @@ class Page(HTMLParser):
         self.odd.append(data)
 
     def words(self) -> str:
-        return "\n".join("".join(each) for name, each in self.text.items() if name not in ("script", "style"))
+        return "\n".join(
+            "".join(each) for name, each in self.text.items() if name not in ("script", "style")
+        )
 
     def of(self, name: str) -> list[Tag]:
         return [tag for tag in self.tags if tag.name == name]
@@ -66,17 +68,39 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
     """Everything that a caller can add."""
     xs = [600.0 * 1.2**n for n in range(25)]
     t = [begin + n for n in range(900)]
-    bands = [Band(words, begin + 100.0 * n, begin + 100.0 * n + 20, begin + 100.0 * n + 60) for n in range(8)]
+    bands = [
+        Band(words, begin + 100.0 * n, begin + 100.0 * n + 20, begin + 100.0 * n + 60)
+        for n in range(8)
+    ]
     gpu: list[float | None] = [310.0 if n % 100 < 20 else 640.0 for n in range(900)]
     gpu[450:470] = [None] * 20
-    table = TextTable(words, ["tier", "kWh"], [[words, "2,150"], ["other", "1"]], 1, words, [words, ""])
+    table = TextTable(
+        words, ["tier", "kWh"], [[words, "2,150"], ["other", "1"]], 1, words, [words, ""]
+    )
     return Extras(
-        title="", findings=[words, "Saving every 14.8 h would cost less."],
-        curve=Curve(xs, [Line(words, [1e9 / x + 20 * x for x in xs], "USD"), Line("energy", [1e6 / x + x for x in xs], "kWh")], 7200.0,
-                    {"time": 53000.0, "usd": 53001.0, words: 44000.0, "never": None}, words),
-        tiers=table, power=Power(t, [Line("GPUs", gpu, "W"), Line(words, [120.0] * 900, "W")], True, bands, words), tables=[table],
-        sci=[Sci("E", 263732.3, "kWh", words), Sci("SCI for AI", None, "", words), Sci(words, words, words)],
-    )  # fmt: skip
+        title="",
+        findings=[words, "Saving every 14.8 h would cost less."],
+        curve=Curve(
+            xs,
+            [
+                Line(words, [1e9 / x + 20 * x for x in xs], "USD"),
+                Line("energy", [1e6 / x + x for x in xs], "kWh"),
+            ],
+            7200.0,
+            {"time": 53000.0, "usd": 53001.0, words: 44000.0, "never": None},
+            words,
+        ),
+        tiers=table,
+        power=Power(
+            t, [Line("GPUs", gpu, "W"), Line(words, [120.0] * 900, "W")], True, bands, words
+        ),
+        tables=[table],
+        sci=[
+            Sci("E", 263732.3, "kWh", words),
+            Sci("SCI for AI", None, "", words),
+            Sci(words, words, words),
+        ],
+    )
 
 
 FREE = frozenset(
@@ -89,16 +113,23 @@ FREE = frozenset(
 
 def painted(words: str) -> StatementDocument:
     """Every free text of a document replaced."""
-    plain = document(statement(kind="measured"), statement(run_id="b", rows=2, market=None)).model_dump(mode="json")
+    plain = document(
+        statement(kind="measured"), statement(run_id="b", rows=2, market=None)
+    ).model_dump(mode="json")
     plain["reproducibility"]["inputs"] = [{"path": "x", "bytes": 1, "sha256": "0" * 64}]
 
     def walk(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             if key == "tags":
                 return {words: words}
-            return {k: v if k == "series" or (key == "tool" and k == "name") else walk(v, k) for k, v in value.items()}
+            return {
+                k: v if k == "series" or (key == "tool" and k == "name") else walk(v, k)
+                for k, v in value.items()
+            }
         if isinstance(value, list):
-            return [walk(each, "reason" if key in ("included", "command") else key) for each in value]
+            return [
+                walk(each, "reason" if key in ("included", "command") else key) for each in value
+            ]
         return words if isinstance(value, str) and key in FREE else value
 
     return StatementDocument.model_validate(walk(plain))

@@ -19,17 +19,46 @@ COMMON = {"class", "id", "aria-label", "aria-labelledby"}
 PLAIN = """head body title style main header footer nav section p span b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend
 table caption thead tbody tr td desc""".split()  # noqa: SIM905
 ALLOWED: dict[str, set[str]] = {
-    "html": {"lang"}, "script": {"type"}, "link": {"rel", "href"}, "meta": {"charset", "http-equiv", "content", "name"},
-    "div": {"tabindex", "role"}, "a": {"href", "rel"}, "data": {"value"}, "input": {"type", "name", "checked"}, "label": {"for"},
-    "th": {"scope", "colspan"}, "svg": {"viewbox", "role"}, "path": {"d"}, "rect": {"x", "y", "width", "height"}, "text": {"x", "y"},
-} | {name: set() for name in PLAIN}  # fmt: skip
+    "html": {"lang"},
+    "script": {"type"},
+    "link": {"rel", "href"},
+    "meta": {"charset", "http-equiv", "content", "name"},
+    "div": {"tabindex", "role"},
+    "a": {"href", "rel"},
+    "data": {"value"},
+    "input": {"type", "name", "checked"},
+    "label": {"for"},
+    "th": {"scope", "colspan"},
+    "svg": {"viewbox", "role"},
+    "path": {"d"},
+    "rect": {"x", "y", "width", "height"},
+    "text": {"x", "y"},
+} | {name: set() for name in PLAIN}
 """all that our own pages are made of"""
 HOSTILE = (
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script><svg onload=alert(1)>", "</style><b>", "</title><i>", "]]>",
-    "<!--", "-->", "<![CDATA[x]]>", "<?php", "javascript:alert(1)", "' onmouseover='x", "a\u2028b\u2029c", "\x00\x07\x1b\x7f\x85",
-    "\u202etxt.exe", "\ufffe\U0001ffff", "&lt;b&gt;&amp;", "{{7*7}}", "=cmd|' /C calc'!A0", 'tier, "quoted"\nnewline\r\ttab',
-    "\u65e5\u672c\u8a9e \u03b5\u03bb \U0001f642", 'https://x.org/"onclick=alert(1)',
-)  # fmt: skip
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script><svg onload=alert(1)>",
+    "</style><b>",
+    "</title><i>",
+    "]]>",
+    "<!--",
+    "-->",
+    "<![CDATA[x]]>",
+    "<?php",
+    "javascript:alert(1)",
+    "' onmouseover='x",
+    "a\u2028b\u2029c",
+    "\x00\x07\x1b\x7f\x85",
+    "\u202etxt.exe",
+    "\ufffe\U0001ffff",
+    "&lt;b&gt;&amp;",
+    "{{7*7}}",
+    "=cmd|' /C calc'!A0",
+    'tier, "quoted"\nnewline\r\ttab',
+    "\u65e5\u672c\u8a9e \u03b5\u03bb \U0001f642",
+    'https://x.org/"onclick=alert(1)',
+)
 
 
 def judge(page: str, parsed) -> None:
@@ -50,7 +79,9 @@ def judge(page: str, parsed) -> None:
             assert tag.attributes["rel"] == "noreferrer"
     (style,) = found.text["style"]
     assert not re.search(r"url\(|@import|expression|</", style)
-    policy = [tag.attributes["content"] for tag in found.of("meta") if tag.attributes.get("http-equiv")]
+    policy = [
+        tag.attributes["content"] for tag in found.of("meta") if tag.attributes.get("http-equiv")
+    ]
     assert policy == [POLICY]
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
@@ -73,7 +104,13 @@ def test_any_words(parsed, painted_with, extras_with, words, others):
 def test_the_judge_judges(parsed, extras_with):
     page = page_of(document(), extras_with())
     judge(page, parsed)
-    for plant in ("<script>x</script>", '<img src="x">', '<p onclick="x">', '<a href="javascript:x" rel="noreferrer">x</a>', "<!-- x -->"):
+    for plant in (
+        "<script>x</script>",
+        '<img src="x">',
+        '<p onclick="x">',
+        '<a href="javascript:x" rel="noreferrer">x</a>',
+        "<!-- x -->",
+    ):
         with pytest.raises(AssertionError):
             judge(page.replace("</main>", plant + "</main>"), parsed)
     with pytest.raises(AssertionError):
@@ -112,7 +149,12 @@ def test_rows_are_kept_up_to_a_bound():
 
 @pytest.mark.parametrize(
     "address",
-    ["https://ourworldindata.org", "http://x.org:8080/a%20b?c=d&e#f", "HTTPS://X.ORG/", "https://github.com/a/b/blob/0082b04/x.csv"],
+    [
+        "https://ourworldindata.org",
+        "http://x.org:8080/a%20b?c=d&e#f",
+        "HTTPS://X.ORG/",
+        "https://github.com/a/b/blob/0082b04/x.csv",
+    ],
 )
 def test_addresses_of_the_web_are_links(address):
     assert link(address, "here") == f'<a href="{text(address)}" rel="noreferrer">here</a>'
@@ -121,15 +163,32 @@ def test_addresses_of_the_web_are_links(address):
 @pytest.mark.parametrize(
     "address",
     [
-        "javascript:alert(1)", "data:text/html,x", "//x.org", "/etc/passwd", "file:///etc", "ftp://x.org", "https://", "https:///x",
-        "https://a b.org", "https://user@x.org/", 'https://x.org/"', "https://x.org/<b>", "https://x.org/%zz", " https://x.org",
-        "https://x.org\n", "https://\u00fc.org", "",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//x.org",
+        "/etc/passwd",
+        "file:///etc",
+        "ftp://x.org",
+        "https://",
+        "https:///x",
+        "https://a b.org",
+        "https://user@x.org/",
+        'https://x.org/"',
+        "https://x.org/<b>",
+        "https://x.org/%zz",
+        " https://x.org",
+        "https://x.org\n",
+        "https://\u00fc.org",
+        "",
     ],
-)  # fmt: skip
+)
 def test_others_are_only_text(address):
     assert "<" not in link(address, "here").replace("&lt;", "")
     assert "href" not in link(address, "here")
 
 
 def test_attributes_cannot_be_left():
-    assert el("p", "a<b", class_='x" onclick="y', hidden=None) == '<p class="x&quot; onclick=&quot;y">a&lt;b</p>'
+    assert (
+        el("p", "a<b", class_='x" onclick="y', hidden=None)
+        == '<p class="x&quot; onclick=&quot;y">a&lt;b</p>'
+    )

@@ -46,7 +46,12 @@ def subject(s, **fields):
 
 
 def total(s, what, **fields):
-    return changed(s, totals=s.totals.model_copy(update={what: getattr(s.totals, what).model_copy(update=fields)}))
+    return changed(
+        s,
+        totals=s.totals.model_copy(
+            update={what: getattr(s.totals, what).model_copy(update=fields)}
+        ),
+    )
 
 
 # ---- elements
@@ -83,7 +88,16 @@ def test_ranges_in_words(low, high, said):
 
 
 @pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "https://a b", 'https://x"onclick=1', "//x.org", "data:text/html,x", " https://x.org", "https://x.org<"]
+    "url",
+    [
+        "javascript:alert(1)",
+        "https://a b",
+        'https://x"onclick=1',
+        "//x.org",
+        "data:text/html,x",
+        " https://x.org",
+        "https://x.org<",
+    ],
 )
 def test_what_is_no_plain_address_is_no_link(url):
     assert "<a" not in link(url, "here")
@@ -91,16 +105,28 @@ def test_what_is_no_plain_address_is_no_link(url):
 
 
 def test_a_link_tells_nobody_where_it_came_from():
-    assert link("https://x.org/a?b=1#c", "here") == '<a href="https://x.org/a?b=1#c" rel="noreferrer">here</a>'
+    assert (
+        link("https://x.org/a?b=1#c", "here")
+        == '<a href="https://x.org/a?b=1#c" rel="noreferrer">here</a>'
+    )
 
 
 # ---- what comes first
 
 
 def test_why_a_figure_is_not_known():
-    s = changed(statement(grid=None, market=None), warnings=[Warned(code="W", message="The grid_location is a yearly mean.")])
-    assert sections.why_unknown(s, "emissions_location") == "no factor of the grid is given (site.grid_location)"
-    assert sections.why_unknown(s, "emissions_market") == "no factor of a supplier or a contract is given (site.grid_market)"
+    s = changed(
+        statement(grid=None, market=None),
+        warnings=[Warned(code="W", message="The grid_location is a yearly mean.")],
+    )
+    assert (
+        sections.why_unknown(s, "emissions_location")
+        == "no factor of the grid is given (site.grid_location)"
+    )
+    assert (
+        sections.why_unknown(s, "emissions_market")
+        == "no factor of a supplier or a contract is given (site.grid_market)"
+    )
     told = changed(s, warnings=[Warned(code="W", message="grid_location is not known.")])
     assert sections.why_unknown(told, "emissions_location") == "grid_location is not known."
 
@@ -109,7 +135,9 @@ def test_every_line_is_said_only_of_a_sum_that_is_not_known():
     s = statement()
     ids = [c.id for c in s.marginal()]
     assert sections.without(s, quantity("energy", None, excludes=ids)) == "every line"
-    assert sections.without(s, quantity("energy", 1.0, excludes=ids)).startswith("GPUs waiting for saves, ")
+    assert sections.without(s, quantity("energy", 1.0, excludes=ids)).startswith(
+        "GPUs waiting for saves, "
+    )
     assert sections.without(s, quantity("energy", 1.0, excludes=["window 3"])) == "window 3"
 
 
@@ -127,7 +155,17 @@ def test_a_card_has_its_range_and_what_kind_it_is():
 
 
 def test_facts_each_under_its_name():
-    s = subject(statement(), latitude=0.0, longitude=7.5, nodes=3.0, ram_gb=64.0, tokens=5.0, parameters=6.0, team="t", organisation="o")
+    s = subject(
+        statement(),
+        latitude=0.0,
+        longitude=7.5,
+        nodes=3.0,
+        ram_gb=64.0,
+        tokens=5.0,
+        parameters=6.0,
+        team="t",
+        organisation="o",
+    )
     facts = dict(sections._facts(s))
     wanted = {
         "Coordinates": "0, 7.5",
@@ -155,7 +193,10 @@ def test_whose_meters_were_simulated():
 
 
 def test_warnings_with_their_codes():
-    assert words(sections.take_care("", statement(), 2)) == "Take care tier.write_energy is not known. UNKNOWN_INPUT"
+    assert (
+        words(sections.take_care("", statement(), 2))
+        == "Take care tier.write_energy is not known. UNKNOWN_INPUT"
+    )
 
 
 # ---- the bill
@@ -181,14 +222,19 @@ def test_zero_lines_and_unknown_lines_are_not_the_same_words():
     s = statement((1000.0, 0.0, None, 0.0, 0.0))
     said = words(sections_bill._steps("x", s, "energy", "Energy", "kWh"))
     assert (
-        "not in it because unknown: storage writing; zero: hosts waiting for saves, work redone after failures, keeping the bytes." in said
+        "not in it because unknown: storage writing; zero: hosts waiting for saves, work redone after failures, keeping the bytes."
+        in said
     )
     assert "storage writing not known; total 1,000 kWh" in said
 
 
 def test_the_other_ledger_is_below_the_total_and_says_so():
     said = words(sections_bill.bill("", statement(), 2))
-    assert said.index("Total of the lines above") < said.index("Apart, in no total") < said.index("idle storage, its share")
+    assert (
+        said.index("Total of the lines above")
+        < said.index("Apart, in no total")
+        < said.index("idle storage, its share")
+    )
     assert "Total of the allocated ledger" not in said  # one line is its own total
 
 
@@ -202,7 +248,9 @@ def test_remarks_name_what_is_missing_and_count_saves():
 
 
 def contract(**fields):
-    return Contract(**{"name": "Wind", "instrument": "PPA", "share": 0.6, "kgco2e_per_kwh": 0.035, **fields})
+    return Contract(
+        **{"name": "Wind", "instrument": "PPA", "share": 0.6, "kgco2e_per_kwh": 0.035, **fields}
+    )
 
 
 def test_contracts_in_grams_with_their_dates_and_source():
@@ -232,7 +280,10 @@ def test_both_methods_with_their_own_factor_and_tonnes():
 def test_an_unknown_line_of_esrs_is_not_zero():
     said = words(sections_carbon.scope_2("", changed(statement(market=None), contracts=[]), 2))
     assert said.endswith("market-based tCO2e not known")
-    assert "No contract for electricity is given. Without one, no market-based figure is made up." in said
+    assert (
+        "No contract for electricity is given. Without one, no market-based figure is made up."
+        in said
+    )
 
 
 def test_the_boundary_says_whether_pue_is_in_it():
@@ -242,12 +293,18 @@ def test_the_boundary_says_whether_pue_is_in_it():
         ({"pue_included_in_energy": False}, "PUE 1.15, not included in the energies."),
         ({"pue": None}, "no PUE is applied."),
     ):
-        assert said in words(sections_carbon.boundary("", changed(s, boundary=s.boundary.model_copy(update=fields)), 2))
+        assert said in words(
+            sections_carbon.boundary(
+                "", changed(s, boundary=s.boundary.model_copy(update=fields)), 2
+            )
+        )
     assert "Inventory treatment: memo item." in words(sections_carbon.boundary("", s, 2))
 
 
 def test_score_rows_unknown_words_and_numbers():
-    said = words(sections_carbon.sci("", [Sci("a", None, "u", "n"), Sci("b", 0.0, "u"), Sci("c", "w")], 2))
+    said = words(
+        sections_carbon.sci("", [Sci("a", None, "u", "n"), Sci("b", 0.0, "u"), Sci("c", "w")], 2)
+    )
     assert said.endswith("a not known u n b 0 u c w")
 
 
@@ -255,7 +312,10 @@ def test_score_rows_unknown_words_and_numbers():
 
 
 def test_differences_are_from_the_first():
-    one, two, three = (statement((float(n), 0.0, 0.0, 0.0, 0.0), run_id=str(n), name=f"n{n}", dated=False) for n in (100, 150, 50))
+    one, two, three = (
+        statement((float(n), 0.0, 0.0, 0.0, 0.0), run_id=str(n), name=f"n{n}", dated=False)
+        for n in (100, 150, 50)
+    )
     said = words(sections_compare.comparison([one, two, three]))
     assert "n150 modelled nas-hdd 150 135-165 +50 %" in said
     assert "n50 modelled nas-hdd 50 45-55 -50 %" in said
@@ -289,13 +349,20 @@ def test_what_has_to_be_alike(other, said):
 )
 def test_what_has_to_be_alike_of_boundaries(other, said):
     s = statement()
-    assert sections_compare.unlike([s, changed(s, boundary=s.boundary.model_copy(update=other))]) == [said]
+    assert sections_compare.unlike(
+        [s, changed(s, boundary=s.boundary.model_copy(update=other))]
+    ) == [said]
     assert sections_compare.unlike([s, s]) == []
 
 
 def test_factors_of_all_are_those_that_are_alike():
     s = statement()
-    other = changed(s, factors=[f.model_copy(update={"value": 9.0}) if f.id == "site.pue" else f for f in s.factors])
+    other = changed(
+        s,
+        factors=[
+            f.model_copy(update={"value": 9.0}) if f.id == "site.pue" else f for f in s.factors
+        ],
+    )
     assert "site.pue" not in {f.id for f in sections_compare.in_all([s, other])}
     assert len(sections_compare.in_all([s, other])) == len(s.factors) - 1
 
@@ -308,7 +375,9 @@ def test_proof_by_hand():
     doc = document(s)
     doc = doc.model_copy(
         update={
-            "reproducibility": doc.reproducibility.model_copy(update={"inputs": [InputFile(path="a.json", bytes=2048, sha256="cd" * 32)]})
+            "reproducibility": doc.reproducibility.model_copy(
+                update={"inputs": [InputFile(path="a.json", bytes=2048, sha256="cd" * 32)]}
+            )
         }
     )
     said = words(sections_proof.reproducibility(doc, 2, "left out"))
@@ -316,7 +385,11 @@ def test_proof_by_hand():
     assert "a.json" in said
     assert "cd" * 32 in said
     assert said.endswith("statement. left out")
-    method = words(sections_proof.method("", changed(s, functional_units=[FunctionalUnit(name="checkpoint", count=8.0)]), 2))
+    method = words(
+        sections_proof.method(
+            "", changed(s, functional_units=[FunctionalUnit(name="checkpoint", count=8.0)]), 2
+        )
+    )
     assert "Method version 2026.1." in method
     assert "Functional units: checkpoint (8)." in method
     assert words(sections_proof.measurements("", s.measurements, 2)).endswith(
@@ -330,13 +403,21 @@ def test_a_factor_with_its_exact_value_range_origin_and_source():
     assert list(places.values()) == ["source-1"]
     row = sections_proof._factor(f, places)
     assert f'<data value="{f.value!r}">384 g/kWh</data>' in row
-    assert words(row) == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set by grid USA ember-owid"
+    assert (
+        words(row)
+        == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set by grid USA ember-owid"
+    )
     assert "unlimited" in sections_proof._factor(f.model_copy(update={"value": None}), places)
     assert "unlimited" not in sections_proof._factor(f.model_copy(update={"value": 0.0}), places)
 
 
 def test_a_source_without_a_licence_says_so_and_a_bad_address_is_no_link():
-    source = statement().factors[0].sources[0].model_copy(update={"licence": None, "url": "javascript:x"})
+    source = (
+        statement()
+        .factors[0]
+        .sources[0]
+        .model_copy(update={"licence": None, "url": "javascript:x"})
+    )
     said = sections_proof.sources([source], 2)
     assert words(said).endswith("not stated")
     assert "<a" not in said
@@ -350,12 +431,23 @@ def series(s, **columns):
 
 
 def test_bars_are_sums_of_components_and_one_unknown_does_not_hide_another():
-    s = statement((1.0, 2.0, None, 0.0, 0.0), gpu_hours=(1.0, 1.0, 1.0, 0.0, 0.0), rows=2, begin=START, grid=0.5)
+    s = statement(
+        (1.0, 2.0, None, 0.0, 0.0),
+        gpu_hours=(1.0, 1.0, 1.0, 0.0, 0.0),
+        rows=2,
+        begin=START,
+        grid=0.5,
+    )
     bins = svg_emissions.hours(s.series)
     assert [b.kg for b in bins] == pytest.approx([1.5 * 0.5, 1.5 * 0.5 * (1 + 0.1 * 0.8414709848)])
     assert [b.grid for b in bins] == pytest.approx([0.5, 0.5 * (1 + 0.1 * 0.8414709848)])
     assert (bins[0].begin_s, bins[1].begin_s, bins[1].end_s) == (START, START + 3600, START + 7200)
-    assert [b.kg for b in svg_emissions.hours(series(s, emissions_location_kgco2e=[None] * len(s.series.start)).series)] == [None, None]
+    assert [
+        b.kg
+        for b in svg_emissions.hours(
+            series(s, emissions_location_kgco2e=[None] * len(s.series.start)).series
+        )
+    ] == [None, None]
 
 
 def test_instants_of_rows_to_the_minute_and_in_order():
@@ -377,27 +469,49 @@ def test_bars_drawn_together_weight_the_grid_by_time_and_unknown_stays_unknown()
     assert each == 10800.0
     assert [(b.kg, b.grid) for b in found] == [(3.0, pytest.approx(0.2))]
     alone, _ = svg_emissions.gathered(
-        [svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, None if n < 2 else 1.0, None) for n in range(4)], 3, 3600.0
+        [
+            svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, None if n < 2 else 1.0, None)
+            for n in range(4)
+        ],
+        3,
+        3600.0,
     )
     assert [b.kg for b in alone] == [None, 2.0]
     assert svg_emissions.gathered(bins, 3, 1800.0) == (bins, 1800.0)
 
 
 def test_emissions_in_words():
-    bins = [svg_emissions.Bin(START, START + 3600, 1.0, 0.1), svg_emissions.Bin(START + 3600, START + 7200, 3.0, 0.4)]
+    bins = [
+        svg_emissions.Bin(START, START + 3600, 1.0, 0.1),
+        svg_emissions.Bin(START + 3600, START + 7200, 3.0, 0.4),
+    ]
     assert svg_emissions.in_words(bins) == (
         "2 bars from 2026-10-01T00:00:00Z to 2026-10-01T02:00:00Z; 4 kgCO2e in all, 1 to 3 a bar; grid factor 100 to 400 g/kWh"
     )
 
 
 def test_bars_of_zero_are_drawn_and_unknown_ones_hollow():
-    known = [svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, kg, 0.1) for n, kg in enumerate((1.0, 0.0, 2.0))]
+    known = [
+        svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, kg, 0.1)
+        for n, kg in enumerate((1.0, 0.0, 2.0))
+    ]
     x = Scale(0.0, 10800.0, 0.0, 300.0)
     assert "hollow" not in "".join(svg_emissions._bars(known, x, 0.0, 100.0))
-    assert "".join(svg_emissions._bars([known[0]._replace(kg=None), *known], x, 0.0, 100.0)).count("hollow") == 1
+    assert (
+        "".join(svg_emissions._bars([known[0]._replace(kg=None), *known], x, 0.0, 100.0)).count(
+            "hollow"
+        )
+        == 1
+    )
     saving = "".join(svg_emissions._bars([known[0]._replace(kg=-5.0), known[2]], x, 0.0, 100.0))
     assert not re.search(r'(?<![xd])[yd]="-', saving)
-    assert max(float(y) + float(h) for y, h in re.findall(r'y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', saving)) <= 100.1
+    assert (
+        max(
+            float(y) + float(h)
+            for y, h in re.findall(r'y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', saving)
+        )
+        <= 100.1
+    )
 
 
 def test_zero_emissions_are_no_unknown_ones():
@@ -426,7 +540,10 @@ def test_thinned_power_has_its_mean_and_its_ends():
 
 
 def test_stacked_areas_stop_where_one_is_not_known():
-    assert svg_power._stacked([[1.0, 1.0, None], [2.0, None, 2.0]]) == [[1.0, None, None], [3.0, None, None]]
+    assert svg_power._stacked([[1.0, 1.0, None], [2.0, None, 2.0]]) == [
+        [1.0, None, None],
+        [3.0, None, None],
+    ]
 
 
 def test_an_area_is_drawn_where_both_of_its_edges_are():
@@ -437,7 +554,10 @@ def test_an_area_is_drawn_where_both_of_its_edges_are():
 
 def test_bands_by_hand():
     whole, open_ = Band("a", 10.0, 12.0, 15.0), Band("b", 20.0, None, None)
-    assert svg_power.band_rows([whole, open_]) == [("a", "10 s", "2 s", "5 s"), ("b", "20 s", "-", "-")]
+    assert svg_power.band_rows([whole, open_]) == [
+        ("a", "10 s", "2 s", "5 s"),
+        ("b", "20 s", "-", "-"),
+    ]
     x = Scale(0.0, 100.0, 0.0, 100.0)
     assert svg_power._edges(whole, x) == (10.0, 12.0, 15.0)
     assert svg_power._edges(open_, x) == (20.0, 20.0, 20.0)
@@ -446,7 +566,10 @@ def test_bands_by_hand():
 
 def test_power_in_words_and_no_more_rows_than_fit():
     bands = [Band(f"save {n}", 10.0 * n, 10.0 * n + 1, 10.0 * n + 2) for n in range(40)]
-    assert svg_power.in_words(power(10, bands)) == "GPUs from 100 to 101 W; node not known; 40 checkpoints"
+    assert (
+        svg_power.in_words(power(10, bands))
+        == "GPUs from 100 to 101 W; node not known; 40 checkpoints"
+    )
     said = words(sections_pictures.power("", power(1000, bands), 2))
     assert "The first 30 of 40 checkpoints above" in said
     assert "save 0" in said.split("safe after")[1]
@@ -456,7 +579,13 @@ def test_power_in_words_and_no_more_rows_than_fit():
 
 
 def test_a_waterfall_steps_from_one_to_the_next():
-    fall = Fall("kWh", [Step("a", 30.0, "save"), Step("b", 10.0, "failure"), Step("c", None, "keep")], 40.0, 30.0, None)
+    fall = Fall(
+        "kWh",
+        [Step("a", 30.0, "save"), Step("b", 10.0, "failure"), Step("c", None, "keep")],
+        40.0,
+        30.0,
+        None,
+    )
     assert svg_waterfall.reach(fall) == (0.0, 40.0)
     assert svg_waterfall.reach(fall._replace(high=1e9)) == (0.0, 64.0)
     _, inside = svg_waterfall.drawn(fall, 920.0)
@@ -466,9 +595,19 @@ def test_a_waterfall_steps_from_one_to_the_next():
     assert "saving" in said
     assert "failures" in said
     assert said.count("not known") == 1
-    assert "".join(map(str, inside)).count("whisker") == 4  # a line, its near end, and an arrow of two
-    assert "".join(map(str, svg_waterfall.drawn(fall._replace(low=40.0, high=40.0), 920.0)[1])).count("whisker") == 0
-    bars = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="f-(save|failure)"', "".join(map(str, inside)))
+    assert (
+        "".join(map(str, inside)).count("whisker") == 4
+    )  # a line, its near end, and an arrow of two
+    assert (
+        "".join(map(str, svg_waterfall.drawn(fall._replace(low=40.0, high=40.0), 920.0)[1])).count(
+            "whisker"
+        )
+        == 0
+    )
+    bars = re.findall(
+        r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="f-(save|failure)"',
+        "".join(map(str, inside)),
+    )
     (a, wide, _), (b, _, _) = [bar for bar in bars if float(bar[1]) > 20]
     assert float(a) + float(wide) == pytest.approx(float(b), abs=0.2)
 
@@ -488,9 +627,16 @@ def curve(**more):
 
 
 def test_what_a_curve_marks():
-    assert [(w, c) for _, w, c in svg_curve.rules(curve())] == [("in use", "now"), ("best for a, b", "best"), ("best for c", "best")]
+    assert [(w, c) for _, w, c in svg_curve.rules(curve())] == [
+        ("in use", "now"),
+        ("best for a, b", "best"),
+        ("best for c", "best"),
+    ]
     assert svg_curve.rules(curve(now_s=None, best_s={"x": float("inf"), "y": 0.0})) == []
-    assert svg_curve.in_words(curve()) == "cost from 1 to 10 USD. in use 1 h; best for a, b 2 h; best for c 4 h"
+    assert (
+        svg_curve.in_words(curve())
+        == "cost from 1 to 10 USD. in use 1 h; best for a, b 2 h; best for c 4 h"
+    )
 
 
 def test_clocks_of_pictures_are_utc(monkeypatch):
@@ -515,7 +661,10 @@ def test_claimed_figures_are_apart_and_only_where_there_are_some():
     table = TextTable("t", ["tier", "kWh"], [["a", "1"], ["b", "2"]], claimed=["", "9 W"])
     said = words(sections_pictures.text_table(table, True))
     assert said.startswith("tier kWh claimed a 1 b 2 9 W Claimed: what a vendor says")
-    assert "claimed" not in words(sections_pictures.text_table(table._replace(claimed=["", ""]), True)).lower()
+    assert (
+        "claimed"
+        not in words(sections_pictures.text_table(table._replace(claimed=["", ""]), True)).lower()
+    )
 
 
 # ---- the page
@@ -523,13 +672,18 @@ def test_claimed_figures_are_apart_and_only_where_there_are_some():
 
 def test_what_is_said_of_a_statement_goes_before_what_is_said_of_the_page():
     s = statement()
-    page = page_of(document(s), Extras(findings=["of the page"], each={s.subject.run_id: Extras(sci=[Sci("R", 1.0)])}))
+    page = page_of(
+        document(s),
+        Extras(findings=["of the page"], each={s.subject.run_id: Extras(sci=[Sci("R", 1.0)])}),
+    )
     assert "of the page" in page
     assert 'id="sci"' in page
 
 
 def test_two_statements_are_told_side_by_side_each_with_its_meters():
-    page = page_of(document(statement(name="one"), changed(statement(run_id="b", name="two"), simulated=True)))
+    page = page_of(
+        document(statement(name="one"), changed(statement(run_id="b", name="two"), simulated=True))
+    )
     first, second = page.split('id="statement-2"', maxsplit=1)
     assert "Side by side" in first
     assert 'class="simulated"' in second
@@ -544,6 +698,9 @@ def test_the_document_inside_the_page_cannot_end_or_begin_markup():
 
 
 def test_the_grids_factor_is_interrupted_where_it_is_not_known():
-    bins = [svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, 1.0, None if n == 1 else 0.1) for n in range(3)]
+    bins = [
+        svg_emissions.Bin(3600.0 * n, 3600.0 * n + 3600, 1.0, None if n == 1 else 0.1)
+        for n in range(3)
+    ]
     drawn = "".join(svg_emissions._factor(bins, Scale(0.0, 10800.0, 0.0, 300.0), 0.0, 100.0))
     assert re.search(r'd="(M[^"]*)" class="line l2 whole"', drawn)[1].count("M") == 2

@@ -35,8 +35,16 @@ def rows_of(page: str, at: str) -> list[tuple[bool, list[float | None]]]:
     """Rows of a bill in the page: whether it is a total, and its six figures."""
     body = page.split(f'id="{at}bill-table"')[1].split("</table>", maxsplit=1)[0]
     assert re.findall(r"<th scope=\"col\"[^>]*>([^<]*)</th>", body) == [
-        "Line", "kWh", "GPU-h", "USD", "kgCO2e location", "kgCO2e market", "kgCO2e embodied", "Basis", "Rests on",
-    ]  # fmt: skip
+        "Line",
+        "kWh",
+        "GPU-h",
+        "USD",
+        "kgCO2e location",
+        "kgCO2e market",
+        "kgCO2e embodied",
+        "Basis",
+        "Rests on",
+    ]
     found = []
     for class_, _, rest in _ROW.findall(body):
         cells = _CELL.findall(rest)
@@ -60,7 +68,11 @@ def check(page: str, whole) -> None:
         assert [total for total, _ in rows] == [total for total, _ in wanted]
         for (_, mine), (_, theirs) in zip(rows, wanted, strict=True):
             for what, value in zip(COLUMNS, mine, strict=True):
-                assert same(value, getattr(theirs, what).value), (what, value, getattr(theirs, what))
+                assert same(value, getattr(theirs, what).value), (
+                    what,
+                    value,
+                    getattr(theirs, what),
+                )
         for i, what in enumerate(COLUMNS):
             known = [row[i] for _, row in rows[: len(lines)] if row[i] is not None]
             total = rows[len(lines)][1][i]
@@ -81,12 +93,32 @@ def test_planted_slips_are_found():
     head, body = page.split('id="bill-table"')
     exact = "1200.5"
     assert body.count(f'value="{exact}"') == 1
-    thousand = head + 'id="bill-table"' + body.replace(f'value="{exact}">1,200', 'value="1200500.0">1.2M')
+    thousand = (
+        head + 'id="bill-table"' + body.replace(f'value="{exact}">1,200', 'value="1200500.0">1.2M')
+    )
     shown = head + 'id="bill-table"' + body.replace(">1,200</data>", ">1,201</data>", 1)
-    dropped = head + 'id="bill-table"' + re.sub(r"<td class=\"n\"><data value=\"1200.5\">.*?</td>", "", body, count=1, flags=re.S)
-    swapped = page.replace(">kgCO2e location<", ">@<").replace(">kgCO2e market<", ">kgCO2e location<").replace(">@<", ">kgCO2e market<")
-    total = head + 'id="bill-table"' + body.replace(f'value="{whole.statements[0].totals.energy.value!r}"', 'value="2764.875"', 1)
-    zero = head + 'id="bill-table"' + body.replace('<td class="n">-</td>', '<td class="n"><data value="0.0">0</data></td>', 1)
+    dropped = (
+        head
+        + 'id="bill-table"'
+        + re.sub(r"<td class=\"n\"><data value=\"1200.5\">.*?</td>", "", body, count=1, flags=re.S)
+    )
+    swapped = (
+        page.replace(">kgCO2e location<", ">@<")
+        .replace(">kgCO2e market<", ">kgCO2e location<")
+        .replace(">@<", ">kgCO2e market<")
+    )
+    total = (
+        head
+        + 'id="bill-table"'
+        + body.replace(
+            f'value="{whole.statements[0].totals.energy.value!r}"', 'value="2764.875"', 1
+        )
+    )
+    zero = (
+        head
+        + 'id="bill-table"'
+        + body.replace('<td class="n">-</td>', '<td class="n"><data value="0.0">0</data></td>', 1)
+    )
     for slipped in (thousand, shown, dropped, swapped, total, zero):
         assert slipped != page
         with pytest.raises(AssertionError):
@@ -94,7 +126,9 @@ def test_planted_slips_are_found():
 
 
 def card(page: str, name: str) -> str:
-    found = re.findall(rf'<li(?: class="apart")?><div class="what"><span>{name}</span>.*?</li>', page, re.S)
+    found = re.findall(
+        rf'<li(?: class="apart")?><div class="what"><span>{name}</span>.*?</li>', page, re.S
+    )
     assert len(found) == 1
     return re.sub(r"<[^>]+>", " ", found[0])
 
@@ -120,7 +154,12 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
     none = [None] * len(LINES)
     s = statement(none, gpu_hours=none, costs=none, grid=None, market=None).model_copy(
         update={
-            "warnings": [Warned(code="UNKNOWN_INPUT", message="site.grid_market is not known: nobody gave a contract.")],
+            "warnings": [
+                Warned(
+                    code="UNKNOWN_INPUT",
+                    message="site.grid_market is not known: nobody gave a contract.",
+                )
+            ],
             "factors": [],
         }
     )
@@ -129,7 +168,9 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
         assert "not known" in card(page, name)
         assert not re.search(r"\b0\b", card(page, name).replace("CO2e", ""))
     assert "nobody gave a contract" in card(page, "Emissions, market-based")
-    assert "no factor of the grid is given (site.grid_location)" in card(page, "Emissions, location-based")
+    assert "no factor of the grid is given (site.grid_location)" in card(
+        page, "Emissions, location-based"
+    )
     assert "not known: every line" in card(page, "Energy")
 
 
@@ -144,7 +185,9 @@ def test_allocated_stands_apart():
     page = page_of(document())
     apart = page.split("Apart, in no total")[1].split("</table>")[0]
     assert "idle storage, its share" in apart
-    assert page.split('id="bill-table"')[1].index("Total of the lines above") < page.split('id="bill-table"')[1].index("Apart, in no total")
+    assert page.split('id="bill-table"')[1].index("Total of the lines above") < page.split(
+        'id="bill-table"'
+    )[1].index("Apart, in no total")
 
 
 def test_scope_2_in_tonnes_and_megawatt_hours():

@@ -17,7 +17,12 @@ from ckptcost.report.html.markup import join
 from ckptcost.report.html.svg_axis import NARROW, WIDE, clock, decades, rows_of, steps, times
 from ckptcost.report.html.svg_waterfall import Fall, Step, drawn, reach
 
-AMOUNT = st.one_of(st.none(), st.just(0.0), st.floats(-1e12, 1e15, allow_subnormal=False), st.sampled_from([math.nan, math.inf, 1e-9]))
+AMOUNT = st.one_of(
+    st.none(),
+    st.just(0.0),
+    st.floats(-1e12, 1e15, allow_subnormal=False),
+    st.sampled_from([math.nan, math.inf, 1e-9]),
+)
 KNOWN = st.floats(1e-6, 1e12)
 
 
@@ -26,7 +31,9 @@ def judge(height: float, inside, width: float) -> str:
     markup = join([inside])
     assert 0 < height < 5000
     assert not re.search(r"nan|inf", re.sub(r">[^<]*<", "><", markup))
-    for found in re.findall(r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', markup):
+    for found in re.findall(
+        r'<rect x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"', markup
+    ):
         x, y, wide, tall = map(float, found)
         assert -1 <= x <= width + 2
         assert x + wide <= width + 2.5
@@ -40,7 +47,9 @@ def judge(height: float, inside, width: float) -> str:
 
 
 def bars(markup: str) -> list[tuple[str, float, float]]:
-    found = re.findall(r'<rect x="([^"]+)" y="[^"]+" width="([^"]+)" height="(?:17|13)" class="f-(\w+)"', markup)
+    found = re.findall(
+        r'<rect x="([^"]+)" y="[^"]+" width="([^"]+)" height="(?:17|13)" class="f-(\w+)"', markup
+    )
     return [(kind, float(x), float(wide)) for x, wide, kind in found]
 
 
@@ -61,7 +70,12 @@ def check_fall(fall: Fall, markup: str) -> None:
 def test_bars_are_as_long_as_their_numbers(width):
     fall = Fall(
         "kWh",
-        [Step("a", 100.0, "save"), Step("b", None, "save"), Step("c", 250.0, "failure"), Step("d", 50.0, "keep")],
+        [
+            Step("a", 100.0, "save"),
+            Step("b", None, "save"),
+            Step("c", 250.0, "failure"),
+            Step("d", 50.0, "keep"),
+        ],
         400.0,
         300.0,
         500.0,
@@ -80,21 +94,43 @@ def test_a_wide_range_does_not_squeeze_the_steps():
     assert reach(Fall("kWh", [], None)) == (0.0, 1.0)
 
 
-@given(st.lists(st.one_of(st.none(), st.floats(-1e12, 1e15)), max_size=8), st.one_of(st.none(), KNOWN), st.one_of(st.none(), KNOWN))
+@given(
+    st.lists(st.one_of(st.none(), st.floats(-1e12, 1e15)), max_size=8),
+    st.one_of(st.none(), KNOWN),
+    st.one_of(st.none(), KNOWN),
+)
 @settings(max_examples=60, deadline=None)
 def test_any_bill_is_drawn(values, low, high):
     known = [v for v in values if v is not None]
-    fall = Fall("kWh", [Step("x", v, "save") for v in values], math.fsum(known) if known else None, low, high)
+    fall = Fall(
+        "kWh",
+        [Step("x", v, "save") for v in values],
+        math.fsum(known) if known else None,
+        low,
+        high,
+    )
     for width in (WIDE, NARROW):
         judge(*drawn(fall, width), width)
 
 
-@given(st.lists(st.tuples(st.floats(0.001, 1e9), AMOUNT, AMOUNT), min_size=1, max_size=30, unique_by=lambda row: row[0]), AMOUNT, AMOUNT)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.001, 1e9), AMOUNT, AMOUNT),
+        min_size=1,
+        max_size=30,
+        unique_by=lambda row: row[0],
+    ),
+    AMOUNT,
+    AMOUNT,
+)
 @settings(max_examples=60, deadline=None)
 def test_any_curve_is_drawn(rows, now, best):
     rows.sort()
     curve = Curve(
-        [x for x, _, _ in rows], [Line("a", [a for _, a, _ in rows], "USD"), Line("b", [b for _, _, b in rows], "kWh")], now, {"time": best}
+        [x for x, _, _ in rows],
+        [Line("a", [a for _, a, _ in rows], "USD"), Line("b", [b for _, _, b in rows], "kWh")],
+        now,
+        {"time": best},
     )
     for width in (WIDE, NARROW):
         judge(*svg_curve.drawn(curve, width), width)
@@ -103,7 +139,10 @@ def test_any_curve_is_drawn(rows, now, best):
 
 def test_best_intervals_that_are_one_share_a_line():
     curve = Curve(
-        [600.0, 60_000.0], [Line("a", [1.0, 2.0])], 7200.0, {"time": 53_000.0, "usd": 53_010.0, "energy": 44_000.0, "carbon": None}
+        [600.0, 60_000.0],
+        [Line("a", [1.0, 2.0])],
+        7200.0,
+        {"time": 53_000.0, "usd": 53_010.0, "energy": 44_000.0, "carbon": None},
     )
     assert svg_curve.rules(curve) == [
         (7200.0, "in use", "now"),
@@ -113,20 +152,39 @@ def test_best_intervals_that_are_one_share_a_line():
 
 
 def test_a_gap_in_a_curve_is_not_drawn_over():
-    _, inside = svg_curve.drawn(Curve([1.0, 2.0, 3.0, 4.0, 5.0], [Line("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE)
-    (path,) = [d for d in re.findall(r'd="([^"]+)" class="line l1"', join([inside])) if d.count("L") > 1]
+    _, inside = svg_curve.drawn(
+        Curve([1.0, 2.0, 3.0, 4.0, 5.0], [Line("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE
+    )
+    (path,) = [
+        d for d in re.findall(r'd="([^"]+)" class="line l1"', join([inside])) if d.count("L") > 1
+    ]
     assert path.count("M") == 2
 
 
 power_rows = st.lists(st.tuples(AMOUNT, AMOUNT), min_size=1, max_size=700)
 
 
-@given(power_rows, st.booleans(), st.one_of(st.none(), st.floats(0, 500)), st.one_of(st.none(), st.floats(0, 500)))
+@given(
+    power_rows,
+    st.booleans(),
+    st.one_of(st.none(), st.floats(0, 500)),
+    st.one_of(st.none(), st.floats(0, 500)),
+)
 @settings(max_examples=40, deadline=None)
 def test_any_power_is_drawn(rows, stacked, stall, durable):
-    rows = [(a if a is None or a >= 0 or a != a else -a, b if b is None or b >= 0 or b != b else -b) for a, b in rows]
+    rows = [
+        (a if a is None or a >= 0 or a != a else -a, b if b is None or b >= 0 or b != b else -b)
+        for a, b in rows
+    ]
     lines = [Line("a", [a for a, _ in rows], "W"), Line("b", [b for _, b in rows], "W")]
-    bands = [Band("one", 3.0, None if stall is None else 3.0 + stall, None if durable is None else 3.0 + durable)]
+    bands = [
+        Band(
+            "one",
+            3.0,
+            None if stall is None else 3.0 + stall,
+            None if durable is None else 3.0 + durable,
+        )
+    ]
     power = Power([float(n) for n in range(len(rows))], lines, stacked, bands)
     for width in (WIDE, NARROW):
         judge(*svg_power.drawn(power, width), width)
@@ -146,12 +204,21 @@ def test_thinned_power_keeps_its_mean_its_ends_and_its_gap():
 
 
 def test_where_one_part_is_unknown_no_sum_is_drawn():
-    power = Power([0.0, 1.0, 2.0, 3.0, 4.0], [Line("a", [1.0, 1.0, None, 1.0, 1.0]), Line("b", [2.0] * 5)], True)
-    assert svg_power._stacked([each.values for each in power.lines]) == [[1.0, 1.0, None, 1.0, 1.0], [3.0, 3.0, None, 3.0, 3.0]]
+    power = Power(
+        [0.0, 1.0, 2.0, 3.0, 4.0],
+        [Line("a", [1.0, 1.0, None, 1.0, 1.0]), Line("b", [2.0] * 5)],
+        True,
+    )
+    assert svg_power._stacked([each.values for each in power.lines]) == [
+        [1.0, 1.0, None, 1.0, 1.0],
+        [3.0, 3.0, None, 3.0, 3.0],
+    ]
 
 
 def test_checkpoints_in_words():
-    assert svg_power.band_rows([Band("first", 300.0, 340.0, 450.0), Band("open", 900.0, None, None)]) == [
+    assert svg_power.band_rows(
+        [Band("first", 300.0, 340.0, 450.0), Band("open", 900.0, None, None)]
+    ) == [
         ("first", "5 min", "40 s", "150 s"),
         ("open", "15 min", "-", "-"),
     ]
@@ -162,12 +229,16 @@ def test_gathered_rows_add_up_to_the_same(rows):
     s = statement(rows=rows)
     bins = svg_emissions.hours(s.series)
     assert len(bins) == rows
-    assert math.isclose(math.fsum(b.kg for b in bins), s.totals.emissions_location.value, rel_tol=1e-9)
+    assert math.isclose(
+        math.fsum(b.kg for b in bins), s.totals.emissions_location.value, rel_tol=1e-9
+    )
     for most in (svg_emissions.MOST_BARS, svg_emissions.MOST_NARROW):
         some, each_s = svg_emissions.gathered(bins, most, 3600.0)
         assert len(some) <= most
         assert each_s % 3600 == 0
-        assert math.isclose(math.fsum(b.kg for b in some), s.totals.emissions_location.value, rel_tol=1e-9)
+        assert math.isclose(
+            math.fsum(b.kg for b in some), s.totals.emissions_location.value, rel_tol=1e-9
+        )
         assert all(a.end_s == b.begin_s for a, b in pairwise(some))
     for width in (WIDE, NARROW):
         judge(*svg_emissions.drawn(bins, 3600.0, width), width)
@@ -217,4 +288,8 @@ def test_labels_do_not_lie_on_each_other(spans):
     placed = sorted((begin, begin + wide) for begin, wide in spans)
     levels = rows_of(placed)
     for i, (begin, _) in enumerate(placed):
-        assert all(end <= begin for (_, end), level in zip(placed[:i], levels[:i], strict=True) if level == levels[i])
+        assert all(
+            end <= begin
+            for (_, end), level in zip(placed[:i], levels[:i], strict=True)
+            if level == levels[i]
+        )

@@ -31,7 +31,16 @@ def checked(tmp_path):
         names = [tmp_path / f"{n}.html" for n in range(len(pages))]
         for name, page in zip(names, pages, strict=True):
             name.write_text(page, "utf-8")
-        command = [java, "-Xss8m", "-XX:TieredStopAtLevel=1", "-jar", str(jar), "--format", "json", *map(str, names)]
+        command = [
+            java,
+            "-Xss8m",
+            "-XX:TieredStopAtLevel=1",
+            "-jar",
+            str(jar),
+            "--format",
+            "json",
+            *map(str, names),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
         return done.returncode, json.loads(done.stderr)["messages"]
 
@@ -40,15 +49,29 @@ def checked(tmp_path):
 
 @pytest.fixture
 def browser(tmp_path):
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if found is None:
         pytest.skip("chromium is not installed")
 
     def run(page: str, *what: str) -> tuple[str, list[str]]:
         name = tmp_path / "page.html"
         name.write_text(page, "utf-8")
-        quiet = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"]
-        own = [f"--user-data-dir={tmp_path / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr"]
+        quiet = [
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--no-first-run",
+        ]
+        own = [
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--enable-logging=stderr",
+        ]
         command = [found, "--headless", *quiet, *own, *what, name.as_uri()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
@@ -91,9 +114,18 @@ def test_chromium_shows_the_figures_and_complains_of_nothing(browser, extras_wit
     assert console == []
     totals = whole.statements[0].totals
     plain = re.sub(r"<[^>]+>", "", shown.split("<main>")[1].split("</main>")[0])
-    for q in (totals.energy, totals.gpu_time_lost, totals.cost, totals.emissions_location, totals.emissions_market, totals.embodied):
+    for q in (
+        totals.energy,
+        totals.gpu_time_lost,
+        totals.cost,
+        totals.emissions_location,
+        totals.emissions_market,
+        totals.embodied,
+    ):
         assert f"{number(q.value)} {q.unit}" in plain
-    again = json.loads(shown.split('type="application/json" id="statement">')[1].split("</script>")[0])
+    again = json.loads(
+        shown.split('type="application/json" id="statement">')[1].split("</script>")[0]
+    )
     assert again == whole.model_dump(mode="json")
 
 
@@ -119,8 +151,13 @@ parent.document.title = JSON.stringify({
 @pytest.mark.parametrize("width", [390, 1200])
 def test_panels_switch_without_a_script_and_no_width_scrolls_the_page(browser, extras_with, width):
     """The script is the test's own, in a copy whose policy is taken away, in a frame because windows are no narrower than 500."""
-    page = page_of(document(statement(kind="measured"), statement(run_id="b", name="n" * 200)), extras_with("w" * 90))
-    loose = page.replace('http-equiv="Content-Security-Policy"', 'name="x"').replace("</body>", _LOOK)
+    page = page_of(
+        document(statement(kind="measured"), statement(run_id="b", name="n" * 200)),
+        extras_with("w" * 90),
+    )
+    loose = page.replace('http-equiv="Content-Security-Policy"', 'name="x"').replace(
+        "</body>", _LOOK
+    )
     frame = f'<!DOCTYPE html><title></title><iframe width="{width}" height="900" frameborder="0" srcdoc="{escape(loose)}"></iframe>'
     shown, _ = browser(frame, "--dump-dom")
     found = re.search(r"<title>([^<]*)</title>", shown)
@@ -135,9 +172,16 @@ def test_panels_switch_without_a_script_and_no_width_scrolls_the_page(browser, e
 
 
 def test_it_prints(browser, extras_with, tmp_path):
-    browser(page_of(document(), extras_with()), f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
+    browser(
+        page_of(document(), extras_with()),
+        f"--print-to-pdf={tmp_path / 'page.pdf'}",
+        "--no-pdf-header-footer",
+    )
     printed = (tmp_path / "page.pdf").read_bytes()
     assert printed.startswith(b"%PDF")
-    sizes = {tuple(round(float(each)) for each in found.split()) for found in re.findall(rb"/MediaBox \[([^\]]+)\]", printed)}
+    sizes = {
+        tuple(round(float(each)) for each in found.split())
+        for found in re.findall(rb"/MediaBox \[([^\]]+)\]", printed)
+    }
     assert sizes <= {(0, 0, 595, 842), (0, 0, 594, 842), (0, 0, 596, 842), (0, 0, 595, 843)}
     assert sizes

@@ -13,14 +13,33 @@ from ckptcost.report.html.page import page_of
 from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
 
 ORDER = [
-    "findings", "steps", "bill", "interval", "tiers", "power", "hours", "table-1", "scope2", "sci", "boundary", "factors", "assumptions",
-    "measurements", "method", "warnings", "sources", "reproducibility",
-]  # fmt: skip
+    "findings",
+    "steps",
+    "bill",
+    "interval",
+    "tiers",
+    "power",
+    "hours",
+    "table-1",
+    "scope2",
+    "sci",
+    "boundary",
+    "factors",
+    "assumptions",
+    "measurements",
+    "method",
+    "warnings",
+    "sources",
+    "reproducibility",
+]
 
 
 @pytest.fixture
 def pages(extras_with):
-    one, two = statement(kind="measured"), statement(run_id="b", name="the other", rows=3, market=None)
+    one, two = (
+        statement(kind="measured"),
+        statement(run_id="b", name="the other", rows=3, market=None),
+    )
     return {
         "full": page_of(document(one), extras_with()),
         "plain": page_of(document(statement(dated=False))),
@@ -51,8 +70,16 @@ def test_addresses_are_unique_and_lead_somewhere(pages, parsed):
         found = parsed(page)
         ids = [tag.attributes["id"] for tag in found.tags if "id" in tag.attributes]
         assert len(ids) == len(set(ids))
-        wanted = [tag.attributes["href"][1:] for tag in found.of("a") if tag.attributes["href"].startswith("#")]
-        wanted += [each for tag in found.tags for each in (tag.attributes.get("aria-labelledby") or "").split()]
+        wanted = [
+            tag.attributes["href"][1:]
+            for tag in found.of("a")
+            if tag.attributes["href"].startswith("#")
+        ]
+        wanted += [
+            each
+            for tag in found.tags
+            for each in (tag.attributes.get("aria-labelledby") or "").split()
+        ]
         wanted += [tag.attributes["for"] for tag in found.of("label")]
         assert set(wanted) <= set(ids)
 
@@ -60,10 +87,18 @@ def test_addresses_are_unique_and_lead_somewhere(pages, parsed):
 def test_tables_and_pictures_have_words(pages, parsed):
     for page in pages.values():
         found = parsed(page)
-        assert all(tag.attributes.get("scope") in ("row", "col", "rowgroup") for tag in found.of("th"))
-        boxes = [tag for tag in found.of("div") if "scroll" in (tag.attributes.get("class") or "").split()]
+        assert all(
+            tag.attributes.get("scope") in ("row", "col", "rowgroup") for tag in found.of("th")
+        )
+        boxes = [
+            tag
+            for tag in found.of("div")
+            if "scroll" in (tag.attributes.get("class") or "").split()
+        ]
         assert len(boxes) == len(found.of("table"))
-        assert all(tag.attributes["aria-label"] and tag.attributes["tabindex"] == "0" for tag in boxes)
+        assert all(
+            tag.attributes["aria-label"] and tag.attributes["tabindex"] == "0" for tag in boxes
+        )
         assert all(tag.attributes["role"] == "img" for tag in found.of("svg"))
         assert len(found.of("desc")) == len(found.of("svg"))
         assert sum("svg" in tag.inside for tag in found.of("title")) == len(found.of("svg"))
@@ -80,9 +115,15 @@ def test_nothing_stands_where_nothing_is_known(parsed):
 
 
 def test_simulated_is_seen():
-    calm, simulated = statement(), statement(run_id="b", name="played").model_copy(update={"simulated": True})
+    calm, simulated = (
+        statement(),
+        statement(run_id="b", name="played").model_copy(update={"simulated": True}),
+    )
     assert 'class="simulated"' not in page_of(document(calm))
-    assert '<p class="simulated">SIMULATED: nothing here was measured on this machine.</p>' in page_of(document(simulated))
+    assert (
+        '<p class="simulated">SIMULATED: nothing here was measured on this machine.</p>'
+        in page_of(document(simulated))
+    )
     both = page_of(document(calm, simulated))
     assert "This holds for: played." in both
     assert both.count('class="simulated"') == 2
@@ -96,14 +137,19 @@ def test_claims_are_marked_as_such(pages):
 
 def test_what_is_said_of_one_statement_goes_to_it(extras_with):
     s = statement(run_id="b")
-    page = page_of(document(s), Extras(findings=["of the page"], each={"b": Extras(findings=["of this one"])}))
+    page = page_of(
+        document(s), Extras(findings=["of the page"], each={"b": Extras(findings=["of this one"])})
+    )
     assert "of this one" in page
     assert "of the page" not in page
 
 
 def test_factors_that_all_share_stand_once():
     a, b = statement(), statement(run_id="b")
-    factors = [f.model_copy(update={"value": 1.3, "text": "1.3"}) if f.id == "site.pue" else f for f in b.factors]
+    factors = [
+        f.model_copy(update={"value": 1.3, "text": "1.3"}) if f.id == "site.pue" else f
+        for f in b.factors
+    ]
     page = page_of(document(a, b.model_copy(update={"factors": factors})))
     common = page.split('id="all-factors"')[1].split("</section>")[0]
     mine = page.split('id="s2-factors"')[1].split("</section>")[0]
@@ -117,17 +163,36 @@ def test_factors_that_all_share_stand_once():
 def test_factors_name_value_range_origin_source_and_licence(pages):
     page = pages["full"]
     row = page.split("<code>site.grid_location</code>")[1].split("</tr>")[0]
-    for words in ("384 g/kWh", "345-422 g/kWh", "published", "set by grid USA", 'href="#source-1"', ">ember-owid<"):
+    for words in (
+        "384 g/kWh",
+        "345-422 g/kWh",
+        "published",
+        "set by grid USA",
+        'href="#source-1"',
+        ">ember-owid<",
+    ):
         assert words in row
     source = page.split('<tr id="source-1">')[1].split("</tr>")[0]
-    for words in ("Yearly electricity data", "Ember; Our World in Data", 'href="https://ourworldindata.org" rel="noreferrer"', "CC BY 4.0"):
+    for words in (
+        "Yearly electricity data",
+        "Ember; Our World in Data",
+        'href="https://ourworldindata.org" rel="noreferrer"',
+        "CC BY 4.0",
+    ):
         assert words in source
 
 
 def test_what_is_needed_to_get_the_same_again(pages):
     end = pages["full"].split('id="reproducibility"')[1]
     whole = document(statement(kind="measured"))
-    for words in (whole.reproducibility.result_sha256, whole.generated_at, "ckptcost export", "2026.1", "ckptcost.statement 1.0", "0.1.0"):
+    for words in (
+        whole.reproducibility.result_sha256,
+        whole.generated_at,
+        "ckptcost export",
+        "2026.1",
+        "ckptcost.statement 1.0",
+        "0.1.0",
+    ):
         assert words in end
 
 
@@ -157,7 +222,13 @@ def test_contrast_is_enough(colours):
 
 def test_areas_are_told_apart_in_grey():
     for colours in (LIGHT, DARK):
-        for low, high in (("a1", "a2"), ("a2", "a3"), ("a3", "a4"), ("a4", "a5"), ("stall", "drain")):
+        for low, high in (
+            ("a1", "a2"),
+            ("a2", "a3"),
+            ("a3", "a4"),
+            ("a4", "a5"),
+            ("stall", "drain"),
+        ):
             assert abs(luminance(colours[low]) - luminance(colours[high])) > 0.03, (low, high)
     assert set(LIGHT) == set(DARK)
 
@@ -174,8 +245,13 @@ def test_paper_is_light_and_shows_every_panel():
 
 
 def test_statements_that_are_parts_of_one_whole_are_not_held_against_each_other():
-    made = document(statement(kind="measured"), statement(run_id="b", name="the other", rows=3, market=None))
-    page = page_of(made, Extras(title="All of it", lead="3 jobs; each has a bill.", findings=["It took an hour."]))
+    made = document(
+        statement(kind="measured"), statement(run_id="b", name="the other", rows=3, market=None)
+    )
+    page = page_of(
+        made,
+        Extras(title="All of it", lead="3 jobs; each has a bill.", findings=["It took an hour."]),
+    )
     assert "Side by side" in page_of(made)
     assert "Side by side" not in page
     assert "3 jobs; each has a bill." in page

@@ -19,7 +19,9 @@ NAN = math.nan
 Y = Scale(0.0, 10.0)
 
 
-def painted(curve: Curve, x: Scale, y: Scale, columns: int, rows: int) -> dict[int, list[tuple[int, int]]]:
+def painted(
+    curve: Curve, x: Scale, y: Scale, columns: int, rows: int
+) -> dict[int, list[tuple[int, int]]]:
     """Column to the spans in it."""
     found = defaultdict(list)
     for _, column, top, bottom in zip(*spans(points_of([curve]), x, y, columns, rows), strict=True):
@@ -65,7 +67,9 @@ def test_what_is_not_finite_is_a_gap(hole: float):
 
 
 def test_a_log_axis_has_no_place_for_zero():
-    found = painted(Curve("", [0, 1, 2, 3], [1, 0, -5, 100]), Scale(0, 3), Scale(1, 100, log=True), 4, 8)
+    found = painted(
+        Curve("", [0, 1, 2, 3], [1, 0, -5, 100]), Scale(0, 3), Scale(1, 100, log=True), 4, 8
+    )
     assert found == {0: [(7, 7)], 3: [(0, 0)]}
 
 
@@ -86,15 +90,29 @@ def test_what_is_above_or_below_the_picture_is_cut_off():
 
 
 def test_the_first_curve_lies_on_top():
-    flat, rising, short = Curve("", [0, 1], [5, 5]), Curve("", [0, 1], [0, 10]), Curve("", [0, 0.4], [5, 5])
-    for curves, expected in (([flat, rising], [1, 1, 1, 1]), ([short, rising], [1, 1, 2, 2]), ([rising, flat], [1, 1, 1, 1])):
+    flat, rising, short = (
+        Curve("", [0, 1], [5, 5]),
+        Curve("", [0, 1], [0, 10]),
+        Curve("", [0, 0.4], [5, 5]),
+    )
+    for curves, expected in (
+        ([flat, rising], [1, 1, 1, 1]),
+        ([short, rising], [1, 1, 2, 2]),
+        ([rising, flat], [1, 1, 1, 1]),
+    ):
         _, owners = braille(spans(points_of(curves), Scale(0, 1), Y, 8, 4), 2, 4, 1)
         assert owners == [bytes(expected)]
 
 
 def test_a_thinned_curve_shows_what_was_around_its_points():
     xs = [float(i) for i in range(5)]
-    found = painted(Curve("", xs, [5.0] * 5, lows=[5, 5, 2, 5, NAN], highs=[5, 5, 9, 5, NAN]), Scale(0, 4), Y, 5, 11)
+    found = painted(
+        Curve("", xs, [5.0] * 5, lows=[5, 5, 2, 5, NAN], highs=[5, 5, 9, 5, NAN]),
+        Scale(0, 4),
+        Y,
+        5,
+        11,
+    )
     assert found[2] == [(1, 8)]
     assert found[0] == found[4] == [(5, 5)]
 
@@ -121,7 +139,9 @@ def test_peaks_survive(points: int, columns: int, data: st.DataObject):
             assert any(top <= row <= bottom for top, bottom in found[column])
 
 
-@given(st.lists(st.tuples(st.floats(0.01, 5.0), values), min_size=2, max_size=80), st.integers(2, 60))
+@given(
+    st.lists(st.tuples(st.floats(0.01, 5.0), values), min_size=2, max_size=80), st.integers(2, 60)
+)
 def test_a_line_without_gaps_has_none(steps: list[tuple[float, float]], columns: int):
     xs = [sum(step for step, _ in steps[: i + 1]) for i in range(len(steps))]
     found = painted(Curve("", xs, [y for _, y in steps]), Scale(xs[0], xs[-1]), Y, columns, 40)
@@ -139,13 +159,21 @@ def test_a_gap_stays_a_gap(begin: int, length: int, columns: int):
     ys = [NAN if begin <= i < begin + length else 5.0 for i in range(120)]
     x = Scale(0.0, 119.0)
     found = painted(Curve("", xs, ys), x, Y, columns, 40)
-    within = {math.floor(x.at(at) * (columns - 1) + 0.5) for at, y in zip(xs, ys, strict=True) if y == y}
+    within = {
+        math.floor(x.at(at) * (columns - 1) + 0.5) for at, y in zip(xs, ys, strict=True) if y == y
+    }
     assert set(found) == within, "columns with a point, and no other"
 
 
-@given(st.lists(st.lists(st.tuples(values, holed), max_size=30), min_size=1, max_size=4), st.integers(2, 40))
+@given(
+    st.lists(st.lists(st.tuples(values, holed), max_size=30), min_size=1, max_size=4),
+    st.integers(2, 40),
+)
 def test_curves_together_are_as_each_alone(several: list[list[tuple[float, float]]], columns: int):
-    curves = [Curve("", [x for x, _ in sorted(points)], [y for _, y in sorted(points)]) for points in several]
+    curves = [
+        Curve("", [x for x, _ in sorted(points)], [y for _, y in sorted(points)])
+        for points in several
+    ]
     together = spans(points_of(curves), Scale(0, 9), Y, columns, 20)
     for number, curve in enumerate(curves):
         alone = spans(points_of([curve]), Scale(0, 9), Y, columns, 20)
@@ -153,18 +181,41 @@ def test_curves_together_are_as_each_alone(several: list[list[tuple[float, float
         assert [list(part[own]) for part in together[1:]] == [list(part) for part in alone[1:]]
 
 
-@given(st.lists(st.tuples(values, values), min_size=1, max_size=60), st.integers(1, 30), st.integers(1, 10), st.booleans())
-def test_nothing_is_painted_outside(points: list[tuple[float, float]], width: int, height: int, log: bool):
+@given(
+    st.lists(st.tuples(values, values), min_size=1, max_size=60),
+    st.integers(1, 30),
+    st.integers(1, 10),
+    st.booleans(),
+)
+def test_nothing_is_painted_outside(
+    points: list[tuple[float, float]], width: int, height: int, log: bool
+):
     points = sorted(points)
     curve = Curve("", [x for x, _ in points], [y for _, y in points])
-    x, y = (Scale(0.5, 9.0, log=True), Scale(0.1, 8.0, log=True)) if log else (Scale(0.0, 9.0), Scale(0.0, 8.0))
-    lines, owners = braille(spans(points_of([curve]), x, y, width * 2, height * 4), 1, width, height)
+    x, y = (
+        (Scale(0.5, 9.0, log=True), Scale(0.1, 8.0, log=True))
+        if log
+        else (Scale(0.0, 9.0), Scale(0.0, 8.0))
+    )
+    lines, owners = braille(
+        spans(points_of([curve]), x, y, width * 2, height * 4), 1, width, height
+    )
     assert [len(line) for line in lines] == [width] * height
-    assert all((char != " ") == bool(owner) for line, row in zip(lines, owners, strict=True) for char, owner in zip(line, row, strict=True))
+    assert all(
+        (char != " ") == bool(owner)
+        for line, row in zip(lines, owners, strict=True)
+        for char, owner in zip(line, row, strict=True)
+    )
 
 
 def test_a_logarithmic_time_bends_nothing():
     """A power law is a straight line on two log axes."""
     xs = [10 ** (i / 50) for i in range(201)]
-    found = painted(Curve("", xs, [x**0.5 for x in xs]), Scale(1, 1e4, log=True), Scale(1, 100, log=True), 41, 41)
+    found = painted(
+        Curve("", xs, [x**0.5 for x in xs]),
+        Scale(1, 1e4, log=True),
+        Scale(1, 100, log=True),
+        41,
+        41,
+    )
     assert found == {i: [(40 - i, 40 - i)] for i in range(41)}

@@ -26,14 +26,20 @@ def text(picture: Picture) -> list[str]:
 
 
 def pieces(picture: Picture, ink: str) -> list[str]:
-    return [text for line in picture.lines for text, here, _ in line if here == ink and text.strip()]
+    return [
+        text for line in picture.lines for text, here, _ in line if here == ink and text.strip()
+    ]
 
 
 def test_a_chart_with_everything():
     chart = Chart(
-        "Power", [Curve("node", [0, 30, 31, 60], [2, 2, 8, 8])], bands=[Band(31, 61)],
-        rules=[Rule(15, "now", "now"), Rule(45, "best", "best")], y_label="kW", y_range=(0, 10),
-    )  # fmt: skip
+        "Power",
+        [Curve("node", [0, 30, 31, 60], [2, 2, 8, 8])],
+        bands=[Band(31, 61)],
+        rules=[Rule(15, "now", "now"), Rule(45, "best", "best")],
+        y_label="kW",
+        y_range=(0, 10),
+    )
     assert text(draw_chart(chart, 44, 9, SHADED)) == [
         "Power  kW",
         "10┤         │        ░░░░░░░░┊░░░░░░░░░",
@@ -56,31 +62,43 @@ def test_shade_is_a_tint_where_there_are_colours():
 
 
 def test_a_short_save_is_seen():
-    picture = draw_chart(Chart(curves=[Curve("", [0, 3600], [1, 1])], bands=[Band(1800, 1800.5)]), 40, 10, SHADED)
+    picture = draw_chart(
+        Chart(curves=[Curve("", [0, 3600], [1, 1])], bands=[Band(1800, 1800.5)]), 40, 10, SHADED
+    )
     assert any("\u2591" in line for line in text(picture))
 
 
 @pytest.mark.parametrize("height", [1, 2, 3])
 def test_below_four_rows_there_are_words_only(height: int):
-    chart = Chart("GPU power", [Curve("", [0, 1, 2, 3], [100, 650, 600, NAN])], y_text=lambda value: f"{number(value)} W")
+    chart = Chart(
+        "GPU power",
+        [Curve("", [0, 1, 2, 3], [100, 650, 600, NAN])],
+        y_text=lambda value: f"{number(value)} W",
+    )
     assert text(draw_chart(chart, 60, height, COLOURED))[0] == "GPU power: now 600 W, peak 650 W"
 
 
 def test_words_say_what_holds_at_now_and_the_best_first():
     curves = [Curve("NAS", [0, 1, 2], [1, 2, 3]), Curve("Local", [0, 1, 2], [7, 9, 8], "best")]
     chart = Chart(curves=curves, rules=[Rule(1, "now", "now")])
-    assert text(draw_chart(chart, 40, 2, COLOURED)) == ["Local: now 9, peak 9", "NAS: now 2, peak 3"]
+    assert text(draw_chart(chart, 40, 2, COLOURED)) == [
+        "Local: now 9, peak 9",
+        "NAS: now 2, peak 3",
+    ]
 
 
 @pytest.mark.parametrize("look", [COLOURED, PLAIN])
 @pytest.mark.parametrize(
     "chart",
     [
-        Chart(empty="nothing was recorded"), Chart(curves=[Curve("a", [], [])], empty="nothing was recorded"),
+        Chart(empty="nothing was recorded"),
+        Chart(curves=[Curve("a", [], [])], empty="nothing was recorded"),
         Chart(curves=[Curve("a", [1.0, 2.0], [NAN, NAN])], empty="nothing was recorded"),
-        Chart(curves=[Curve("a", [1.0, 2.0], [0.0, -1.0])], y_log=True, empty="nothing was recorded"),
+        Chart(
+            curves=[Curve("a", [1.0, 2.0], [0.0, -1.0])], y_log=True, empty="nothing was recorded"
+        ),
     ],
-)  # fmt: skip
+)
 def test_nothing_to_draw_says_why_in_the_middle(chart: Chart, look: Look):
     lines = text(draw_chart(chart, 40, 9, look))
     assert [line.strip() for line in lines] == [""] * 4 + ["nothing was recorded"] + [""] * 4
@@ -88,18 +106,34 @@ def test_nothing_to_draw_says_why_in_the_middle(chart: Chart, look: Look):
 
 
 def test_the_words_below_share_the_line_where_rows_are_few():
-    assert text(draw_chart(Chart(curves=[FLAT], y_range=(0, 10)), 30, 4, COLOURED))[-1].startswith("  └0")
+    assert text(draw_chart(Chart(curves=[FLAT], y_range=(0, 10)), 30, 4, COLOURED))[-1].startswith(
+        "  └0"
+    )
 
 
 def test_what_the_bottom_axis_counts_is_said():
     chart = Chart(curves=[FLAT], x_label="interval")
-    assert text(draw_chart(chart, 60, 12, COLOURED))[-1].split() == ["0", "30", "s", "interval", "60", "s"]
-    crowded = Chart(dots=[Dot(10, 1, ""), Dot(1e4, 2, "")], x_log=True, x_label="time of one checkpoint", y_label="USD")
+    assert text(draw_chart(chart, 60, 12, COLOURED))[-1].split() == [
+        "0",
+        "30",
+        "s",
+        "interval",
+        "60",
+        "s",
+    ]
+    crowded = Chart(
+        dots=[Dot(10, 1, ""), Dot(1e4, 2, "")],
+        x_log=True,
+        x_label="time of one checkpoint",
+        y_label="USD",
+    )
     assert text(draw_chart(crowded, 56, 14, COLOURED))[0] == "USD over time of one checkpoint"
 
 
 def test_a_click_finds_the_value_that_stands_there():
-    frame = draw_chart(Chart(curves=[Curve("", [1, 1e4], [1, 2])], x_log=True), 60, 12, COLOURED).frame
+    frame = draw_chart(
+        Chart(curves=[Curve("", [1, 1e4], [1, 2])], x_log=True), 60, 12, COLOURED
+    ).frame
     assert frame is not None
     for value in (1.0, 10.0, 333.0, 1e4):
         column = frame.x.cell(value, frame.columns)
@@ -108,7 +142,10 @@ def test_a_click_finds_the_value_that_stands_there():
 
 
 def test_names_at_the_ends_move_apart_and_keep_their_order():
-    curves = [Curve(name, [0, 10], [0, end]) for name, end in (("a", 10.0), ("b", 9.9), ("c", 9.8), ("d", 1.0))]
+    curves = [
+        Curve(name, [0, 10], [0, end])
+        for name, end in (("a", 10.0), ("b", 9.9), ("c", 9.8), ("d", 1.0))
+    ]
     lines = text(draw_chart(Chart(curves=curves, y_range=(0, 10)), 50, 12, COLOURED))
     rows = {line[-1]: row for row, line in enumerate(lines) if line[-1] in "abcd"}
     assert sorted(rows, key=rows.__getitem__) == ["a", "b", "c", "d"]
@@ -116,13 +153,23 @@ def test_names_at_the_ends_move_apart_and_keep_their_order():
 
 
 def test_the_colour_of_a_name_is_its_curve_s():
-    picture = draw_chart(Chart(curves=[Curve("one", [0, 1], [0, 1]), Curve("two", [0, 1], [1, 0], "bad")]), 50, 10, COLOURED)
+    picture = draw_chart(
+        Chart(curves=[Curve("one", [0, 1], [0, 1]), Curve("two", [0, 1], [1, 0], "bad")]),
+        50,
+        10,
+        COLOURED,
+    )
     assert any("one" in piece for piece in pieces(picture, "series-1"))
     assert any("two" in piece for piece in pieces(picture, "bad"))
 
 
 def test_beside_the_best_a_series_keeps_clear_of_its_colour():
-    picture = draw_chart(Chart(curves=[Curve("one", [0, 1], [0, 1]), Curve("two", [0, 1], [1, 0], "best")]), 50, 10, COLOURED)
+    picture = draw_chart(
+        Chart(curves=[Curve("one", [0, 1], [0, 1]), Curve("two", [0, 1], [1, 0], "best")]),
+        50,
+        10,
+        COLOURED,
+    )
     assert any("one" in piece for piece in pieces(picture, "other-1"))
     assert not pieces(picture, "series-1")
 
@@ -130,8 +177,15 @@ def test_beside_the_best_a_series_keeps_clear_of_its_colour():
 places = st.floats(1.0, 1000.0)
 
 
-@given(st.lists(st.tuples(places, places), min_size=1, max_size=12), st.integers(20, 90), st.integers(6, 24), st.booleans())
-def test_names_of_dots_are_whole_or_not_there(found: list[tuple[float, float]], width: int, height: int, log: bool):
+@given(
+    st.lists(st.tuples(places, places), min_size=1, max_size=12),
+    st.integers(20, 90),
+    st.integers(6, 24),
+    st.booleans(),
+)
+def test_names_of_dots_are_whole_or_not_there(
+    found: list[tuple[float, float]], width: int, height: int, log: bool
+):
     """A name that another one covered in part would leave letters behind."""
     names = [chr(ord("A") + i) * 5 for i in range(len(found))]
     dots = [Dot(x, y, name) for (x, y), name in zip(found, names, strict=True)]
@@ -145,17 +199,42 @@ def test_names_of_dots_are_whole_or_not_there(found: list[tuple[float, float]], 
 
 
 @given(
-    st.lists(st.tuples(st.text("abcdef", max_size=14), st.lists(st.floats(), min_size=2, max_size=30)), max_size=6),
-    st.integers(1, 120), st.integers(1, 40), st.sampled_from([COLOURED, SHADED, PLAIN]), st.booleans(), st.booleans(),
-)  # fmt: skip
-def test_any_values_at_any_size(given_curves: list[tuple[str, list[float]]], width: int, height: int, look: Look, x_log: bool, y_log: bool):
+    st.lists(
+        st.tuples(st.text("abcdef", max_size=14), st.lists(st.floats(), min_size=2, max_size=30)),
+        max_size=6,
+    ),
+    st.integers(1, 120),
+    st.integers(1, 40),
+    st.sampled_from([COLOURED, SHADED, PLAIN]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_values_at_any_size(
+    given_curves: list[tuple[str, list[float]]],
+    width: int,
+    height: int,
+    look: Look,
+    x_log: bool,
+    y_log: bool,
+):
     """Whatever comes, every line is as wide as asked; in letters nothing else is used."""
     curves = [Curve(label, [float(i) for i in range(len(ys))], ys) for label, ys in given_curves]
     chart = Chart(
-        "A title", curves, bands=[Band(3, 5, "save"), Band(NAN, NAN)], rules=[Rule(4, "now", "now"), Rule(5, "b", "best"), Rule(NAN, "x")],
-        dots=[Dot(2, 3, "dot")], x_label="x", y_label="y", x_log=x_log, y_log=y_log, y_range=None if y_log else (0, NAN),
-    )  # fmt: skip
-    for picture in (draw_chart(chart, width, height, look), draw_traces(Traces([chart, chart], (0.0, 20.0)), width, height, look)):
+        "A title",
+        curves,
+        bands=[Band(3, 5, "save"), Band(NAN, NAN)],
+        rules=[Rule(4, "now", "now"), Rule(5, "b", "best"), Rule(NAN, "x")],
+        dots=[Dot(2, 3, "dot")],
+        x_label="x",
+        y_label="y",
+        x_log=x_log,
+        y_log=y_log,
+        y_range=None if y_log else (0, NAN),
+    )
+    for picture in (
+        draw_chart(chart, width, height, look),
+        draw_traces(Traces([chart, chart], (0.0, 20.0)), width, height, look),
+    ):
         assert len(picture.lines) == height
         assert {sum(len(piece[0]) for piece in line) for line in picture.lines} == {width}
         if look.plain:
@@ -164,7 +243,15 @@ def test_any_values_at_any_size(given_curves: list[tuple[str, list[float]]], wid
 
 def stack(count: int) -> Traces:
     xs = [float(i) for i in range(-180, 1)]
-    charts = [Chart(f"trace {i}", [Curve("", xs, [float(i + 1)] * 181)], y_range=(0, NAN), note=f"now {i + 1}") for i in range(count)]
+    charts = [
+        Chart(
+            f"trace {i}",
+            [Curve("", xs, [float(i + 1)] * 181)],
+            y_range=(0, NAN),
+            note=f"now {i + 1}",
+        )
+        for i in range(count)
+    ]
     return Traces(charts, (-180, 0))
 
 
@@ -178,7 +265,9 @@ def test_stacked_traces_share_one_axis():
 
 def test_where_rows_are_few_the_last_traces_are_a_line_each():
     lines = text(draw_traces(stack(4), 60, 12, COLOURED))
-    assert [line.split()[1:3] for line in lines if line.startswith("─")] == [["trace", str(i)] for i in range(4)]
+    assert [line.split()[1:3] for line in lines if line.startswith("─")] == [
+        ["trace", str(i)] for i in range(4)
+    ]
     assert lines[-2].endswith("now 4 ──"), "its title says what it shows"
 
 
@@ -190,7 +279,9 @@ def test_bands_go_through_all_traces():
 
 
 def test_a_trace_without_a_meter_takes_one_row_and_says_why():
-    traces = stack(1)._replace(charts=[*stack(1).charts, Chart("Network", empty="no meter answers")])
+    traces = stack(1)._replace(
+        charts=[*stack(1).charts, Chart("Network", empty="no meter answers")]
+    )
     lines = text(draw_traces(traces, 60, 14, COLOURED))
     assert sum("no meter answers" in line for line in lines) == 1
     assert lines.index(next(line for line in lines if "Network" in line)) == 10
@@ -210,7 +301,9 @@ def test_a_canvas_finds_runs_of_one_ink_and_ground():
     canvas.put(0, 4, "cd", "axis")
     canvas.put(0, 6, "e", "title")
     canvas.tint(0, 1, 3, "band-save")
-    assert canvas.lines() == [[("a", "axis", ""), ("b ", "axis", "band-save"), (" cd", "axis", ""), ("e ", "title", "")]]
+    assert canvas.lines() == [
+        [("a", "axis", ""), ("b ", "axis", "band-save"), (" cd", "axis", ""), ("e ", "title", "")]
+    ]
 
 
 @given(st.text("ab", max_size=20), st.integers(0, 20))
@@ -220,4 +313,6 @@ def test_shortened_fits(words: str, width: int):
 
 def test_a_scale_goes_there_and_back():
     for scale in (Scale(-3.0, 9.0), Scale(0.1, 1e4, log=True)):
-        assert [scale.at(scale.value(at)) for at in (0.0, 0.3, 1.0)] == pytest.approx([0.0, 0.3, 1.0])
+        assert [scale.at(scale.value(at)) for at in (0.0, 0.3, 1.0)] == pytest.approx(
+            [0.0, 0.3, 1.0]
+        )

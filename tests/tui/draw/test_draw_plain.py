@@ -21,4 +21,7 @@ def test_one_curve_has_thirds_of_a_line():
 
 
 def test_several_have_a_mark_each():
-    assert drawn([Curve("", [0, 10], [5, 5]), Curve("", [0, 10], [0, 10])], 9, 3, "*+") == "      +++\n*********\n+++"
+    assert (
+        drawn([Curve("", [0, 10], [5, 5]), Curve("", [0, 10], [0, 10])], 9, 3, "*+")
+        == "      +++\n*********\n+++"
+    )

@@ -33,21 +33,65 @@ def test_time_falls_on_what_people_count_in(low: float, high: float, expected: l
 
 
 def test_numbers_fall_on_1_2_25_and_5():
-    assert words(x_ticks(Scale(0.0, 10_000.0), 60, number)) == ["0", "2,000", "4,000", "6,000", "8,000", "10,000"]
+    assert words(x_ticks(Scale(0.0, 10_000.0), 60, number)) == [
+        "0",
+        "2,000",
+        "4,000",
+        "6,000",
+        "8,000",
+        "10,000",
+    ]
     assert words(x_ticks(Scale(0.0, 1.0), 50, number)) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert list(itertools.islice(steps(1.0), 8)) == [1, 2, 2.5, 5, 10, 20, 25, 50]
 
 
 def test_on_a_log_axis_decades_and_between_them_2_and_5_where_there_is_room():
-    assert words(x_ticks(Scale(1.0, 1e6, log=True), 60, number)) == ["1", "10", "100", "1,000", "10,000", "100,000", "1M"]
-    assert words(x_ticks(Scale(1.0, 100.0, log=True), 60, number)) == ["1", "2", "5", "10", "20", "50", "100"]
-    assert words(x_ticks(Scale(1.0, 1e12, log=True), 40, number)) == ["1", "100", "10,000", "1M", "100M", "10G", "1T"]
-    assert words(x_ticks(Scale(10.0, 1e5, log=True), 60, duration, "duration")) == ["10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]
+    assert words(x_ticks(Scale(1.0, 1e6, log=True), 60, number)) == [
+        "1",
+        "10",
+        "100",
+        "1,000",
+        "10,000",
+        "100,000",
+        "1M",
+    ]
+    assert words(x_ticks(Scale(1.0, 100.0, log=True), 60, number)) == [
+        "1",
+        "2",
+        "5",
+        "10",
+        "20",
+        "50",
+        "100",
+    ]
+    assert words(x_ticks(Scale(1.0, 1e12, log=True), 40, number)) == [
+        "1",
+        "100",
+        "10,000",
+        "1M",
+        "100M",
+        "10G",
+        "1T",
+    ]
+    assert words(x_ticks(Scale(10.0, 1e5, log=True), 60, duration, "duration")) == [
+        "10 s",
+        "1 min",
+        "10 min",
+        "1 h",
+        "6 h",
+        "1 d",
+    ]
 
 
 def test_the_caller_may_word_them():
     assert words(y_ticks(Scale(0.4, 1.0), 17, share)) == ["40 %", "60 %", "80 %", "100 %"]
-    assert words(x_ticks(Scale(0.0, 7200.0), 40, lambda s: f"{s / 3600:g}h", "duration")) == ["0h", "0.5h", "1h", "1.5h", "2h"]
+    assert words(x_ticks(Scale(0.0, 7200.0), 40, lambda s: f"{s / 3600:g}h", "duration")) == [
+        "0h",
+        "0.5h",
+        "1h",
+        "1.5h",
+        "2h",
+    ]
 
 
 def test_a_short_axis_names_both_ends_or_one_value():
@@ -60,20 +104,36 @@ def test_labels_that_read_the_same_are_not_repeated():
     assert len(set(found := words(y_ticks(Scale(0.99991, 0.99993), 20, share)))) == len(found)
 
 
-ranges = st.tuples(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9)).map(lambda each: (each[0], each[0] + each[1])).filter(lambda r: r[1] > r[0])
-logs = st.tuples(st.floats(1e-6, 1e9), st.floats(1.01, 1e12)).map(lambda each: (each[0], each[0] * each[1]))
+ranges = (
+    st.tuples(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
+    .map(lambda each: (each[0], each[0] + each[1]))
+    .filter(lambda r: r[1] > r[0])
+)
+logs = st.tuples(st.floats(1e-6, 1e9), st.floats(1.01, 1e12)).map(
+    lambda each: (each[0], each[0] * each[1])
+)
 scales = st.one_of(ranges.map(lambda r: Scale(*r)), logs.map(lambda r: Scale(*r, log=True)))
 kinds: st.SearchStrategy[Kind] = st.sampled_from(["number", "duration"])
-texts: st.SearchStrategy[Text] = st.sampled_from([number, duration, share, lambda value: f"<{value:.6f}>"])
+texts: st.SearchStrategy[Text] = st.sampled_from(
+    [number, duration, share, lambda value: f"<{value:.6f}>"]
+)
 
 
 @given(scales, st.integers(1, 200), texts, kinds, st.integers(0, 12))
-def test_words_below_never_overlap_and_are_never_cut(x: Scale, columns: int, text: Text, kind: Kind, left: int):
+def test_words_below_never_overlap_and_are_never_cut(
+    x: Scale, columns: int, text: Text, kind: Kind, left: int
+):
     ticks = x_ticks(x, columns, text, kind, left, (0, left + columns))
     for tick in ticks:
         assert left <= tick.at < left + columns
-        assert 0 <= tick.begin <= tick.at < tick.begin + len(tick.text) <= left + columns, "under its tick"
-        assert x.low - 1e-6 * (x.high - x.low) <= tick.value <= x.high + 1e-6 * (abs(x.high) + x.high - x.low)
+        assert 0 <= tick.begin <= tick.at < tick.begin + len(tick.text) <= left + columns, (
+            "under its tick"
+        )
+        assert (
+            x.low - 1e-6 * (x.high - x.low)
+            <= tick.value
+            <= x.high + 1e-6 * (abs(x.high) + x.high - x.low)
+        )
     for one, next_one in itertools.pairwise(ticks):
         assert one.begin + len(one.text) < next_one.begin, "a blank between them"
         assert one.text != next_one.text
@@ -83,7 +143,9 @@ def test_words_below_never_overlap_and_are_never_cut(x: Scale, columns: int, tex
 def test_words_beside_have_a_row_each(y: Scale, rows: int, text: Text, kind: Kind):
     ticks = y_ticks(y, rows, text, kind)
     assert all(0 <= tick.at < rows for tick in ticks)
-    assert all(one.at > next_one.at for one, next_one in itertools.pairwise(ticks)), "rising values, higher rows"
+    assert all(one.at > next_one.at for one, next_one in itertools.pairwise(ticks)), (
+        "rising values, higher rows"
+    )
 
 
 @given(st.floats(0.0, 1000.0), st.floats(1.0, 1e6), st.integers(30, 200))

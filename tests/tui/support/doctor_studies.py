@@ -11,21 +11,49 @@ from ckptcost.report.studies.checkup import study_of
 from ckptcost.report.study import Study
 
 RULE = "as root, once:\n  groupadd --system rapl\nand a udev rule, which outlives a reboot"
-CLOSED = Absence("rapl cpu", "/sys/class/powercap/intel-rapl:0/energy_uj (and 1 more): Permission denied", RULE, "cpu")
-NO_DRAM = Absence(
-    "rapl dram:0", "there is no dram counter: client processors have none. The memory's joules are unknown, not 0",
-    "a meter of the whole node (BMC, hwmon, psys) contains the memory", "dram",
-)  # fmt: skip
-NO_GPU = Absence(
-    "nvml", "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container", "lspci -d 10de:", "gpu"
+CLOSED = Absence(
+    "rapl cpu",
+    "/sys/class/powercap/intel-rapl:0/energy_uj (and 1 more): Permission denied",
+    RULE,
+    "cpu",
 )
-ASLEEP = Absence("ipmi", "not asked for: each reading starts a process", "ask for the meter ipmi by name", "node")
+NO_DRAM = Absence(
+    "rapl dram:0",
+    "there is no dram counter: client processors have none. The memory's joules are unknown, not 0",
+    "a meter of the whole node (BMC, hwmon, psys) contains the memory",
+    "dram",
+)
+NO_GPU = Absence(
+    "nvml",
+    "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container",
+    "lspci -d 10de:",
+    "gpu",
+)
+ASLEEP = Absence(
+    "ipmi", "not asked for: each reading starts a process", "ask for the meter ipmi by name", "node"
+)
 
 
 def gpu(number: int, watts: float, tick_s: float = 0.1) -> list[Tried]:
     device = f"NVIDIA H200 {number}"
-    counter = Channel(f"gpu:{number}", "energy_j", "NVML total energy consumption", "gpu", device=device, tick_s=0.1)
-    gauge = Channel(f"gpu:{number}", "power_w", "NVML field 186", "gpu", device=device, averaging_s=0.025, looks=0.25, accuracy=0.05)
+    counter = Channel(
+        f"gpu:{number}",
+        "energy_j",
+        "NVML total energy consumption",
+        "gpu",
+        device=device,
+        tick_s=0.1,
+    )
+    gauge = Channel(
+        f"gpu:{number}",
+        "power_w",
+        "NVML field 186",
+        "gpu",
+        device=device,
+        averaging_s=0.025,
+        looks=0.25,
+        accuracy=0.05,
+    )
     return [
         Tried("nvml", counter, "gpu", 101, 101, tick_s, watts, 1.5, 0.0004),
         Tried("nvml", gauge, "gpu", 99, 101, nan, watts + 1.0, 2.0, 0.0004),
@@ -38,9 +66,23 @@ def disk(name: str, rate: float = 12e6) -> list[Tried]:
 
 
 STUCK = Tried(
-    "rapl", Channel("psys:0", "energy_j", "perf power/energy-psys/", "psys", tick_s=0.001, note="never moves: no such counter"),
-    "node", 101, 101, nan, nan, nan, 6e-05,
-)  # fmt: skip
+    "rapl",
+    Channel(
+        "psys:0",
+        "energy_j",
+        "perf power/energy-psys/",
+        "psys",
+        tick_s=0.001,
+        note="never moves: no such counter",
+    ),
+    "node",
+    101,
+    101,
+    nan,
+    nan,
+    nan,
+    6e-05,
+)
 
 
 def made(*tried: list[Tried], absences: tuple[Absence, ...] = (), simulated: bool = False) -> Study:

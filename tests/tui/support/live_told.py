@@ -56,10 +56,14 @@ class Turned(Simulated):
     def _status(self) -> Status:
         status = super()._status()
         return status._replace(
-            output=tuple(self.said.get("output", ())), troubles=tuple(self.said.get("troubles", ())), about=str(self.said.get("about", "")),
-            state=self.said.get("state", status.state), kind=self.said.get("kind", status.kind),
-            unwritten=str(self.said.get("unwritten", "")), kill_in_s=float(self.said.get("kill_in_s", "nan")),
-        )  # fmt: skip
+            output=tuple(self.said.get("output", ())),
+            troubles=tuple(self.said.get("troubles", ())),
+            about=str(self.said.get("about", "")),
+            state=self.said.get("state", status.state),
+            kind=self.said.get("kind", status.kind),
+            unwritten=str(self.said.get("unwritten", "")),
+            kill_in_s=float(self.said.get("kill_in_s", "nan")),
+        )
 
 
 def small(**more: Any) -> Plan:

@@ -30,7 +30,9 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return place
 
 
-def slow_writes(monkeypatch: pytest.MonkeyPatch, seconds: float, full_after: int = 10**9) -> list[int]:
+def slow_writes(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, full_after: int = 10**9
+) -> list[int]:
     """Each write of the posix engine takes so long; after so many the disk is full. Counts them."""
     counted: list[int] = []
     write = buffered._write

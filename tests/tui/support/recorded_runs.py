@@ -21,16 +21,28 @@ VARIATION = 0.01
 SMALL_RUN, LARGE_RUN = "5a11" + "0" * 28, "1a49e" + "0" * 27
 
 
-def simulated_run(folder: Path, bytes_: float, run: str, after_s: int = 0, host: str = "node1") -> Path:
+def simulated_run(
+    folder: Path, bytes_: float, run: str, after_s: int = 0, host: str = "node1"
+) -> Path:
     """A simulated job that saves so much, at a rate and with a fixed time that are known."""
     moving_s = bytes_ / RATE
     plan = Plan(
-        gpus=2, packages=0, disks=1, variation=VARIATION, checkpoint_bytes=bytes_, interval_s=30.0, snapshot_s=0.0, write_s=0.3 * moving_s,
-        fsync_s=0.7 * moving_s, commit_s=FIXED_S,
-    )  # fmt: skip
+        gpus=2,
+        packages=0,
+        disks=1,
+        variation=VARIATION,
+        checkpoint_bytes=bytes_,
+        interval_s=30.0,
+        snapshot_s=0.0,
+        write_s=0.3 * moving_s,
+        fsync_s=0.7 * moving_s,
+        commit_s=FIXED_S,
+    )
     seen = simulated.find(plan, origin_ns=0)
     clock = VirtualClock(0, WALL_NS + after_s * S)
-    record(Instruments(seen.meters, seen.absences, clock, list(marks(plan, 0.0, FOR_S))), FOR_S, folder)
+    record(
+        Instruments(seen.meters, seen.absences, clock, list(marks(plan, 0.0, FOR_S))), FOR_S, folder
+    )
     (file,) = folder.iterdir()
     headed(file, folder / f"{host}.000.jsonl", run=run, host=host, boot="", pid=1, ckptcost="0.1.0")
     return folder
@@ -51,9 +63,20 @@ def fill(home: Path, made: Path) -> Path:
     folder = home / "20260102T000000Z-gpu-07-c0ffee00"
     command = "python train.py --steps 100 --config configs/llama-8b.yaml"
     day = 86_400 * S
-    recorded(folder, 40, run_id="c0ffee" + "0" * 26, host="gpu-07", wall_ns=WALL_NS + day, saves=(5, 20), command=command, exit_code=0)
+    recorded(
+        folder,
+        40,
+        run_id="c0ffee" + "0" * 26,
+        host="gpu-07",
+        wall_ns=WALL_NS + day,
+        saves=(5, 20),
+        command=command,
+        exit_code=0,
+    )
     killed = home / "20260103T000000Z-gpu-08-dead0000"
-    recorded(killed, 20, run_id="dead" + "0" * 28, host="gpu-08", wall_ns=WALL_NS + 2 * day, stop=False)
+    recorded(
+        killed, 20, run_id="dead" + "0" * 28, host="gpu-08", wall_ns=WALL_NS + 2 * day, stop=False
+    )
     for file in (*folder.iterdir(), *killed.iterdir()):
         headed(file, file, boot="", pid=1, ckptcost="0.1.0")
     return home

@@ -21,7 +21,12 @@ def screen_text(app: App[Any]) -> str:
 
 def styles_of(app: App[Any], text: str) -> set[str]:
     """The styles in which a text stands on the screen, where a colour carries the meaning."""
-    return {str(segment.style) for strip in app.screen._compositor.render_strips() for segment in strip if text in segment.text}
+    return {
+        str(segment.style)
+        for strip in app.screen._compositor.render_strips()
+        for segment in strip
+        if text in segment.text
+    }
 
 
 async def shown(pilot: Pilot[Any], text: str, within_s: float = 10.0) -> None:
@@ -38,7 +43,11 @@ async def settled(pilot: Pilot[Any]) -> None:
     for _ in range(20):
         with contextlib.suppress(WorkerFailed, WorkerCancelled):  # what failed, the screen says
             await pilot.app.workers.wait_for_complete(
-                [worker for worker in pilot.app.workers if not worker.is_finished and worker.name != "_forever"]
+                [
+                    worker
+                    for worker in pilot.app.workers
+                    if not worker.is_finished and worker.name != "_forever"
+                ]
             )
         await pilot.pause()
         if all(worker.is_finished for worker in pilot.app.workers):
