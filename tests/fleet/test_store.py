@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
@@ -176,7 +176,8 @@ def test_any_name_is_one_folder_that_says_it(one, other):
     assert (name == folder_of(other)) == (
         one.encode("utf-8", "backslashreplace") == other.encode("utf-8", "backslashreplace")
     )
-    if len(name) < 180 and name != "-":
+    spelled_out = quote(one, safe="", errors="backslashreplace")
+    if len(spelled_out) < 180 and name != "-":
         assert unquote(name) == one
     path = Store("", places.Folder("/")).path_of(head(one, host=other, run=one))
     assert all(
