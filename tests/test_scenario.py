@@ -350,7 +350,7 @@ def test_the_second_tier_borrows_nothing_that_was_said_of_the_first(catalog):
     assert found.scenario.tier.write_j_per_byte == pytest.approx(7e-9)
     assert found.scenario.second_tier.write_j_per_byte == pytest.approx(139e-9)
     assert inputs(found)["second_tier.setup"].origin == "models/defaults.toml"
-    assert found.scenario.second_tier.setup_s == 0.0
+    assert found.scenario.second_tier.setup_s == 5.0
 
 
 def test_copies_are_uncertain_together(catalog):

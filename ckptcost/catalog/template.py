@@ -85,6 +85,7 @@ _EXAMPLES = {
     "saves": "100",
     "step": "12 s",
     "snapshot": "0.5 s",
+    "snapshot_rate": "3 GB/s",
     "slowdown": "2 %",
     "in_flight": "1",
     "keep_last": "3",

@@ -118,7 +118,12 @@ class Policy:
     every: Number = _is("the cadence's number: seconds, steps, saves a day or saves in the run")
     step_s: Number = _is("time of one training step", UNKNOWN)
     snapshot_s: Number = _is(
-        "async: time training is held up by the copy; unknown = size over the copy rate", UNKNOWN
+        "async: time training is held up by the copy; unknown = share over snapshot_rate", UNKNOWN
+    )
+    gpu_snapshot_bytes_per_s: Number = _is(
+        "async: rate at which one GPU's share is copied to host memory while training waits, as "
+        "whole systems reach it",
+        UNLIMITED,
     )
     slowdown_fraction: Number = _is("async: share of training speed lost while a save drains", 0.0)
     in_flight: Number = _is("async: saves that may drain at the same time", 1.0)

@@ -102,9 +102,11 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
     else:
         through_s = write_s + squeeze_s + d2h_s
         background_s = write_s + squeeze_s
-    # d2h is the snapshot of an async save; without a GPU-to-host rate it takes no time
     if policy.mode == "async":
-        stall_s, lag_s = known(policy.snapshot_s, d2h_s), background_s
+        # staging never reaches the rate of the link: it synchronises, gathers and copies many pieces
+        staged = minimum(cluster.gpu_d2h_bytes_per_s, policy.gpu_snapshot_bytes_per_s)
+        snapshot_s = copy_s(moved_bytes, cluster.gpus, staged, checkpoint.straggler_factor)
+        stall_s, lag_s = known(policy.snapshot_s, snapshot_s), background_s
     else:
         stall_s, lag_s = through_s, through_s * 0.0
     narrowest = minimum(rate, cluster.gpus * cluster.gpu_d2h_bytes_per_s)

@@ -138,6 +138,7 @@ ENUMS = {
     ("tiers", "boundary"): {"drive", "storage-system", "node", "cluster", "facility"},
 }
 COLUMNS = {
+    "async_measured": "key,value,bound,system,conditions,source,note",
     "accelerators": "id,name,vendor,kind,note",
     "accelerator_figures": "id,key,value,low,high,basis,source,note",
     "gpu_prices": "id,provider,usd_per_gpu_h,basis,source,note",
