@@ -17,6 +17,8 @@ OUTSIDE: Final = "watch"
 
 GONE: Final = "gone"
 """its files were deleted or moved away"""
+LOST_BEFORE_SAFE: Final = frozenset({"GONE", "REPLACED", "REWRITTEN"})
+"""reasons for which a save was never safe as it was written: for so long it protected nothing"""
 
 
 class Contents(NamedTuple):

@@ -10,7 +10,7 @@ from math import isnan
 from typing import NamedTuple
 
 from ckptcost.core.channels import Mark, Series
-from ckptcost.core.contents import Contents, contents_of
+from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents, contents_of
 from ckptcost.core.joining import joined
 from ckptcost.core.phases import windows_of
 from ckptcost.core.windows import Window
@@ -18,10 +18,17 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.meters.writeback import drained
 from ckptcost.runs.run import Run
 
-NEVER = frozenset(
-    {"IN_MEMORY", "ON_SERVER", "CLOSE_FLUSHES", "OWN_CACHE", "NOT_A_SAVE", "STOPPED", "NOT_DRAINED"}
-)
-"""of these an empty page cache of this host says nothing, or the kernel said that it was not empty of them"""
+NEVER = LOST_BEFORE_SAFE | {
+    "IN_MEMORY",
+    "ON_SERVER",
+    "CLOSE_FLUSHES",
+    "OWN_CACHE",
+    "NOT_A_SAVE",
+    "STOPPED",
+    "NOT_DRAINED",
+}
+"""of these an empty page cache of this host says nothing: what was deleted or written over leaves it
+without ever reaching the storage; or the kernel said that it was not empty of them"""
 
 
 class Saves(NamedTuple):

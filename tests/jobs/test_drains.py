@@ -146,6 +146,9 @@ def test_each_save_by_its_own_readings():
                 "NOT_A_SAVE",
                 "STOPPED",
                 "NOT_DRAINED",
+                "GONE",
+                "REPLACED",
+                "REWRITTEN",
             )
         ),
     ],
@@ -154,7 +157,7 @@ def test_of_others_it_says_nothing(marks):
     assert found(marks=marks) == []
 
 
-@pytest.mark.parametrize("why", ["GONE", "NOT_SUPPORTED", "FILES_UNKNOWN"])
+@pytest.mark.parametrize("why", ["NOT_PERMITTED", "NOT_SUPPORTED", "FILES_UNKNOWN"])
 def test_where_the_file_could_not_be_asked_the_host_can(why):
     assert [
         mark.t_s

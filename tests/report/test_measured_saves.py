@@ -58,6 +58,19 @@ def test_failed_and_unknown_are_counted_with_their_reasons():
     )
 
 
+@pytest.mark.parametrize("why", ["GONE", "REPLACED", "REWRITTEN"])
+def test_what_was_deleted_before_it_was_safe_protected_nothing(why):
+    lost = (window(durable_s=None, why="UNSYNCED"), SAVE._replace(why=why))
+    assert told((window(), SAVE), lost) == [
+        "2 checkpoints, 8 GB; safe after 2 s, 2 GB/s; 1 deleted or written over before it was "
+        "safe: it protected nothing."
+    ]
+    assert told(lost, lost) == [
+        "2 checkpoints, 8 GB; 2 deleted or written over before they were safe: "
+        "they protected nothing."
+    ]
+
+
 @pytest.mark.parametrize(
     ("begin_s", "durable_s", "size", "rate"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ckptcost.core.contents import Contents
+from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, rate, share, size
@@ -37,9 +37,17 @@ def saves_told(m: Measured) -> list[str]:
         mean = "" if len(safe) == 1 else " in the mean"
         said += f"; safe after {duration(seconds / len(safe))}{mean}, {rate(sum(what.bytes for _, what in safe) / seconds)}"
     said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
-    unknown_ = [
+    without = [
         (window, what) for window, what in saves if window.durable_s is None and not what.error
     ]
+    lost = [what for _, what in without if what.why in LOST_BEFORE_SAFE]
+    if lost:
+        said += (
+            f"; {count(len(lost))} deleted or written over before "
+            f"{'it was' if len(lost) == 1 else 'they were'} safe: "
+            f"{'it' if len(lost) == 1 else 'they'} protected nothing"
+        )
+    unknown_ = [(window, what) for window, what in without if what.why not in LOST_BEFORE_SAFE]
     if unknown_:
         why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
         said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
