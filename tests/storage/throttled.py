@@ -66,6 +66,27 @@ def throttled(
         image.unlink()
 
 
+@contextmanager
+def overlaid(below: Path) -> Iterator[Path]:
+    """An overlay, as a container's root is one, whose upper layer lies in `below`."""
+    lower, upper, work, point = (below / name for name in ("lower", "upper", "work", "overlay"))
+    for folder in (lower, upper, work, point):
+        folder.mkdir()
+    layers = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, str(point)], check=True)
+    try:
+        yield point
+    finally:
+        _unmount(point)
+
+
+def written_bytes(folder: Path) -> int:
+    """What the device below a folder has taken since it is there, by its own counter."""
+    numbers = os.stat(folder).st_dev
+    stat = Path(f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}/stat")
+    return int(stat.read_text().split()[6]) * 512
+
+
 def _unmount(point: Path) -> None:
     for _ in range(50):
         if subprocess.run(["umount", str(point)], check=False, capture_output=True).returncode == 0:

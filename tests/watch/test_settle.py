@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from nobody import as_nobody
+from throttled import overlaid, throttled, why_not, written_bytes
 
 from ckptcost.watch import cached, settle
 from ckptcost.watch.settle import Settling
@@ -537,3 +538,43 @@ def test_extents_alone_prove_nothing_of_an_older_file(disk, settling, told, monk
     )  # no birth times here
     settling.follow("old", [old], since_ns=since_ns, written_ns=time.monotonic_ns())
     assert told.wait("old")["durable_why"] == "NEVER_SEEN_OWING"
+
+
+# --- the truth from the device below
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("kind", ["ext4", "overlay"])
+def test_safe_is_never_said_before_the_device_has_taken_the_bytes(kind, settling, told, tmp_path):
+    """40 MiB at 20 MiB/s: the page cache takes them at once, the device two seconds."""
+    with contextlib.ExitStack() as mounts:
+        disk = mounts.enter_context(throttled(tmp_path, 20 * MIB))
+        folder = disk if kind == "ext4" else mounts.enter_context(overlaid(disk))
+        before = written_bytes(disk)
+        path = folder / "model.pt"
+        since_ns = time.monotonic_ns()
+        written_ns = written(path, 40)
+        settling.follow("w", [path], since_ns, written_ns)
+        looked(settling)
+        _, synced_ns = synced(path)
+        assert written_bytes(disk) - before >= 40 * MIB
+        mark = told.wait("w")
+        settling.stop()
+    assert mark["name"] == "durable"
+    assert (mark["t_ns"] - since_ns) / 1e9 > 1.5, "the device needs two seconds"
+    assert mark["t_ns"] < synced_ns + 500_000_000
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_an_overlay_over_memory_tells_nothing(settling, told, tmp_path):
+    with contextlib.ExitStack() as mounts:
+        disk = mounts.enter_context(throttled(tmp_path))
+        inside = disk / "memory"
+        inside.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(inside)], check=True)
+        mounts.callback(subprocess.run, ["umount", str(inside)], check=True)
+        path = mounts.enter_context(overlaid(inside)) / "model.pt"
+        settling.follow("w", [path], time.monotonic_ns(), written(path, 1))
+        mark = told.wait("w")
+        settling.stop()
+    assert (mark["name"], mark["durable_why"]) == ("note", "UNKNOWN_FILE_SYSTEM")
