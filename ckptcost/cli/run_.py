@@ -119,10 +119,9 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
         mask=mask,
     )
     let_go(mask)
-    if not options.quiet:
-        if task is not None and speaks and (talks or options.output):
-            wait_for_tasks(taken)
-        _tell(taken, options, talks, speaks)
+    if task is not None and speaks and (talks or options.output):
+        wait_for_tasks(taken)
+    _tell(taken, options, talks, speaks)
     assert taken.ended is not None
     return end_alike(taken.ended)
 
@@ -144,13 +143,17 @@ def _token(text: str) -> tuple[str, str]:
 
 
 def _tell(taken: Taken, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
-    """The report where it was asked for, and a summary on a terminal. The job is over: nothing here may change its exit code."""
+    """The report where it was asked for, a summary on a terminal, else the run's name: `--quiet` is for
+    stderr alone. The job is over: nothing here may change its exit code."""
     from ckptcost.cli import watch_flags
     from ckptcost.errors import CkptcostError
 
-    for trouble in dict.fromkeys(taken.troubles):
-        print(f"ckptcost: {trouble}", file=sys.stderr)
+    loud = not options.quiet and sys.stderr is not None
     try:
+        for trouble in dict.fromkeys(taken.troubles) if loud else ():
+            print(f"ckptcost: {trouble}", file=sys.stderr)
+        if loud and speaks and not talks:
+            print(watch_flags.where_it_is(taken), file=sys.stderr)
         if speaks:
             watch_flags.report(taken, options, talks)
     except (CkptcostError, OSError) as error:

@@ -101,7 +101,10 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
             print(f"ckptcost: {finding}", file=sys.stderr)
         for _, warning in study.warnings:
             print(f"ckptcost: note: {warning}", file=sys.stderr)
-        print(
-            f"ckptcost: kept as run {taken.run_id[:8]}; all of it: ckptcost report {taken.run_id[:8]}",
-            file=sys.stderr,
-        )
+        print(where_it_is(taken), file=sys.stderr)
+
+
+def where_it_is(taken: Taken) -> str:
+    """The line that leads back to a run."""
+    name = taken.run_id[:8]
+    return f"ckptcost: kept as run {name}; all of it: ckptcost report {name}"

@@ -84,13 +84,28 @@ def test_what_a_shell_says_of_commands_that_are_none(wrapped, tmp_path, environ)
 
 def test_its_streams_are_its_own_to_the_byte(wrapped):
     program = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 999); sys.stderr.write('err\\r\\n'); print(sys.stdin.read())"
-    done = wrapped(sys.executable, "-c", program, input=b"told")
+    done = wrapped(
+        sys.executable, "-c", program, input=b"told", flags=("--quiet", "--settle", "0 s")
+    )
     assert done.stdout == bytes(range(256)) * 999 + b"told\n"
     assert done.stderr == b"err\r\n"
 
 
-def test_in_a_pipe_nothing_is_said(wrapped):
-    assert wrapped("true").stderr == b""
+def test_in_a_pipe_one_line_leads_back_to_the_run(wrapped, environ):
+    done = wrapped("true")
+    (run,) = Path(environ["CKPTCOST_RUNS"]).iterdir()
+    name = load(run).hosts[0].headers[0].run_id[:8]
+    assert done.stderr.decode() == (
+        f"ckptcost: kept as run {name}; all of it: ckptcost report {name}\n"
+    )
+    assert wrapped("true", flags=("--quiet", "--settle", "0 s")).stderr == b""
+
+
+def test_quiet_is_for_stderr_and_the_report_is_written_all_the_same(wrapped, tmp_path):
+    report = tmp_path / "cost.json"
+    done = wrapped("true", flags=("-q", "--settle", "0 s", "-f", "json", "--output", str(report)))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(report.read_text("utf-8"))["kind"] == "measurement"
 
 
 def test_nothing_of_ours_is_blocked_or_ignored_in_the_command(wrapped):
