@@ -149,6 +149,7 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "policy": {
         "mode": ("sync", "async"),
         "when_busy": ("block", "skip"),
+        "staging": ("after", "before"),
         "optimal": ("time", "energy", "usd", "carbon"),
         "pipelined": (bool,),
     },

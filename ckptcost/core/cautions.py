@@ -11,9 +11,9 @@ import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
 from ckptcost.core.numeric import isnan, minimum, ratio
-from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome
+from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
-from ckptcost.core.timing import Save, nodes_of
+from ckptcost.core.timing import Save, buffers, nodes_of
 
 LINEAR_LAW_GPUS = 4000.0
 """below this, counting failures per node is optimistic: RSC-1 at 1,024 GPUs had a failure each 7.9 h where it predicts 28.8 h"""
@@ -111,13 +111,14 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
             )
         )
     if p.mode == "async":
-        asked_cycle_s = o.asked_s + saved.stall_s
-        copies_bytes = minimum(p.in_flight, o.saves) * size_bytes / nodes
+        asked_cycle_s = o.asked_s + p.slowdown_fraction * saved.lag_s + saved.stall_s
+        each_s = busiest_s(o.plan, p) / p.in_flight
+        copies_bytes = minimum(buffers(p), o.saves) * size_bytes / nodes
         found += [
             Caution(
                 "PERSIST_OVER_INTERVAL",
-                _ok(saved.lag_s > asked_cycle_s),
-                saved.lag_s,
+                _ok(each_s > asked_cycle_s * (1.0 + 1e-9)),
+                each_s,
                 asked_cycle_s,
             ),
             Caution(

@@ -136,6 +136,7 @@ class Policy:
     objective: Literal["time", "energy", "usd", "carbon"] = "time"
     mode: Literal["sync", "async"] = "sync"
     when_busy: Literal["block", "skip"] = "block"
+    staging: Literal["before", "after"] = "after"
     pipelined: bool = True
 
 

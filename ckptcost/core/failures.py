@@ -9,7 +9,8 @@ fixed down time that it cannot (detection, rescheduling). With l = failures_per_
     stall     Tc = exp(l*lag) * (exp(l*stall)-1)/l
     recovery  Tr = n * (exp(l*R)-1)/l          down  Td = n * exp(l*R) * D
 
-A save that waits for the one before it (blocked) lengthens every cycle but the first after a start, exactly so with one in flight.
+A save that waits for a place among the m in flight (blocked) comes after each m that do not: the first m after a start wait for
+none, then a wait comes before every m-th.
 The factor exp(l*lag) is exact while drains overlap freely: between two failures L ~ Exp(l), the segments that become usable
 number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall))-1).
 """
@@ -123,8 +124,11 @@ def segment(
     recovery: Recovery,
     failures_per_s: Number,
     blocked_s: Number = 0.0,
+    in_flight: Number = 1.0,
 ) -> States:
-    """States of one completed segment. `blocked_s` of the stall waits for the save before; the first save after a start waits for none.
+    """States of one completed segment. `blocked_s` is the mean wait for a save before it, which is part of the stall.
+
+    With m in flight the first m saves after a start wait for none; then one wait of m*blocked comes before every m-th.
 
     >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
     >>> nobody_fails.total_s, nobody_fails.failures
@@ -136,15 +140,25 @@ def segment(
         stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
         entries = again * expm1(failures_per_s * (work_s + stall_s))
     else:
-        # saves end at f, f+c, f+2c ... with f = work + stall - blocked, c = f + blocked: sums over exp(-l*those)
+        # m saves end at f, 2f ... mf with f = work + stall - blocked, and again a period of m*(f + blocked) later,
+        # over and over: sums over exp(-l*those)
         own_s = stall_s - blocked_s
+        first_s, wait_s = work_s + own_s, in_flight * blocked_s
+        together = in_flight * ratio(
+            exprel(-failures_per_s * in_flight * first_s), exprel(-failures_per_s * first_s)
+        )
         entries = (
             again
-            * exp(failures_per_s * (work_s + own_s))
-            * -expm1(-failures_per_s * (work_s + stall_s))
+            * exp(failures_per_s * first_s)
+            * ratio(-expm1(-failures_per_s * (in_flight * first_s + wait_s)), together)
         )
         working_s = (entries + again) * work_s * exprel(-failures_per_s * work_s)
-        waiting_s = exp(-failures_per_s * work_s) * blocked_s * exprel(-failures_per_s * blocked_s)
+        waiting_s = ratio(
+            exp(-failures_per_s * ((in_flight - 1.0) * first_s + work_s))
+            * wait_s
+            * exprel(-failures_per_s * wait_s),
+            together,
+        )
         stalling_s = again * (own_s * exprel(failures_per_s * own_s) + waiting_s)
     return States(
         working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s

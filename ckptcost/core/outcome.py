@@ -84,19 +84,18 @@ def _recovery(s: Scenario, load_s: Number) -> Recovery:
 
 
 def busiest_s(plan: Plan, policy: Policy) -> Number:
-    """Drain time that each save must make room for: its own, or its part of a slower second tier's."""
+    """Time that each save must make room for: its own turnaround, or its part of a slower second tier's drain."""
+    own_s = timing.turnaround_s(plan.saved, policy)
     if plan.second is None or policy.mode == "sync":
-        return plan.saved.lag_s
-    return maximum(plan.saved.lag_s, plan.second.lag_s / policy.second_every)
+        return own_s
+    return maximum(own_s, plan.second.lag_s / policy.second_every)
 
 
 def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, States, Number]:
     """(rhythm, expected seconds per completed save, work time lost to draining) at a given interval."""
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
-    cycle = timing.backpressure(
-        interval_s, plan.saved._replace(lag_s=busiest_s(plan, p)), p, drag_s
-    )
+    cycle = timing.backpressure(interval_s, plan.saved, p, drag_s, busiest_s(plan, p))
     kept_s = cycle.interval_s
     if plan.second is None or plan.second_recovery is None:
         return (
@@ -108,6 +107,7 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
                 plan.recovery,
                 plan.failures_per_s,
                 cycle.blocked_s,
+                p.in_flight,
             ),
             drag_s,
         )

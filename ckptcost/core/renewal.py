@@ -1,6 +1,7 @@
 """The long run under any law of gaps between failures, a Weibull law for one: the job starts afresh after each failure.
 
-A gap L begins when the job is up again; R of it goes to getting back, then saves become usable at f, f + c, f + 2c ... . So a gap keeps
+A gap L begins when the job is up again; R of it goes to getting back, then saves become usable at f, f + c, f + 2c ... ;
+where m come together and the next waits, in m such rows. So a gap keeps
 
     kept * sum over j of S(R + lag + f + j*c)        and takes        E[L] + D
 
@@ -62,18 +63,22 @@ def long_run_goodput(
     recovery: Recovery,
     mean_s: float,
     shape: float,
+    in_flight: float = 1.0,
 ) -> float:
-    """Share of the time that is work kept, over many failures; `blocked_s` of the stall waits for the save before.
+    """Share of the time that is work kept, over many failures; `blocked_s` of the stall is the mean wait for a save before.
 
     >>> nothing = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
     >>> round(long_run_goodput(30.0, 0.0, 10.0, 0.0, 0.0, nothing, mean_s=100.0, shape=1.0), 4)     # 30/49.18
     0.61
     """
     cycle_s = kept_s + drag_s + stall_s
-    first_s = float(recovery.exposed_s) + lag_s + cycle_s - blocked_s
-    return (
-        kept_s * usable_saves(first_s, cycle_s, mean_s, shape) / (mean_s + float(recovery.down_s))
+    own_s = cycle_s - blocked_s
+    first_s = float(recovery.exposed_s) + lag_s + own_s
+    many = round(in_flight) if blocked_s else 1  # saves that come together, one wait after them
+    saves = sum(
+        usable_saves(first_s + i * own_s, many * cycle_s, mean_s, shape) for i in range(many)
     )
+    return kept_s * saves / (mean_s + float(recovery.down_s))
 
 
 def fresh_segment_s(length_s: float, lost_s: float, mean_s: float, shape: float) -> float:

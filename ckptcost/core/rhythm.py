@@ -27,8 +27,9 @@ class Rhythm(NamedTuple):
     drag_s: Number
     """training time that a draining save costs"""
     stall_s: Number
-    blocked_s: Number
-    """part of the stall that waits for an earlier save to drain"""
+    wait_s: Number
+    """one tier: how long every m-th save since a start waits for a place among the m in flight; no part of the time line,
+    for where the waits fall depends on the start. With more tiers the mean wait is in the stall."""
     every: int
     """saves of the first tier to one of the second; 0: no second tier"""
     second_stall_s: Number
@@ -36,6 +37,7 @@ class Rhythm(NamedTuple):
     third_stall_s: Number
     lags_s: tuple[Number, ...]
     """by tier: from the end of a save's stall until its copy there can be loaded"""
+    in_flight: Number = 1.0
 
     @property
     def train_s(self) -> Number:
@@ -75,7 +77,7 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
     drag_s = p.slowdown_fraction * saved.lag_s
     if third is not None and p.mode == "async":
         busy_s = np.maximum(busy_s, third.lag_s / (p.second_every * p.third_every))
-    cycle = timing.backpressure(interval_s, saved._replace(lag_s=busy_s), p, drag_s)
+    cycle = timing.backpressure(interval_s, saved, p, drag_s, busy_s)
     lags_s: tuple[Number, ...] = (saved.lag_s,)
     stalls_s: list[Number] = []
     per = 1.0
@@ -91,16 +93,18 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
         else:
             stalls_s.append(tier.stall_s)
             lags_s = (*lags_s, 0.0)
+    alone = second is None and third is None
     return Rhythm(
         cycle.interval_s,
         drag_s,
-        cycle.stall_s,
-        cycle.blocked_s,
+        cycle.stall_s - cycle.blocked_s if alone else cycle.stall_s,
+        p.in_flight * cycle.blocked_s if alone else 0.0 * cycle.blocked_s,
         round(float(p.second_every)) if second is not None else 0,
         stalls_s[0],
         round(float(p.third_every)) if third is not None else 0,
         stalls_s[1],
         lags_s,
+        p.in_flight,
     )
 
 

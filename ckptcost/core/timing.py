@@ -143,17 +143,41 @@ class Cycle(NamedTuple):
     """part of the stall that waits for an earlier save to drain"""
 
 
-def backpressure(interval_s: Number, saved: Save, policy: Policy, drag_s: Number = 0.0) -> Cycle:
-    """With m saves in flight a cycle cannot be shorter than lag/m: `block` waits, `skip` leaves saves out.
+def buffers(policy: Policy) -> Number:
+    """Copies in host memory at the same time: one for each drain, and one more to copy into while all drain."""
+    return policy.in_flight + (1.0 if policy.staging == "before" else 0.0)
+
+
+def turnaround_s(saved: Save, policy: Policy) -> Number:
+    """How long a save keeps its place among those in flight.
+
+    `after`: from the beginning of the copy, for the next copy waits until a buffer is free. `before`: the drain alone,
+    for the next copy has a buffer of its own.
+    """
+    return saved.lag_s if policy.staging == "before" else saved.stall_s + saved.lag_s
+
+
+def backpressure(
+    interval_s: Number,
+    saved: Save,
+    policy: Policy,
+    drag_s: Number = 0.0,
+    busy_s: Number | None = None,
+) -> Cycle:
+    """With m saves in flight a cycle cannot be shorter than turnaround/m: `block` waits, `skip` leaves saves out.
+
+    `busy_s` is the turnaround where another tier's is longer than this save's own.
 
     >>> slow = Save(stall_s=1.0, lag_s=100.0, write_s=100.0, written_bytes=1.0, stored_bytes=1.0, wire_bytes_per_s=1.0)
     >>> backpressure(interval_s=30.0, saved=slow, policy=Policy(every=30.0, mode="async")).blocked_s
-    69.0
+    70.0
     """
-    least_s = saved.lag_s / policy.in_flight - saved.stall_s - drag_s
+    busy_s = turnaround_s(saved, policy) if busy_s is None else busy_s
+    least_s = busy_s / policy.in_flight - saved.stall_s - drag_s
     if policy.when_busy == "skip":
         return Cycle(
-            interval_s * maximum(1.0, ceil(ratio(least_s, interval_s))),
+            interval_s
+            * maximum(1.0, ceil(ratio(policy.in_flight * least_s, interval_s)) / policy.in_flight),
             saved.stall_s,
             0.0 * saved.stall_s,
         )

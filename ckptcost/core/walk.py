@@ -124,12 +124,10 @@ class _Walk:
         gap_s, kind, stopped = self._interruption(event)
         *back, up_s = self._way_back(event, gap_s)
         was_up = up_s > 0.0
-        wait_s, skipped_s = self._first_wait()
-        left_s = self.end.at_s - self.usable_s[0] - skipped_s
+        left_s = self.end.at_s - self.usable_s[0] + self._waits_to_the_end()
         done = up_s >= left_s
         up_s = np.minimum(up_s, left_s)
-        at_s = self.usable_s[0] + up_s
-        at_s = np.where(done, self.end.at_s, at_s + skipped_s * (at_s > wait_s))
+        at_s = np.where(done, self.end.at_s, self._line(up_s))
         here = self._place(at_s)
         trained_s = here.trained_s - self.start.trained_s
         stall_s = up_s - trained_s
@@ -141,14 +139,14 @@ class _Walk:
             ("stall_s", stall_s),
         ):
             sums[name] += amount
-        self._count_writes(here, at_s, done)
+        self._count_writes(here, at_s, up_s, done)
         self.clock_s = self.clock_s + back[0] + back[1] + back[2] + up_s
         going = ~(done | stopped)
         reached_s, made = (
             here.trained_s,
             np.where(done, self.end.saves, here.saves[0]) - self.start.saves[0],
         )
-        stall_s = stall_s + self._fall_back(here, at_s, kind, going, was_up)
+        stall_s = stall_s + self._fall_back(here, at_s, up_s, kind, going, was_up)
         self.finished = done
         self.kept_s = np.where(
             done,
@@ -194,15 +192,38 @@ class _Walk:
         left_s = np.maximum(job.limit_s - self.clock_s, 0.0)
         return np.minimum(gap_s, left_s), kind, gap_s >= left_s
 
-    def _first_wait(self) -> tuple[Any, Any]:
-        """(where the first save after a start would wait for the one before, how long): there is none before it, so it does not."""
+    def _first_copy(self) -> Any:
+        """When, after a start, the first save's stall begins."""
+        return self.start.ends_s[0] + self.job.rhythm.train_s - self.usable_s[0]
+
+    def _late(self) -> Any:
+        """What the last save waits because its interval is shorter: the place it waits for becomes free no earlier for that."""
+        saves = self.end.saves - self.start.saves[0]
+        waits = (saves > self.job.rhythm.in_flight) & (np.asarray(self.job.rhythm.wait_s) > 0)
+        return np.where(waits, self.end.missing_s, 0.0)
+
+    def _waits_to_the_end(self) -> Any:
+        """All waits for a place in flight, if nothing interrupts from here on: one after each m saves, if more come."""
         rhythm = self.job.rhythm
-        if self.tiers > 1 or _is_zero(rhythm.blocked_s):
-            return 0.0, 0.0  # with several tiers the rhythm is an average, as in the closed form
-        wait_s = np.minimum(
-            self.start.ends_s[0] + rhythm.train_s, np.maximum(self.end.knee_s, self.start.ends_s[0])
+        if _is_zero(rhythm.wait_s):
+            return 0.0
+        earlier = np.maximum(self.end.saves - self.start.saves[0] - 1.0, 0.0)
+        return np.floor(earlier / rhythm.in_flight + EDGE) * rhythm.wait_s + self._late()
+
+    def _line(self, up_s: Any) -> Any:
+        """Where on the time line the run is so long after its start: the time line stands still in waits for a place in flight."""
+        rhythm = self.job.rhythm
+        if _is_zero(rhythm.wait_s):
+            return self.usable_s[0] + up_s
+        since_s, together_s = up_s - self._first_copy(), rhythm.in_flight * rhythm.cycle_s
+        waits = np.maximum(np.floor(since_s / (together_s + rhythm.wait_s)), 0.0)
+        waited_s = waits * rhythm.wait_s + np.maximum(
+            since_s - waits * (together_s + rhythm.wait_s) - together_s, 0.0
         )
-        return wait_s, np.where(self.usable_s[0] <= wait_s, rhythm.blocked_s, 0.0)
+        at_s = self.usable_s[0] + up_s - waited_s
+        return np.where(
+            at_s > self.end.knee_s, np.maximum(at_s - self._late(), self.end.knee_s), at_s
+        )
 
     def _place(self, at_s: Any) -> Place:
         """`place`, with the last interval as short as it is: after its training the rhythm is ahead by what is missing of it."""
@@ -237,14 +258,20 @@ class _Walk:
         values = [getattr(kind, field) for kind in self.job.kinds]
         return values[0] if len(values) == 1 else _by(self.kind, values)
 
-    def _count_writes(self, here: Place, at_s: Floats, done: NDArray[np.bool_]) -> None:
+    def _count_writes(
+        self, here: Place, at_s: Floats, up_s: Floats, done: NDArray[np.bool_]
+    ) -> None:
         """Saves written since the start, cut-short ones in part: by the stall they had, or, drained, by the time they had."""
         rhythm = self.job.rhythm
         drained = np.any(np.asarray(rhythm.lags_s[0]) > 0)
         stalls_s = (rhythm.stall_s, rhythm.second_stall_s, rhythm.third_stall_s)
         for tier, name in enumerate(_WRITES[: self.tiers]):
             if drained:
-                made = self._drained(tier, here, at_s, done)
+                made = (
+                    self._drained(tier, here, at_s, done)
+                    if _is_zero(rhythm.wait_s)
+                    else self._drained_between_waits(here, up_s, done)
+                )
             else:
                 then = _written(self.start, tier, stalls_s[tier])
                 now = _written(here, tier, stalls_s[tier])
@@ -271,10 +298,33 @@ class _Walk:
             - since
         )
 
+    def _drained_between_waits(self, here: Place, up_s: Floats, done: NDArray[np.bool_]) -> Floats:
+        """The same where saves come m together and then wait."""
+        rhythm, since = self.job.rhythm, self.start.saves[0]
+        many, lag_s = rhythm.in_flight, rhythm.lags_s[0]
+        begun = here.saves[0] - since
+        through = np.clip(
+            self._place(np.maximum(self._line(up_s - lag_s), 0.0)).saves[0] - since, 0.0, begun
+        )
+
+        def ends_s(count: Any) -> Any:
+            """sum of the instants, from the first copy's end on, at which so many saves have ended"""
+            rounds = np.floor(count / many + EDGE)
+            rest = count - rounds * many
+            whole_s = many * rounds * (rounds - 1.0) / 2.0 + rounds * rest
+            inside_s = rounds * many * (many - 1.0) / 2.0 + rest * (rest - 1.0) / 2.0
+            return whole_s * (many * rhythm.cycle_s + rhythm.wait_s) + inside_s * rhythm.cycle_s
+
+        first_s = self._first_copy() + rhythm.stall_s
+        under_way_s = (begun - through) * (up_s - first_s) - (ends_s(begun) - ends_s(through))
+        partly = through + np.where(begun > through, ratio(under_way_s, lag_s), 0.0)
+        return np.where(done, self.end.saves - since, partly)
+
     def _fall_back(
         self,
         here: Place,
         at_s: Floats,
+        up_s: Floats,
         kind: Any,
         going: NDArray[np.bool_],
         was_up: NDArray[np.bool_],
@@ -283,12 +333,12 @@ class _Walk:
         job, rhythm = self.job, self.job.rhythm
         begun_s = self.usable_s[0]
         emergency_s: Any = 0.0
-        for tier, lag_s in enumerate(rhythm.lags_s):
-            ends_s = (
-                here.ends_s[tier]
-                if _is_zero(lag_s)
-                else self._place(np.maximum(at_s - lag_s, 0.0)).ends_s[tier]
-            )
+        usable = [
+            here if _is_zero(lag_s) else self._place(np.maximum(self._line(up_s - lag_s), 0.0))
+            for lag_s in rhythm.lags_s
+        ]
+        for tier, then in enumerate(usable):
+            ends_s = then.ends_s[tier]
             self.usable_s[tier] = np.where(ends_s > begun_s, ends_s, self.usable_s[tier])
         level = self.level
         if self.tiers > 1:

@@ -24,6 +24,7 @@ from ckptcost.core.nested import (
 )
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
+from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.model import compared, one_of, with_tier
@@ -262,7 +263,7 @@ def _levels(option: Option, objective: str, is_now: bool) -> Levels:
     ways = (plan.recovery, plan.second_recovery)
     lost = tuple(float(way.down_s + way.exposed_s) for way in ways)
     least = (
-        max(0.0, float(plan.saved.lag_s / p.in_flight - stalls[0])),
+        max(0.0, float(turnaround_s(plan.saved, p) / p.in_flight - stalls[0])),
         float(second.write_s) if p.mode == "async" else 0.0,
     )
     rule_s = first_order_levels(stalls, rates, least)

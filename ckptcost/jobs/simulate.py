@@ -86,8 +86,9 @@ def _long_run(prepared: Prepared) -> float | None:
         return None
     s = prepared.scenario
     r = job_of(s, plan, s.policy.every, prepared.kinds).rhythm
-    kept_s, drag_s, stall_s, blocked_s, lag_s = (
-        float(x) for x in (r.kept_s, r.drag_s, r.stall_s, r.blocked_s, plan.saved.lag_s)
+    blocked_s = float(r.wait_s / r.in_flight)
+    kept_s, drag_s, stall_s, lag_s = (
+        float(x) for x in (r.kept_s, r.drag_s, r.stall_s + blocked_s, plan.saved.lag_s)
     )
     return long_run_goodput(
         kept_s,
@@ -98,6 +99,7 @@ def _long_run(prepared: Prepared) -> float | None:
         plan.recovery,
         1.0 / prepared.rate_per_s,
         asked.shape,
+        float(r.in_flight),
     )
 
 

@@ -87,8 +87,8 @@ def caution_text(caution: Caution) -> str:
             )
         case "PERSIST_OVER_INTERVAL":
             return (
-                f"A save takes {duration(value)} to drain, longer than the cycle of {duration(limit)}: the next one waits "
-                "or is skipped (policy.when_busy)."
+                f"With so many in flight a save can begin each {duration(value)}, and the cycle is {duration(limit)}: "
+                "the next one waits or is skipped (policy.when_busy, policy.in_flight)."
             )
         case "HOST_RAM":
             return (

@@ -84,11 +84,13 @@ def one_level(
     rate: float,
     interruptions: int,
     seed: int,
-    one_in_flight: bool = False,
+    in_flight: int = 0,
+    staging: str = "before",
 ) -> Estimate:
     """One long run up to its n-th interruption of training; a row of the estimate is what lies between two of them.
 
-    With one in flight, a save's stall does not end before the save before it is safe; nothing is in flight after a start.
+    With m in flight (0: any number), the stall of a save does not end before the m-th save before it is safe; staged `after`
+    that, it does not even begin. Nothing is in flight after a start.
     """
     clock = random.Random(seed)
     rows = []
@@ -102,9 +104,8 @@ def one_level(
                 break
             now += work
             row[WORK] += work
-            ends_at = (
-                max(now + stall, draining[-1][0]) if one_in_flight and draining else now + stall
-            )
+            free_at = draining[-in_flight][0] if 0 < in_flight <= len(draining) else now
+            ends_at = max(now, free_at) + stall if staging == "after" else max(now + stall, free_at)
             if ends_at > fails_at:
                 row[STALL] += fails_at - now
                 break

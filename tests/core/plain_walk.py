@@ -149,6 +149,46 @@ def plain_walk(job: Plain, gaps: Sequence[float], said: Sequence[int]) -> Ledger
             clock += spent
 
 
+class InFlight(NamedTuple):
+    """One tier, saves that drain behind the training, m at most at a time."""
+
+    wall: float
+    trained: float
+    writes: float
+
+
+def in_flight_walk(
+    work: float,
+    kept: float,
+    stall: float,
+    lag: float,
+    many: int,
+    staging: str,
+    gaps: Sequence[float],
+) -> InFlight:
+    """A run interrupted `gaps[i]` after its i-th start, up again at once: save by save, each looks whether a place is free."""
+    last = math.ceil(work / kept - 1e-9)
+    safe = 0
+    wall = trained = writes = 0.0
+    for gap in (*gaps, NEVER):
+        now, ends = 0.0, []
+        for save in range(safe + 1, last + 1):
+            length = kept if save < last else work - kept * (last - 1)
+            trained += min(length, gap - now)
+            now += length
+            free = ends[-many] + lag if len(ends) >= many else now
+            now = max(now, free) + stall if staging == "after" else max(now + stall, free)
+            if now >= gap:
+                break
+            ends.append(now)
+            if save == last:
+                return InFlight(wall + now, trained, writes + len(ends))
+        wall += gap
+        writes += sum(min(1.0, (gap - end) / lag) for end in ends)
+        safe += sum(end + lag <= gap for end in ends)
+    raise AssertionError("not reached: the last start is not interrupted")
+
+
 def _next(job: Plain, interruptions: Iterator[tuple[float, int]]) -> tuple[float, int]:
     """The next interruption: at random, or the earliest that comes a set time after each start."""
     gap, kind = next(interruptions)

@@ -543,9 +543,7 @@ def test_the_best_interval_never_outruns_the_drain():
         policy__slowdown_fraction=0.0,
     )
     outcome = evaluate(s)
-    assert outcome.interval_s == pytest.approx(
-        outcome.plan.saved.lag_s - outcome.plan.saved.stall_s, rel=1e-12
-    )
+    assert outcome.interval_s == pytest.approx(outcome.plan.saved.lag_s, rel=1e-12)
     assert outcome.cycle.blocked_s == pytest.approx(0.0, abs=1e-9)
 
 

@@ -242,6 +242,7 @@ RESULTS: dict[str, object] = {
     "nodes_of": "node",
     "save": timing.Save,
     "backpressure": timing.Cycle,
+    "buffers": "dimensionless",
     "recovered": ("s",) * 5 + ("dimensionless",),
     "segment": failures.States,
     "period": failures.States,

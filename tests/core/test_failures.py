@@ -253,15 +253,19 @@ def test_replica_loss_against_counting(nodes, group, lost):
     assert replicas_lost_probability(nodes, group, nodes) == 1.0
 
 
+@pytest.mark.parametrize("staging", ["before", "after"])
+@pytest.mark.parametrize("in_flight", [1, 2, 3])
 @pytest.mark.parametrize(
     ("work", "stall", "lag", "mtbf"),
-    [(300.0, 5.0, 900.0, 3600.0), (600.0, 2.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)],
+    [(300.0, 5.0, 1200.0, 3600.0), (100.0, 60.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)],
 )
-def test_a_save_that_waits_for_the_one_before_it(work, stall, lag, mtbf):
-    """Against a plain walk with one save in flight; the first save after a start waits for none."""
+def test_a_save_that_waits_for_one_before_it(work, stall, lag, mtbf, in_flight, staging):
+    """Against a plain walk with m saves in flight; the first m saves after a start wait for none."""
     recovery = Recovery(60.0, 120.0, 90.0, 30.0, 45.0)
-    blocked = lag - work - stall
-    exact = segment(work, stall + blocked, lag, recovery, 1 / mtbf, blocked)
+    taken = lag + (stall if staging == "after" else 0.0)
+    blocked = taken / in_flight - work - stall
+    assert blocked > 0
+    exact = segment(work, stall + blocked, lag, recovery, 1 / mtbf, blocked, float(in_flight))
     walked = one_level(
         work,
         stall,
@@ -269,8 +273,9 @@ def test_a_save_that_waits_for_the_one_before_it(work, stall, lag, mtbf):
         Phases(60.0, 120.0, 90.0, 30.0, 45.0),
         1 / mtbf,
         20_000,
-        5,
-        one_in_flight=True,
+        11,
+        in_flight=in_flight,
+        staging=staging,
     )
     for name in (*STATES, "total_s"):
         assert abs(getattr(exact, name) - walked.mean[name]) <= 3 * walked.error[name] + 1e-9, name

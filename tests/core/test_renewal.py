@@ -65,8 +65,12 @@ def test_saves_so_close_that_they_are_an_integral():
 @pytest.mark.parametrize("shape", [0.6, 0.8, 1.6])
 @pytest.mark.parametrize(
     "scenario",
-    [BASE, changed(ASYNC, policy__in_flight=1.0, policy__every=60.0)],
-    ids=["sync", "async, blocked"],
+    [
+        BASE,
+        changed(ASYNC, policy__in_flight=1.0, policy__every=60.0),
+        changed(ASYNC, policy__in_flight=3.0, policy__every=60.0, tier__write_bytes_per_s=3e9),
+    ],
+    ids=["sync", "async, blocked", "async, three in flight, blocked"],
 )
 def test_simulated_runs_meet_it(shape, scenario):
     s = changed(scenario, work_s=scenario.work_s * 4)
@@ -84,12 +88,13 @@ def test_simulated_runs_meet_it(shape, scenario):
     exact = long_run_goodput(
         float(r.kept_s),
         float(r.drag_s),
-        float(r.stall_s),
-        float(r.blocked_s),
+        float(r.stall_s + r.wait_s / r.in_flight),
+        float(r.wait_s / r.in_flight),
         float(plan.saved.lag_s),
         plan.recovery,
         mean_s,
         shape,
+        float(r.in_flight),
     )
     ratio = runs.kept_s.sum() / runs.wall_s.sum()
     error = (

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_walk import NEVER, Ledger, Plain, PlainKind, plain_walk
+from plain_walk import NEVER, Ledger, Plain, PlainKind, in_flight_walk, plain_walk
 from scipy.stats import chisquare
 
 from ckptcost.core import streams
 from ckptcost.core import walk as walking
+from ckptcost.core.domain import Policy
 from ckptcost.core.interruptions import Kind, Renewal
 from ckptcost.core.job import DONE, STOPPED, Job, Step
 from ckptcost.core.rhythm import Rhythm
+from ckptcost.core.timing import Save, backpressure
 from ckptcost.core.walk import EndlessError, walk
 
 EVENTS = 60
@@ -326,7 +328,7 @@ def test_a_run_that_never_gets_through(monkeypatch):
 
 def blocked_runs(*gaps: float, work: float = 40.0) -> Any:
     """Train 10, copy 1, drain 25: each cycle but the first after a start waits 14 for the save before it."""
-    rhythm = Rhythm(10.0, 0.0, 15.0, 14.0, 0, 0.0, 0, 0.0, (25.0,))
+    rhythm = Rhythm(10.0, 0.0, 1.0, 14.0, 0, 0.0, 0, 0.0, (25.0,))
     job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (26.0,))
     told = np.array([[*gaps, *[NEVER] * EVENTS]])
     return walk(
@@ -360,6 +362,32 @@ def test_the_first_save_after_a_start_waits_for_none(gaps, work, wall, trained, 
     assert runs.wall_s[0] == pytest.approx(wall, abs=1e-9)
     assert runs.trained_s[0] == pytest.approx(trained, abs=1e-9)
     assert runs.saves[0] == pytest.approx(writes, abs=1e-9)
+
+
+@pytest.mark.parametrize("staging", ["before", "after"])
+@pytest.mark.parametrize("many", [1, 2, 3])
+@pytest.mark.parametrize("work", [400.0, 393.0])
+def test_saves_in_flight_as_a_plain_walk(many, staging, work):
+    """Train 10, copy 2, drain 60: m saves come together, then one waits; the last interval may be shorter."""
+    policy = Policy(every=10.0, mode="async", in_flight=float(many), staging=staging)
+    saved = Save(2.0, 60.0, 60.0, 1.0, 1.0, 1.0)
+    cycle = backpressure(10.0, saved, policy)
+    assert cycle.blocked_s > 0
+    rhythm = Rhythm(10.0, 0.0, 2.0, many * cycle.blocked_s, 0, 0.0, 0, 0.0, (60.0,), float(many))
+    job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (62.0,))
+    rng = np.random.default_rng(7)
+    gaps = rng.exponential(300.0, (40, 5))
+    told = np.concatenate([gaps, np.full((40, EVENTS), NEVER)], axis=1)
+    runs = walk(
+        job,
+        Told(told, np.zeros(told.shape, dtype=np.intp)),
+        streams.keys_of(1, streams.KINDS, np.arange(40)),
+    )
+    assert runs.finished.all()
+    for run in range(40):
+        plain = in_flight_walk(work, 10.0, 2.0, 60.0, many, staging, gaps[run])
+        found = (runs.wall_s[run], runs.trained_s[run], runs.saves[run])
+        assert found == pytest.approx(plain, abs=1e-6)
 
 
 def test_a_warning_as_long_as_a_save_is_enough():
