@@ -94,7 +94,7 @@ def test_its_streams_are_its_own_to_the_byte(wrapped):
 def test_in_a_pipe_one_line_leads_back_to_the_run(wrapped, environ):
     done = wrapped("true")
     (run,) = Path(environ["CKPTCOST_RUNS"]).iterdir()
-    name = load(run).hosts[0].headers[0].run_id[:8]
+    name = load(run).id[:8]
     assert done.stderr.decode() == (
         f"ckptcost: kept as run {name}; all of it: ckptcost report {name}\n"
     )
