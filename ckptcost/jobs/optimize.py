@@ -24,13 +24,14 @@ from ckptcost.core.nested import (
 )
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
+from ckptcost.core.robust import Robust, robust_of
 from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.model import compared, one_of, with_tier
 from ckptcost.jobs.pareto import Front, Option, option_of, pareto
 from ckptcost.layers import Layer, read_layer
-from ckptcost.scenario import resolve
+from ckptcost.scenario import ranges_of, resolve, ties_of
 
 MODES = {"sync": ("sync",), "async": ("async",), "both": ("sync", "async")}
 CURVE_POINTS, CURVE_REACH = 30, 10.0
@@ -41,7 +42,7 @@ class Point(NamedTuple):
     """The run at one interval, and what that interval costs over each objective's own best."""
 
     id: str
-    """an objective, "young", "daly" or "now"; for two tiers "joint", "given", "rule" or "now" """
+    """an objective, "robust", "young", "daly" or "now"; for two tiers "joint", "given", "rule" or "now" """
     interval_s: float
     outcome: Outcome
     regrets: dict[str, float]
@@ -74,12 +75,17 @@ class Curve(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """The answer: `option` at `recommended` is the objective's optimum among all options."""
+    """The answer: `option` at `best` is the objective's optimum among all options, `recommended` is what to do."""
 
     objective: str
     option: Option
     options: tuple[Option, ...]
+    best: Point
+    """the optimum at the stated values of the inputs"""
+    robust: Robust
+    """what the ranges of the inputs leave of it"""
     recommended: Point
+    """the best, or the robust interval where the ranges move the best by more than a factor of two"""
     today: Option
     """the scenario as it stands, which the point "now" is on"""
     points: tuple[Point, ...]
@@ -128,8 +134,11 @@ def optimize(
     )
     objective = objective or options[0].scenario.policy.objective
     option = _recommended(options, objective)
-    recommended = point_of(option, objective, option.best[objective])
+    best = point_of(option, objective, option.best[objective])
+    robust = _robust(option, objective)
+    recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
     points = [point_of(option, each, option.best[each]) for each in option.known]
+    points += [recommended] if robust.moves else []
     classic = classic_of(
         option.scenario, option.at(option.best["time" if "time" in option.known else objective])
     )
@@ -148,6 +157,8 @@ def optimize(
         objective,
         option,
         options,
+        best,
+        robust,
         recommended,
         today,
         tuple(points),
@@ -211,6 +222,13 @@ def point_of(option: Option, name: str, interval_s: float, on: Option | None = N
         outcome,
         {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known},
     )
+
+
+def _robust(option: Option, objective: str) -> Robust:
+    """The robust interval of an option; how often is what is asked, so no range of its own counts."""
+    ranges = ranges_of(option.resolved)
+    ranges.pop("policy.every", None)
+    return robust_of(option.scenario, ranges, ties_of(option.resolved), objective)
 
 
 def _plateau(option: Option, objective: str) -> Plateau:

@@ -29,7 +29,7 @@ from ckptcost.report.studies.run_columns import (
 )
 from ckptcost.report.study import Column, Study, Table
 
-NAMES = {"young": "Young's rule", "daly": "Daly's rule", "now": "now"}
+NAMES = {"robust": "robust interval", "young": "Young's rule", "daly": "Daly's rule", "now": "now"}
 LIGHT = {2: "green: nobody will notice", 1: "amber: off by some per cent", 0: "red: they mislead"}
 WORTH_SAYING = 1e-4
 """a regret below 0.01 % is left to the table"""
@@ -189,7 +189,7 @@ def _options(found: Optimum) -> Table:
         *AMOUNTS,
         Column("over", "over best", "share", f"{COSTS[objective]} over the best tier and mode"),
     )
-    least = float(cost_of(found.recommended.outcome, objective))
+    least = float(cost_of(found.best.outcome, objective))
     rows: list[dict[str, Any]] = []
     for option in found.options:
         row: dict[str, Any] = {"tier": option.tier_id, "mode": option.mode}
