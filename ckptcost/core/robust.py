@@ -44,12 +44,10 @@ class Robust(NamedTuple):
     low_s: float
     high_s: float
     """5th and 95th percentile of the best interval over the draws"""
-    regret: float
-    best_regret: float
-    """mean regret over the draws, of the robust interval and of the best one at the stated values"""
-    worst: float
-    best_worst: float
-    """largest regret in any corner of the ranges, of the same two"""
+    mean_at: Callable[[float], float]
+    """mean regret of an interval over the draws"""
+    worst_at: Callable[[float], float]
+    """its largest regret in any corner of the ranges"""
     corners: int
     movers: tuple[str, ...]
     """inputs whose range moves the best interval, the one that moves it most first"""
@@ -59,6 +57,16 @@ class Robust(NamedTuple):
     def moves(self) -> bool:
         """Whether the ranges leave the best interval so open that the robust one is the advice."""
         return self.high_s > MOVES * self.low_s
+
+    @property
+    def regret(self) -> float:
+        """Mean regret of the robust interval."""
+        return self.mean_at(self.interval_s)
+
+    @property
+    def worst(self) -> float:
+        """What the robust interval costs in the worst corner."""
+        return self.worst_at(self.interval_s)
 
 
 def regrets_at(costs: Costs, least: NDArray[np.float64], interval_s: float) -> NDArray[np.float64]:
@@ -87,9 +95,7 @@ def least_regret_s(
     """
 
     def mean(interval_s: float) -> float:
-        over = regrets_at(costs, least, interval_s)
-        seen = over[~np.isnan(over)]
-        return float(np.mean(seen)) if seen.size else np.nan
+        return _over(np.mean, regrets_at(costs, least, interval_s))
 
     if not high_s > low_s:
         return low_s, mean(low_s)
@@ -113,36 +119,39 @@ def robust_of(
     ties = ties or {}
     best_s = float(best_interval_s(s, plan_of(s), objective))
     if not ranges:
-        return Robust(best_s, best_s, best_s, best_s, 0.0, 0.0, 0.0, 0.0, 0, (), 0)
-    worlds = drawn(s, ranges, ties, samples)
-    costs, bests_s, least = _judged(worlds, objective, samples)
+        return Robust(best_s, best_s, best_s, best_s, *(_no_regret_of(s, objective),) * 2, 0, (), 0)
+    costs, bests_s, least = _judged(drawn(s, ranges, ties, samples), objective, samples)
     seen = bests_s[np.isfinite(bests_s)]
     low_s, high_s = p5_p95(bests_s, best_s)
-    interval_s, regret = least_regret_s(
+    interval_s, _ = least_regret_s(
         costs, least, float(np.min(seen, initial=best_s)), float(np.max(seen, initial=best_s))
     )
-    movers = _movers(s, ranges, ties, objective, best_s)
-    at_corners = _corners(s, ranges, ties, movers[:MOST_CORNERS])
-    corner_costs, _, corner_least = _judged(at_corners[0], objective, at_corners[1])
-
-    def worst(at_s: float) -> float:
-        over = regrets_at(corner_costs, corner_least, at_s)
-        return float(np.nanmax(over)) if not np.all(np.isnan(over)) else np.nan
-
-    mean_of_best = regrets_at(costs, least, best_s)
+    movers = _movers(s, ranges, ties, objective)
+    corners, count = _corners(s, ranges, ties, movers[:MOST_CORNERS])
+    corner_costs, _, corner_least = _judged(corners, objective, count)
     return Robust(
         interval_s,
         best_s,
         low_s,
         high_s,
-        regret,
-        float(np.nanmean(mean_of_best)) if not np.all(np.isnan(mean_of_best)) else np.nan,
-        worst(interval_s),
-        worst(best_s),
-        at_corners[1],
+        lambda at_s: _over(np.mean, regrets_at(costs, least, at_s)),
+        lambda at_s: _over(np.max, regrets_at(corner_costs, corner_least, at_s)),
+        count,
         tuple(movers),
         samples,
     )
+
+
+def _no_regret_of(s: Scenario, objective: str) -> Callable[[float], float]:
+    """Regret in the one world there is."""
+    costs, _, least = _judged(s, objective, 1)
+    return lambda at_s: _over(np.mean, regrets_at(costs, least, at_s))
+
+
+def _over(of: Callable[[Any], Any], regrets: NDArray[np.float64]) -> float:
+    """A figure of the worlds that have any good interval."""
+    seen = regrets[~np.isnan(regrets)]
+    return float(of(seen)) if seen.size else np.nan
 
 
 def _judged(
@@ -165,9 +174,7 @@ def _each(value: Any, count: int) -> NDArray[np.float64]:
     return np.broadcast_to(np.asarray(value, dtype=float), (count,))
 
 
-def _movers(
-    s: Scenario, ranges: Ranges, ties: dict[str, str], objective: str, best_s: float
-) -> list[str]:
+def _movers(s: Scenario, ranges: Ranges, ties: dict[str, str], objective: str) -> list[str]:
     """Inputs that move the best interval when they go through their range alone, the furthest first."""
     found = []
     for path in sorted(ranges.keys() - ties.keys()):

@@ -39,6 +39,12 @@ class Studied(NamedTuple):
 
     @property
     def best(self) -> Point:
+        """The optimum at the stated values of the inputs."""
+        return self.found.best
+
+    @property
+    def advised(self) -> Point:
+        """The robust interval where the best one is uncertain, else the best one."""
         return self.found.recommended
 
     def at(self, interval_s: float) -> Point:
@@ -114,16 +120,16 @@ def text_of(interval_s: float) -> str:
 
 
 def seconds_of(one: Studied, trial: str) -> float:
-    """The interval that a text stands for; the best one and the one in force are meant exactly where they read the same."""
-    for point in (one.now, one.best):
+    """The interval that a text stands for; those with a name are meant exactly where they read the same."""
+    for point in (one.now, one.advised, one.best):
         if point is not None and trial == text_of(point.interval_s):
             return point.interval_s
     return parse(trial, "s")
 
 
 def trial_of(one: Studied) -> str:
-    """Where the trial begins: what is in force, else the best."""
-    return text_of(one.now.interval_s if one.now is not None else one.best.interval_s)
+    """Where the trial begins: what is in force, else what is advised."""
+    return text_of((one.now or one.advised).interval_s)
 
 
 def moved(one: Studied, trial: str, steps: float) -> str:
@@ -189,7 +195,8 @@ def command(one: Studied, trial: str = "") -> str:
     """What prints the same numbers; a trial that is not among its rows anyway is put in force, and so printed as `now`."""
     desk = one.desk
     if trial and all(
-        point is None or trial != text_of(point.interval_s) for point in (one.now, one.best)
+        point is None or trial != text_of(point.interval_s)
+        for point in (one.now, one.advised, one.best)
     ):
         desk = applied(one, desk, trial)
     return desk.command("optimize", "--objective", one.objective)

@@ -55,10 +55,11 @@ def view_of(one: Studied, trial: str) -> IntervalView:
 
 
 def point_at(one: Studied, trial: str) -> Point:
-    """The run at the trial; the rows of the best and the present interval where it is one of them."""
-    if one.now is not None and trial == text_of(one.now.interval_s):
-        return one.now
-    return one.best if trial == text_of(one.best.interval_s) else one.at(seconds_of(one, trial))
+    """The run at the trial; the row of the present, the advised or the best interval where it is one of them."""
+    for point in (one.now, one.advised, one.best):
+        if point is not None and trial == text_of(point.interval_s):
+            return point
+    return one.at(seconds_of(one, trial))
 
 
 # the curve
@@ -75,11 +76,13 @@ def chart(one: Studied, trial: Point) -> Chart:
         else []
     )
     rules = [Rule(one.best.interval_s, "best", "best"), *_other_bests(one)]
+    if one.found.robust.moves:
+        rules.append(Rule(one.advised.interval_s, "robust", "mark"))
     if one.now is not None:
         rules.append(Rule(one.now.interval_s, "now", "now"))
     if all(
         point is None or abs(trial.interval_s / point.interval_s - 1.0) > 1e-9
-        for point in (one.now, one.best)
+        for point in (one.now, one.advised, one.best)
     ):
         rules.append(Rule(trial.interval_s, "trial", "mark"))
     value = one.cost(trial.outcome)
@@ -183,6 +186,8 @@ def points(one: Studied, trial: Point) -> Grid:
     named: list[tuple[str, Point, Tone]] = [("on trial", trial, "base")]
     if one.now is not None:
         named.append(("now", one.now, "warn" if one.now.regrets[unit] > WITHIN else ""))
+    if one.found.robust.moves:
+        named.append(("robust interval", one.advised, "best"))
     named += [
         (f"best for {each}", by_id[each], "best" if each == unit else "")
         for each in OBJECTIVES

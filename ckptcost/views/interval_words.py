@@ -9,7 +9,7 @@ from ckptcost.jobs.optimize import Point
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import caution_text
-from ckptcost.report.studies.optimize import LIGHT, WORTH_SAYING
+from ckptcost.report.studies.optimize import LIGHT, WORTH_SAYING, advice
 from ckptcost.report.studies.optimize_levels import two_tiers
 from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of
 from ckptcost.views.interval import Studied, hopeless
@@ -48,6 +48,7 @@ def notes(one: Studied) -> list[Line]:
     """What the present interval costs over the best one, how flat the valley is, what the rules of thumb say, and what to beware of."""
     best, found = one.best, one.found
     lines: list[Line] = [_now_line(one)]
+    lines += [(text, "warn") for text in advice(found)]
     if hopeless(best.outcome):
         lines.append(
             (
@@ -84,11 +85,17 @@ def notes(one: Studied) -> list[Line]:
     return lines + [(caution_text(each), "warn") for each in held if bool(each.holds)]
 
 
+def _advised(one: Studied) -> str:
+    """What to do, in a few words."""
+    kind = "robust interval" if one.found.robust.moves else "best"
+    return f"the {kind} for {one.objective} is every {duration(one.advised.interval_s)}"
+
+
 def _now_line(one: Studied) -> Line:
     now, best = one.now, one.best
     if now is None:
         return (
-            f"No interval is in force: the best for {one.objective} is every {duration(best.interval_s)}. Enter a trial with a.",
+            f"No interval is in force: {_advised(one)}. Enter a trial with a.",
             "",
         )
     over = now.regrets[one.objective]

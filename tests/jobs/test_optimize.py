@@ -20,6 +20,7 @@ from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.model import model
 from ckptcost.jobs.needs import unknown_inputs
 from ckptcost.jobs.optimize import name_of, optimize
+from ckptcost.report.studies.optimize import study_of
 
 PRESETS = Catalog().ids("scenario")
 presets = pytest.mark.parametrize("preset", PRESETS)
@@ -63,10 +64,10 @@ def test_an_optimal_scenario_is_its_own_optimum(objective):
     mine, theirs = found("llama31-405b-16k", settings), modelled("llama31-405b-16k", settings)
     assert mine.objective == objective
     now = next(point for point in mine.points if point.id == "now")
-    assert now.interval_s == mine.recommended.interval_s == theirs.outcome.interval_s
-    assert now.regrets == mine.recommended.regrets
-    assert mine.recommended.regrets[objective] == 0.0
-    assert mine.recommended.outcome.run.total("cost_usd") == theirs.outcome.run.total("cost_usd")
+    assert now.interval_s == mine.best.interval_s == theirs.outcome.interval_s
+    assert now.regrets == mine.best.regrets
+    assert mine.best.regrets[objective] == 0.0
+    assert mine.best.outcome.run.total("cost_usd") == theirs.outcome.run.total("cost_usd")
 
 
 @presets
@@ -129,7 +130,7 @@ def test_the_curve_has_its_lowest_point_in_the_middle():
     assert mine.curve.interval_s.shape == (61,)
     assert (np.diff(mine.curve.interval_s) > 0).all()
     assert np.argmin(mine.curve.regrets["energy"]) == 30
-    assert mine.curve.interval_s[30] == mine.recommended.interval_s
+    assert mine.curve.interval_s[30] == mine.best.interval_s
     assert mine.curve.interval_s[-1] <= mine.option.scenario.work_s
     lone = outcome_at(mine.option.scenario, mine.option.plan, float(mine.curve.interval_s[7]))
     assert mine.curve.outcome.goodput[7] == pytest.approx(lone.goodput, rel=1e-12)
@@ -211,7 +212,7 @@ def test_a_short_run_may_do_without_saving():
     assert long.never["time"] > 1.0
     tiny = found("llama31-405b-16k", ("run.work=5 min",))
     assert math.isnan(tiny.plateaus["time"].low_s)
-    assert tiny.recommended.outcome.saves == 0
+    assert tiny.best.outcome.saves == 0
 
 
 def test_names_that_do_not_exist():
@@ -240,10 +241,8 @@ def test_the_pair_is_no_worse_than_anything_beside_it(mode, objective):
         (*settings, f"policy.second_every={points['joint'].every:.0f}"),
         objective=objective,
     )
-    assert again.recommended.interval_s == pytest.approx(points["joint"].interval_s, rel=1e-12)
-    assert cost_of(again.recommended.outcome, objective) == pytest.approx(
-        mine.levels.joint.cost, rel=1e-9
-    )
+    assert again.best.interval_s == pytest.approx(points["joint"].interval_s, rel=1e-12)
+    assert cost_of(again.best.outcome, objective) == pytest.approx(mine.levels.joint.cost, rel=1e-9)
 
 
 def test_another_mode_than_todays_has_no_row_of_now():
@@ -309,10 +308,8 @@ def test_the_ends_of_the_front_are_the_optima(objective, mode):
     at = mine.front.objectives.index(objective)
     least = min(points_of(mine.front), key=lambda point: point[3 + at])
     assert least[:2] == (mine.option.tier_id, mine.option.mode)
-    assert least[2] == pytest.approx(mine.recommended.interval_s, rel=1e-9)
-    assert least[3 + at] == pytest.approx(
-        float(cost_of(mine.recommended.outcome, objective)), rel=1e-14
-    )
+    assert least[2] == pytest.approx(mine.best.interval_s, rel=1e-9)
+    assert least[3 + at] == pytest.approx(float(cost_of(mine.best.outcome, objective)), rel=1e-14)
 
 
 def test_the_order_of_the_question_does_not_matter():
@@ -320,7 +317,7 @@ def test_the_order_of_the_question_does_not_matter():
     other = found("llama31-405b-16k", tiers=TIERS[::-1], mode="both", objective="usd")
     assert sorted(points_of(one.front)) == sorted(points_of(other.front))
     assert (one.option.tier_id, one.option.mode) == (other.option.tier_id, other.option.mode)
-    assert one.recommended.interval_s == other.recommended.interval_s
+    assert one.best.interval_s == other.best.interval_s
     twice = found("llama31-405b-16k", tiers=TIERS + TIERS, mode="both", objective="usd")
     assert len(twice.options) == len(one.options)
 
@@ -450,6 +447,7 @@ def test_where_saves_are_skipped_no_plateau_reaches_below_what_the_drain_allows(
             f"policy.in_flight={in_flight}",
             "tier.write=20 GB/s",
             "tier.read=200 GB/s",
+            "policy.slowdown=0 %",
         )
         mine = found("llama31-405b-16k", settings, mode="async")
         plan, ends, best_s = mine.option.plan, mine.plateaus["time"], mine.option.best["time"]
@@ -458,3 +456,33 @@ def test_where_saves_are_skipped_no_plateau_reaches_below_what_the_drain_allows(
         assert least_s > 1.0
         assert ends.low_s >= least_s * (1 - 1e-9)
         assert ends.low_s == pytest.approx(best_s) if in_flight == 2 else ends.low_s < 0.9 * best_s
+
+
+def test_an_uncertain_optimum_is_not_advised():
+    """Behind training the measured ranges leave the best interval open by more than a factor of two."""
+    mine = found("llama31-405b-16k", mode="async")
+    robust = mine.robust
+    assert robust.high_s > 2.0 * robust.low_s
+    assert mine.recommended.id == "robust"
+    assert mine.recommended.interval_s == robust.interval_s
+    assert mine.recommended in mine.points
+    assert robust.low_s < mine.best.interval_s < robust.interval_s < robust.high_s
+    for rule in ("time", "young", "daly"):
+        at_s = next(point for point in mine.points if point.id == rule).interval_s
+        assert robust.regret <= robust.mean_at(at_s)
+    said = study_of(mine)
+    table = next(each for each in said.tables if each.id == "robust")
+    assert table.rows[0]["interval"] == robust.interval_s
+    assert table.rows[0]["worst_regret"] == pytest.approx(robust.worst, abs=1e-7)
+    assert said.question["draws"] == robust.draws == 256
+    assert said.findings[0].startswith("Robust for time")
+    assert "policy.slowdown" in said.findings[1]
+
+
+def test_a_certain_optimum_is_advised_as_it_is():
+    settings = ("policy.snapshot=1 s", "policy.slowdown=1 %", "tier.setup=2 s")
+    mine = found("llama31-405b-16k", settings, mode="async")
+    assert not mine.robust.moves
+    assert mine.recommended == mine.best
+    assert "robust" not in {point.id for point in mine.points}
+    assert study_of(mine).findings[0].startswith("Best for time")

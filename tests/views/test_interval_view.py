@@ -463,3 +463,35 @@ def test_a_target_that_is_none(target: str) -> None:
 def test_every_example_of_a_target_can_be_asked_for() -> None:
     for target in solve.targets().removeprefix("e.g. ").split(", "):
         assert solve.solved(Desk(), "interval", target).lines
+
+
+def test_an_uncertain_optimum_shows_the_robust_interval(cli):
+    desk = Desk(base="llama31-405b-16k").edited("policy.mode", "async")
+    one = interval.studied(desk, "time")
+    advised = one.advised
+    assert advised is one.found.recommended
+    assert advised.interval_s > 1.05 * one.best.interval_s
+    view = interval_shown.view_of(one, interval.text_of(advised.interval_s))
+    assert interval_shown.point_at(one, interval.text_of(advised.interval_s)) is advised
+    rows = {row.cells[0]: row for row in view.points.rows}
+    assert rows["robust interval"].cells[1] == duration(advised.interval_s)
+    assert any(rule.label == "robust" for rule in view.chart.rules)
+    said = " ".join(text for text, _ in view.notes)
+    assert "The best interval is uncertain" in said
+    document = printed(cli, interval.command(one, interval.text_of(advised.interval_s)))
+    assert rows_of(document, "robust")["robust interval"]["interval"] == pytest.approx(
+        advised.interval_s, rel=1e-9
+    )
+    assert rows_of(document, "intervals")["robust interval"]["interval"] == pytest.approx(
+        advised.interval_s, rel=1e-9
+    )
+
+
+def test_without_an_interval_in_force_the_trial_begins_at_what_is_advised():
+    desk = Desk(base="llama31-405b-16k").edited("policy.mode", "async")
+    one = interval.studied(desk.edited("policy.optimal", "time"), "time")
+    assert one.now is None
+    assert interval.trial_of(one) == interval.text_of(one.advised.interval_s)
+    assert (
+        "the robust interval for time is every" in interval_shown.view_of(one, "100 s").notes[0][0]
+    )

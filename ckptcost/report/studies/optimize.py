@@ -9,6 +9,7 @@ from ckptcost.core.failures import mtbf_s
 from ckptcost.core.measures import saves_per_day
 from ckptcost.core.outcome import HOPELESS_GOODPUT
 from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of
+from ckptcost.core.robust import MOST_CORNERS
 from ckptcost.core.size import full_bytes
 from ckptcost.jobs.gates import Gate
 from ckptcost.jobs.optimize import Optimum, Point, name_of
@@ -39,6 +40,8 @@ def study_of(found: Optimum, gates: Sequence[Gate] = ()) -> Study:
     """The answer as a study."""
     option = found.option
     tables = [_intervals(found), _regrets(found)]
+    if found.robust.movers:
+        tables.append(_over_the_ranges(found))
     if len(found.options) > 1:
         tables.append(_options(found))
     if found.levels is not None:
@@ -53,6 +56,7 @@ def study_of(found: Optimum, gates: Sequence[Gate] = ()) -> Study:
             "tiers": list(dict.fromkeys(each.tier_id for each in found.options)),
             "modes": list(dict.fromkeys(each.mode for each in found.options)),
             "within": WITHIN,
+            "draws": found.robust.draws,
             "targets": [gate.text for gate in gates],
         },
         tables,
@@ -180,6 +184,48 @@ def _regrets(found: Optimum) -> Table:
     )
 
 
+def _over_the_ranges(found: Optimum) -> Table:
+    """What each interval risks, and where the best one may lie."""
+    robust = found.robust
+    columns = (
+        Column("at", "saving at"),
+        INTERVAL,
+        Column("mean_regret", "mean regret", "share", "mean over draws from the inputs' ranges"),
+        Column("worst_regret", "at worst", "share", "largest regret in any corner of the ranges"),
+        Column("best_low", "best from", "s", "5th percentile of the best interval over the draws"),
+        Column("best_high", "to", "s", "95th percentile"),
+    )
+    rows: list[dict[str, Any]] = [
+        {
+            "at": "robust interval",
+            "interval": robust.interval_s,
+            **_risks(found, robust.interval_s),
+            "best_low": robust.low_s,
+            "best_high": robust.high_s,
+        }
+    ]
+    rows += [
+        {"at": label, "interval": point.interval_s, **_risks(found, point.interval_s)}
+        for label, point in _points(found)
+        if point is not None
+        and point.id in (found.objective, "young", "daly", "now")
+        and not (point.id == "now" and _elsewhere(found))
+    ]
+    note = (
+        f"regret: {COSTS[found.objective]} over each world's own least; {robust.draws} draws, "
+        f"{robust.corners} corners of {', '.join(movers_of(found)[:MOST_CORNERS])}"
+    )
+    return Table("robust", f"Over the ranges of the inputs{where_of(found)}", columns, rows, note)
+
+
+def _risks(found: Optimum, interval_s: float) -> dict[str, float | None]:
+    robust = found.robust
+    return {
+        "mean_regret": regret_value(robust.mean_at(interval_s)),
+        "worst_regret": regret_value(robust.worst_at(interval_s)),
+    }
+
+
 def _options(found: Optimum) -> Table:
     objective = found.objective
     columns = (
@@ -253,7 +299,11 @@ def _findings(found: Optimum) -> list[str]:
     hopeless = not best.outcome.goodput >= HOPELESS_GOODPUT
     if hopeless:
         amounts = ["even so the run would all but never finish"]
-    out = [f"Best for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
+    robust = found.robust
+    lead = "Robust" if robust.moves else "Best"
+    out = [f"{lead} for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
+    if robust.moves and not hopeless:
+        out += advice(found)
     now = next((point for point in found.points if point.id == "now"), None)
     if now is not None and not hopeless:
         more = [
@@ -293,6 +343,29 @@ def _findings(found: Optimum) -> list[str]:
     if found.levels is not None:
         out += two_tiers(found.levels, objective)
     return out + _unknown(found)
+
+
+def advice(found: Optimum) -> list[str]:
+    """Why the robust interval is advised, and what it risks; nothing where the best one is certain enough."""
+    robust, best_s = found.robust, found.best.interval_s
+    if not robust.moves:
+        return []
+    cost = COSTS[found.objective]
+    return [
+        f"The best interval is uncertain: {duration(best_s)} at the stated values, "
+        f"{duration(robust.low_s)} to {duration(robust.high_s)} inside the ranges of the inputs (p5-p95), "
+        f"most of all by {' and '.join(movers_of(found)[:2])}.",
+        f"The robust interval, {duration(robust.interval_s)}, costs least on average over those ranges: "
+        f"{share(robust.regret)} more {cost} than the best of each case, {share(robust.worst)} in the worst corner; "
+        f"{duration(best_s)} would cost {share(robust.mean_at(best_s))} more, "
+        f"{share(robust.worst_at(best_s))} in the worst.",
+    ]
+
+
+def movers_of(found: Optimum) -> list[str]:
+    """Inputs that move the best interval, as a file calls them."""
+    paths = {each.field: each.path for each in found.option.resolved.inputs}
+    return [paths.get(field, field) for field in found.robust.movers]
 
 
 def _unknown(found: Optimum) -> list[str]:
