@@ -268,12 +268,23 @@ class Observer:
         if self._evidence is not None:
             self._evidence.late(last=True)
         self._settling.stop(0.0)
+        if self._finders and not self.progress.saves:
+            why = self._where_nothing_was()
+            self._records.mark(EDGE, by="wrap", t_ns=at_ns, nothing_found=why)
         self._records.mark(
             EDGE, by=ASKED, t_ns=max(at_ns, self._clock.now_ns()) if self._begun_ns else at_ns
         )
         if self.reads:
             self._records.expect(MARGIN_S)
             wait(MARGIN_S)
+
+    def _where_nothing_was(self) -> str:
+        """What was looked at in vain, as a code."""
+        if not self._look.watch:
+            return "NO_BURST"
+        if not any(folder.is_dir() for folder in self._look.watch):
+            return "NO_FOLDER"
+        return "NO_SAVE_IN_FOLDER"
 
     @property
     def pending(self) -> int:

@@ -101,6 +101,26 @@ def test_in_a_pipe_one_line_leads_back_to_the_run(wrapped, environ):
     assert wrapped("true", flags=("--quiet", "--settle", "0 s")).stderr == b""
 
 
+@pytest.mark.parametrize(
+    ("script", "flags", "said"),
+    [
+        ("exit 3", ("--watch", "nowhere"), ["exit code 3", "never came to be"]),
+        ("kill -9 $$", ("--watch", "."), ["137, that is signal 9", "written and closed"]),
+        ("true", (), ["No checkpoint was found: the job's own writing"]),
+    ],
+)
+def test_a_job_without_checkpoints_is_told_why_none_was_found(
+    wrapped, tmp_path, script, flags, said
+):
+    report = tmp_path / "cost.json"
+    told = ("-q", "--settle", "0 s", "-f", "json", "-o", str(report), *flags)
+    wrapped("sh", "-c", script, flags=told, cwd=tmp_path)
+    findings = " ".join(json.loads(report.read_text("utf-8"))["findings"])
+    assert [words for words in said if words not in findings] == []
+    assert "ckptcost.window(" in findings
+    assert ("did not end well" in findings) == (script != "true")
+
+
 def test_quiet_is_for_stderr_and_the_report_is_written_all_the_same(wrapped, tmp_path):
     report = tmp_path / "cost.json"
     done = wrapped("true", flags=("-q", "--settle", "0 s", "-f", "json", "--output", str(report)))
@@ -319,4 +339,4 @@ def test_the_run_knows_the_command_and_how_it_ended_and_no_folder(wrapped, tmp_p
     wrapped("sh", "-c", "exit 3", str(tmp_path / "secret" / "place"))
     notes = [mark.detail for mark in load(only_run(environ)).marks if mark.by == "wrap"]
     assert notes[0]["command"] == "sh -c exit 3 place"
-    assert notes[-1]["exit_status"] == 3
+    assert (notes[1]["exit_status"], notes[2]) == (3, {"nothing_found": "NO_BURST"})

@@ -254,6 +254,11 @@ class TestOver:
             ("evidence.late", (), {}),
             ("evidence.late", (), {"last": True}),
             ("settling.stop", (0.0,), {}),
+            (
+                "recorder.mark",
+                (EDGE,),
+                {"by": "wrap", "t_ns": 900 * S, "nothing_found": "NO_FOLDER"},
+            ),
             ("recorder.mark", (EDGE,), {"by": ASKED, "t_ns": 1000 * S + 300_000_000}),
             ("recorder.expect", (MARGIN_S,), {}),
         ]

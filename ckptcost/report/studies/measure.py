@@ -13,6 +13,7 @@ from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_te
 from ckptcost.report.studies.measure_power import power
 from ckptcost.report.studies.measure_saves import (
     energies,
+    job_findings,
     phases,
     saves_told,
     training_told,
@@ -91,6 +92,7 @@ def _findings(m: Measured) -> list[str]:
         if left.known:
             rest = f"{give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards, network, power supplies."
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
+    said += job_findings(m)
     said += saves_told(m)
     if save := m.mean_save:
         still = (
