@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.catalog import files, schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS
+from ckptcost.catalog.keys import CADENCES, FAILURE_RATES, KEYS, REFERENCES, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, UnknownName, brief
 
@@ -61,6 +61,8 @@ def _layer(raw: dict[str, Any], where: str, label: str, basis: str, source: str)
     for section, values in document.sections.items():
         if section == "policy":
             schema.exclusive_cadence(set(values), where)
+        if section == "failures":
+            schema.exclusive_rates(set(values), where)
         sections[section] = {
             key: value.or_else(basis, source) if isinstance(value, Figure) else value
             for key, value in values.items()
@@ -173,6 +175,12 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
             if section == "policy" and layer.has_cadence:
                 for cadence in (*CADENCES, "optimal"):
                     values[section].pop(cadence, None)
+            if section == "failures":
+                overruled = FAILURE_RATES if "mtbf" in said else ("mtbf",)
+                for key in (
+                    overruled if not said.keys().isdisjoint((*FAILURE_RATES, "mtbf")) else ()
+                ):
+                    values[section].pop(key, None)
             for key, value in said.items():
                 values[section][key] = value
                 said_by[section][key] = layer.label

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, unit_of
+from ckptcost.catalog.keys import CADENCES, FAILURE_LAW, KEYS, REFERENCES, SECTIONS, unit_of
 from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.size import full_bytes
@@ -203,6 +203,10 @@ class _Builder:
             self._cluster_rules(figures)
         if section == "site" and "grid_location" not in figures:
             self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
+        if section == "failures" and not mine.isdisjoint(("rate", "gpu_rate")):
+            # who knows their own rate means it as it is: the default one, and its law of size, are put by
+            for key in set(FAILURE_LAW) - mine:
+                figures.pop(key, None)
         fields_ = self._note(section, figures)
         for word, value in words.items():
             if word not in ("id", "model", "name", "accelerator", "grid", "optimal"):
@@ -334,17 +338,8 @@ class _Builder:
             )
         if "host_train" not in figures:
             self.unknown["cluster.host_train"] = "no power of the rest of the node is known"
-        else:
-            for state in ("host_stall", "host_idle"):
-                if state not in figures:
-                    figures[state] = (
-                        replace(
-                            figures["host_train"][0],
-                            basis="assumed",
-                            note="taken as while training",
-                        ),
-                        DEFAULTS,
-                    )
+        if "host_stall" in figures or "host_train" not in figures:
+            figures.pop("host_stall_fraction", None)
         for key in ("gpu_price", "gpu_embodied"):
             if key not in figures:
                 self.unknown[f"cluster.{key}"] = "none is known for this accelerator"
@@ -387,8 +382,6 @@ def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
 
 
 _COPIES = {
-    "cluster.host_stall_w": "cluster.host_train_w",
-    "cluster.host_idle_w": "cluster.host_train_w",
     **{
         f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
         for tier in ("tier", "second_tier", "third_tier")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 
 import pytest
 
@@ -10,6 +11,9 @@ from ckptcost.catalog.figures import BASES, Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import template
+from ckptcost.core.bill import states_w
+from ckptcost.core.outcome import plan_of
+from ckptcost.core.timing import nodes_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import model
 from ckptcost.layers import layers_of, merged, read_layer, set_layer
@@ -264,10 +268,10 @@ def test_power_held_up_is_rating_times_fractions(catalog):
         pytest.approx(tdp.value * 0.76),
         pytest.approx(tdp.value * 1.0),
     )
-    assert stall.value == pytest.approx(tdp.value * 0.90 * 0.49)
+    assert stall.value == pytest.approx(tdp.value * 0.90 * 0.28)
     assert (stall.low, stall.high) == (
-        pytest.approx(tdp.value * 0.90 * 0.2),
-        pytest.approx(tdp.value * 0.90 * 0.8),
+        pytest.approx(tdp.value * 0.90 * 0.15),
+        pytest.approx(tdp.value * 0.90 * 0.5),
     )
     assert train.basis == stall.basis == "derived"
     for source in ("nvidia-gpu-exporter-captures", *tdp.source.split("; ")):
@@ -312,13 +316,46 @@ def test_a_power_given_is_not_derived(catalog):
     assert inputs(found)["cluster.gpu_stall"].figure.basis == "user"
 
 
-def test_hosts_are_taken_as_while_training(catalog):
-    said = inputs(scenario(catalog, JOB))
-    for state in ("host_stall", "host_idle"):
-        figure = said[f"cluster.{state}"].figure
-        assert figure.value == said["cluster.host_train"].figure.value
-        assert figure.basis == "assumed"
-        assert figure.note
+def test_hosts_that_wait_draw_a_fraction_of_what_they_draw_in_training(catalog):
+    found = scenario(catalog, JOB)
+    said = inputs(found)
+    fraction = said["cluster.host_stall_fraction"].figure
+    assert (fraction.low, fraction.value, fraction.high) == (0.5, 0.8, 1.0)
+    assert fraction.note
+    *_, host_train_w, host_stall_w, host_idle_w = states_w(found.scenario)
+    assert host_stall_w == host_idle_w == pytest.approx(0.8 * host_train_w)
+    given = scenario(catalog, {**JOB, "cluster": {**JOB["cluster"], "host_stall": "1 kW"}})
+    assert states_w(given.scenario)[4] == 1000.0 * nodes_of(given.scenario.cluster)
+    assert "cluster.host_stall_fraction" not in inputs(given)
+
+
+def test_a_rate_that_is_given_is_taken_as_it_is(catalog):
+    """Neither the default rate, nor its law of size, nor its spread."""
+    for key, text in (("rate", "5 /1000 node-days"), ("gpu_rate", "5 /1000 GPU-days")):
+        found = scenario(catalog, {**JOB, "failures": {key: text}})
+        said = inputs(found)
+        assert {p for p in said if "rate" in p and p.startswith("failures")} == {
+            f"failures.{key}",
+            "failures.shared_rate",
+        }
+        assert found.scenario.failures.size_exponent == 1.0
+        assert found.scenario.failures.rate_factor == 1.0
+    shared = scenario(catalog, {**JOB, "failures": {"shared_rate": "1 /day"}}).scenario.failures
+    assert shared.failures_per_node_s > 0
+    assert shared.size_exponent == 0.75
+
+
+def test_mtbf_replaces_rates_and_a_later_layer_decides(catalog):
+    mtbf = {**JOB, "failures": {"mtbf": "15 min"}}
+    found = scenario(catalog, mtbf)
+    assert {p for p in inputs(found) if "rate" in p and p.startswith("failures")} == set()
+    assert plan_of(found.scenario).failures_per_s == pytest.approx(1 / 900)
+    later = set_layer(catalog, ["failures.rate=5 /1000 node-days"])
+    over = resolve(catalog, [read_layer(catalog, mtbf, "job"), later]).scenario
+    assert isnan(over.failures.mtbf_s)
+    assert over.failures.failures_per_node_s > 0
+    with pytest.raises(InputError, match="mtbf and rate contradict each other"):
+        scenario(catalog, {**JOB, "failures": {"mtbf": "15 min", "rate": "5 /1000 node-days"}})
 
 
 def test_reading_is_assumed_as_fast_as_writing_only_where_nothing_is_known(catalog):
@@ -358,12 +395,8 @@ def test_copies_are_uncertain_together(catalog):
 
     found = scenario(catalog, {**JOB, "tier": {"id": "ddn-exascaler"}})
     assert ties_of(found) == {
-        "cluster.host_stall_w": "cluster.host_train_w",
-        "cluster.host_idle_w": "cluster.host_train_w",
         "tier.read_bytes_per_s": "tier.write_bytes_per_s",
     }
-    given = {**JOB["cluster"], "host_stall": {"value": "2800 W", "low": "1200 W", "high": "4600 W"}}
-    assert "cluster.host_stall_w" not in ties_of(scenario(catalog, {**JOB, "cluster": given}))
 
 
 def test_a_slow_filer_does_not_borrow_the_energy_of_fast_systems(catalog):

@@ -54,6 +54,7 @@ KEYS: Final[dict[str, dict[str, str]]] = {
         "gpu_idle": "gpu_idle_w",
         "host_train": "host_train_w",
         "host_stall": "host_stall_w",
+        "host_stall_fraction": "host_stall_fraction",
         "host_idle": "host_idle_w",
         "gpu_d2h": "gpu_d2h_bytes_per_s",
         "node_nic": "node_nic_bytes_per_s",
@@ -83,7 +84,14 @@ KEYS: Final[dict[str, dict[str, str]]] = {
     },
     "failures": {
         "rate": "failures_per_node_s",
+        "gpu_rate": "failures_per_gpu_s",
+        "counted_gpus": "counted_gpus",
+        "size_exponent": "size_exponent",
+        "rate_factor": "rate_factor",
         "shared_rate": "failures_per_s",
+        "rack_rate": "rack_failures_per_s",
+        "nodes_per_rack": "nodes_per_rack",
+        "mtbf": "mtbf_s",
         "node_loss_fraction": "node_loss_fraction",
         "second_loss_fraction": "second_loss_fraction",
         "detect": "detect_s",
@@ -113,6 +121,9 @@ TYPES: Final[dict[str, type]] = {
 }
 
 CADENCES: Final = ("interval", "steps", "per_day", "saves")
+FAILURE_LAW: Final = ("rate", "gpu_rate", "counted_gpus", "size_exponent", "rate_factor")
+FAILURE_RATES: Final = (*FAILURE_LAW, "shared_rate", "rack_rate")
+"""what failures.mtbf stands for: a job is told by one or by the others"""
 _UNIT: Final = {
     "interval": "s",
     "steps": "",
@@ -215,6 +226,12 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
     "work": (0, False, 1e12),
     "train_fraction": (0, False, 2),
     "stall_fraction": (0, True, 1),
+    "host_stall_fraction": (0, True, 2),
+    "counted_gpus": (1, True, 1e9),
+    "size_exponent": (0, True, 1),
+    "rate_factor": (0, True, 1e6),
+    "nodes_per_rack": (1, True, 1e6),
+    "mtbf": (0, False, 1e15),
 }
 """a figure outside them is a slip of the pen: the message names the allowed range"""
 

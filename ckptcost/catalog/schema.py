@@ -9,7 +9,16 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.figures import BASES, Figure, figure_of
-from ckptcost.catalog.keys import CADENCES, KEYS, LIMITS, SECTIONS, WORDS, meaning_of, unit_of
+from ckptcost.catalog.keys import (
+    CADENCES,
+    FAILURE_RATES,
+    KEYS,
+    LIMITS,
+    SECTIONS,
+    WORDS,
+    meaning_of,
+    unit_of,
+)
 from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError, UnknownName, brief
 
@@ -350,6 +359,18 @@ def scenario_json_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "properties": properties,
     }
+
+
+def exclusive_rates(keys: set[str], where: str) -> None:
+    """The time between failures of the whole job, or rates that give it."""
+    said = sorted(keys & set(FAILURE_RATES))
+    if "mtbf" in keys and said:
+        raise InputError(
+            f"mtbf and {' and '.join(said)} contradict each other",
+            where=where,
+            key="failures",
+            remedy="give failures.mtbf, or rates",
+        )
 
 
 def exclusive_cadence(keys: set[str], where: str) -> None:

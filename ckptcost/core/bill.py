@@ -109,13 +109,14 @@ def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Numbe
     """IT power of GPUs and of hosts: (GPU train, stall, idle, host train, stall, idle)."""
     c = s.cluster
     nodes = nodes_of(c)
+    host_stall_w = known(c.host_stall_w, c.host_train_w * c.host_stall_fraction)
     return (
         c.gpus * c.gpu_train_w,
         c.gpus * c.gpu_stall_w,
         c.gpus * c.gpu_idle_w,
         nodes * c.host_train_w,
-        nodes * c.host_stall_w,
-        nodes * c.host_idle_w,
+        nodes * host_stall_w,
+        nodes * known(c.host_idle_w, host_stall_w),
     )
 
 

@@ -15,9 +15,6 @@ from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, buffers, nodes_of
 
-LINEAR_LAW_GPUS = 4000.0
-"""below this, counting failures per node is optimistic: RSC-1 at 1,024 GPUs had a failure each 7.9 h where it predicts 28.8 h"""
-
 
 class Caution(NamedTuple):
     code: str
@@ -50,12 +47,6 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     found = [
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
-        Caution(
-            "BELOW_4000_GPUS",
-            _ok(c.gpus < LINEAR_LAW_GPUS) & _ok(rate > 0),
-            c.gpus,
-            LINEAR_LAW_GPUS,
-        ),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution(
             "RECOVERY_NEAR_MTBF",

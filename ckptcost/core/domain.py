@@ -96,8 +96,17 @@ class Cluster:
     )
     gpu_idle_w: Number = _is("power of one GPU whose process is gone", UNKNOWN)
     host_train_w: Number = _is("power of the rest of one node while it trains", UNKNOWN)
-    host_stall_w: Number = _is("power of the rest of one node during a save", UNKNOWN)
-    host_idle_w: Number = _is("power of the rest of one node whose processes are gone", UNKNOWN)
+    host_stall_w: Number = _is(
+        "power of the rest of one node during a save; unknown = host_stall_fraction of training",
+        UNKNOWN,
+    )
+    host_stall_fraction: Number = _is(
+        "power of the rest of a node held up by a save over its power while training", 1.0
+    )
+    host_idle_w: Number = _is(
+        "power of the rest of one node whose processes are gone; unknown = as during a save",
+        UNKNOWN,
+    )
     gpu_d2h_bytes_per_s: Number = _is("copy rate from one GPU's memory to host memory", UNLIMITED)
     node_nic_bytes_per_s: Number = _is("storage network rate of one node", UNLIMITED)
     node_ram_bytes: Number = _is("host memory of one node", UNKNOWN)
@@ -145,7 +154,21 @@ class Failures:
     """What interrupts the job, and the pieces of getting it back."""
 
     failures_per_node_s: Number = _is("unexpected interruptions per node and second", 0.0)
+    failures_per_gpu_s: Number = _is("unexpected interruptions per GPU and second", 0.0)
+    counted_gpus: Number = _is("size of the job on which node and GPU rates were counted", 16384.0)
+    size_exponent: Number = _is(
+        "power of its size with which a smaller job's rate grows; 1 = linearly", 1.0
+    )
+    rate_factor: Number = _is("this job's node and GPU rates over those its size says", 1.0)
     failures_per_s: Number = _is("interruptions from shared causes, whatever the size", 0.0)
+    rack_failures_per_s: Number = _is(
+        "losses of a whole rack with all its nodes, for each rack", 0.0
+    )
+    nodes_per_rack: Number = _is("nodes that a rack's loss takes down together", 4.0)
+    mtbf_s: Number = _is(
+        "mean time between interruptions of the whole job; given, it stands for every rate",
+        UNKNOWN,
+    )
     node_loss_fraction: Number = _is(
         "share of interruptions that lose a node and what it holds", 1.0
     )

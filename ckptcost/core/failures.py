@@ -21,8 +21,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckptcost.core.domain import Failures, Number
-from ckptcost.core.numeric import exp, expm1, exprel, ratio, times
+from ckptcost.core.domain import Cluster, Failures, Number
+from ckptcost.core.numeric import (
+    ceil,
+    exp,
+    expm1,
+    exprel,
+    isnan,
+    known,
+    maximum,
+    ratio,
+    times,
+    where,
+)
+from ckptcost.core.timing import nodes_of
 
 
 class Recovery(NamedTuple):
@@ -72,13 +84,49 @@ class States(NamedTuple):
         )
 
 
-def job_failures_per_s(failures: Failures, nodes: Number) -> Number:
-    """Failure rate of the whole job: linear in nodes, plus what all share.
+def job_failures_per_s(failures: Failures, cluster: Cluster) -> Number:
+    """Failure rate of the whole job: 1/MTBF where that is given, else the sum of its rates.
 
-    >>> job_failures_per_s(Failures(failures_per_node_s=3.8 / 1000 / 86400), nodes=2048.0) * 86400 * 54
-    420.2496
+    >>> rates = Failures(failures_per_node_s=46 / 2048, failures_per_gpu_s=373 / 16384)
+    >>> job_failures_per_s(rates, Cluster(16384.0)), job_failures_per_s(rates, Cluster(16384.0, 4.0))
+    (419.0, 465.0)
     """
-    return nodes * failures.failures_per_node_s + failures.failures_per_s
+    return where(
+        isnan(failures.mtbf_s), _summed_per_s(failures, cluster), ratio(1.0, failures.mtbf_s)
+    )
+
+
+def _summed_per_s(failures: Failures, cluster: Cluster) -> Number:
+    """GPUs and nodes, racks, and what all share.
+
+    The first two were counted on a large job. Smaller ones failed more often for their size (machines shared with
+    others, bad nodes not weeded out): (counted/N)^(1 - size_exponent) times as often, larger ones as often.
+    """
+    smaller = maximum(1.0, failures.counted_gpus / cluster.gpus)
+    by_size = smaller ** (1.0 - failures.size_exponent)
+    own = (
+        cluster.gpus * failures.failures_per_gpu_s
+        + nodes_of(cluster) * failures.failures_per_node_s
+    )
+    racks = _racks_per_s(failures, cluster)
+    return failures.rate_factor * by_size * own + failures.failures_per_s + racks
+
+
+def _racks_per_s(failures: Failures, cluster: Cluster) -> Number:
+    """Whole racks lost, each of which interrupts the job once and takes all its nodes."""
+    return ceil(nodes_of(cluster) / failures.nodes_per_rack) * failures.rack_failures_per_s
+
+
+def rack_loss_fraction(failures: Failures, cluster: Cluster) -> Number:
+    """Share of the interruptions that lose a whole rack."""
+    racks = ratio(_racks_per_s(failures, cluster), _summed_per_s(failures, cluster))
+    return known(racks, 0.0)
+
+
+def node_loss_fraction(failures: Failures, cluster: Cluster) -> Number:
+    """Share of the interruptions that lose a node: every lost rack, and a part of the others."""
+    racks = rack_loss_fraction(failures, cluster)
+    return racks + (1.0 - racks) * failures.node_loss_fraction
 
 
 def mtbf_s(failures_per_s: Number) -> Number:

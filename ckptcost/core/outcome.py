@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 def plan_of(s: Scenario) -> Plan:
     """Save and recovery times, and the failure rates by what they destroy."""
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
-    rate = fail.job_failures_per_s(s.failures, timing.nodes_of(s.cluster))
+    rate = fail.job_failures_per_s(s.failures, s.cluster)
     recovery = _recovery(s, timing.load_s(s.checkpoint, s.tier, s.cluster))
     if s.second_tier is None:
         return Plan(saved, None, recovery, None, rate, 0.0 * rate)
@@ -74,8 +74,12 @@ def plan_of(s: Scenario) -> Plan:
 
 
 def first_lost_fraction(s: Scenario) -> Number:
-    """Share of the failures that the first tier's copy does not survive."""
-    return 0.0 if s.tier.survives in ("node", "site") else s.failures.node_loss_fraction
+    """Share of the failures that the first tier's copy does not survive; copies in other nodes may share a rack."""
+    if s.tier.survives == "site":
+        return 0.0
+    if s.tier.survives == "node":
+        return fail.rack_loss_fraction(s.failures, s.cluster)
+    return fail.node_loss_fraction(s.failures, s.cluster)
 
 
 def _recovery(s: Scenario, load_s: Number) -> Recovery:

@@ -100,6 +100,7 @@ UNITS: Final[dict[str, tuple[Dims, str]]] = {
     "kgco2e_per_gpu_s": ((("gpu", -1), ("kgco2e", 1), ("s", -1)), "33 g/GPU-h"),
     "kgco2e_per_j": ((("j", -1), ("kgco2e", 1)), "384 g/kWh"),
     "j_per_byte": ((("bytes", -1), ("j", 1)), "139 J/GB"),
+    "failures_per_gpu_s": ((("gpu", -1), ("s", -1)), "0.42 /1000 GPU-days"),
     "failures_per_node_s": ((("node", -1), ("s", -1)), "3.8 /1000 node-days"),
     "failures_per_s": ((("s", -1),), "0.1 /day"),
     "bytes_per_s": ((("bytes", 1), ("s", -1)), "30 GB/s"),

@@ -113,20 +113,7 @@ def mtbf_today(s: Scenario, plan: Plan) -> float:
 
 
 def _put_mtbf(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
-    f, today = s.failures, mtbf_today(s, plan)
-    if today == UNLIMITED:
-        return _planned(replace(s, failures=replace(f, failures_per_s=1.0 / value)))
-    often = today / value
-    return _planned(
-        replace(
-            s,
-            failures=replace(
-                f,
-                failures_per_node_s=f.failures_per_node_s * often,
-                failures_per_s=f.failures_per_s * often,
-            ),
-        )
-    )
+    return _planned(replace(s, failures=replace(s.failures, mtbf_s=value)))
 
 
 def recovery_s(recovery: Recovery) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ckptcost.core.bill import states_w
 from ckptcost.core.domain import Scenario
 from ckptcost.errors import InputError
 from ckptcost.scenario import Resolved
@@ -13,7 +14,11 @@ _FOR = {"time": "duration", "energy": "energy", "usd": "cost", "carbon": "emissi
 def unknown_inputs(s: Scenario, objective: str) -> list[str]:
     """Keys without a value that a total of energy, dollars or carbon cannot do without."""
     c, site = s.cluster, s.site
-    powers = [f"cluster.{key}" for key in _POWERS if _unknown(getattr(c, f"{key}_w"))]
+    powers = [
+        f"cluster.{key}"
+        for key, power_w in zip(_POWERS, states_w(s), strict=True)
+        if _unknown(power_w)
+    ]
     if objective == "energy":
         return powers
     if objective == "carbon":

@@ -106,6 +106,7 @@ _PEOPLE = {
     "kgco2e_per_gpu_s": (1e-3 / HOUR_S, "g/GPU-h"),
     "usd_per_byte_s": (1e-9 / MONTH_S, "USD/GB-month"),
     "failures_per_node_s": (1e-3 / DAY_S, "/1000 node-days"),
+    "failures_per_gpu_s": (1e-3 / DAY_S, "/1000 GPU-days"),
     "failures_per_s": (1 / DAY_S, "/day"),
     "per_s": (1e6 / 2**40, "MB/s/TiB"),
     "usd_per_s": (1 / HOUR_S, "USD/h"),

@@ -51,11 +51,6 @@ def caution_text(caution: Caution) -> str:
                 f"A save of {duration(value)} counts nothing for planning, barrier, fsync and commit (tier.setup = 0 s): "
                 "measure that time and give it."
             )
-        case "BELOW_4000_GPUS":
-            return (
-                f"With {count(value)} GPUs, counting failures per node is optimistic: clusters this size failed up to 4 "
-                "times as often as the linear law says. Give failures.rate from your own logs."
-            )
         case "STALL_NEAR_MTBF":
             return (
                 f"A save blocks for {share(value)} of the mean time between failures: first-order rules (Young, Daly, "

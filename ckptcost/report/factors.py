@@ -24,17 +24,18 @@ _SAVING = (
     "run.work",
     "failures.*",
 )
+_HOST_STALL = ("cluster.host_stall", "cluster.host_stall_fraction", "cluster.host_train")
 _POWER = {
     "gpu_wait": ("cluster.gpu_stall",),
-    "host_wait": ("cluster.host_stall",),
+    "host_wait": _HOST_STALL,
     "slowdown": ("cluster.gpu_train", "cluster.host_train"),
     "redone_work": ("cluster.gpu_train", "cluster.host_train"),
-    "loading": ("cluster.gpu_stall", "cluster.host_stall"),
+    "loading": ("cluster.gpu_stall", *_HOST_STALL),
     "restart": (
         "cluster.gpu_stall",
         "cluster.gpu_idle",
         "cluster.gpu_train",
-        "cluster.host_stall",
+        *_HOST_STALL,
         "cluster.host_idle",
         "cluster.host_train",
     ),

@@ -54,6 +54,7 @@ _BASE = {
     "kgco2e_per_gpu_s": "kg/GPU-s",
     "usd_per_byte_s": "USD/B-s",
     "failures_per_node_s": "/node-s",
+    "failures_per_gpu_s": "/GPU-s",
     "failures_per_s": "/s",
     "per_s": "/s",
     "usd_per_s": "USD/s",

@@ -102,7 +102,9 @@ SUFFIX = {
 PER = {
     "gpus": "gpu",
     "gpus_per_node": "gpu / node",
+    "counted_gpus": "gpu",
     "nodes": "node",
+    "nodes_per_rack": "node",
     "files": "file",
     "bytes_": "bytes",
     "request_bytes": "bytes / request",
@@ -121,6 +123,7 @@ MAGNITUDE = {
     "per_s": 1e-4,
     "failures_per_s": 1e-4,
     "failures_per_node_s": 1e-6,
+    "failures_per_gpu_s": 1e-7,
     "j_per_byte": 1e-7,
     "usd_per_byte_s": 1e-14,
     "gpu_s": 1e5,
@@ -145,10 +148,13 @@ COUNTS = {
     "third_every",
     "node_loss_fraction",
     "second_loss_fraction",
+    "host_stall_fraction",
+    "size_exponent",
+    "rate_factor",
     "pue",
 }
 """fields of the domain that are plain numbers"""
-COUNTED = {"files", "gpus", "gpus_per_node"}
+COUNTED = {"files", "gpus", "gpus_per_node", "counted_gpus", "nodes_per_rack"}
 """fields that count things which are units of their own"""
 
 
@@ -256,6 +262,8 @@ RESULTS: dict[str, object] = {
     "first_order_window_s": ("s", "s"),
     "level_waste": "dimensionless",
     "regret": "dimensionless",
+    "node_loss_fraction": "dimensionless",
+    "rack_loss_fraction": "dimensionless",
 }
 NOT_RUN = {
     "first_order_levels": "takes a list of levels, each by level_interval_s; test_nested proves it",

@@ -10,6 +10,7 @@ from event_walk import STATES, Phases, one_level, segment_times
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckptcost.core.domain import Cluster
 from ckptcost.core.failures import (
     Failures,
     Recovery,
@@ -225,10 +226,9 @@ def test_the_walk_itself_meets_its_oracles():
 
 def test_rate_is_linear_in_nodes_and_adds_what_is_shared():
     failures = Failures(failures_per_node_s=2e-8, failures_per_s=3e-6)
-    assert job_failures_per_s(failures, 100.0) == pytest.approx(5e-6, rel=1e-15)
-    assert job_failures_per_s(failures, 200.0) - job_failures_per_s(
-        failures, 100.0
-    ) == pytest.approx(2e-6, rel=1e-12)
+    one, two = (job_failures_per_s(failures, Cluster(gpus)) for gpus in (800.0, 1600.0))
+    assert one == pytest.approx(5e-6, rel=1e-15)
+    assert two - one == pytest.approx(2e-6, rel=1e-12)
     assert mtbf_s(5e-6) == pytest.approx(200_000.0)
     assert mtbf_s(0.0) == math.inf
 
