@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
@@ -262,7 +262,7 @@ class _Builder:
     def _tier_rules(
         self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]
     ) -> None:
-        """Reading is assumed as fast as writing, and a shared tier's energy that of the systems that publish one."""
+        """What nobody says of a tier: reading as fast as writing, and energy and prices in the range of the systems that publish them."""
         if not any(
             key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
         ):
@@ -274,36 +274,22 @@ class _Builder:
                         note="reading assumed as fast as writing",
                     )
                     figures[write.replace("write", "read")] = (assumed, DEFAULTS)
-        shared = words.get("boundary", "storage-system") in (
-            "storage-system",
-            "cluster",
-            "facility",
-        )
-        borrows = (
-            shared
-            and "active_power" not in figures
-            and _rate_of(figures) >= LEAST_RATE_OF_DEFAULT_ENERGY
-        )
-        if "write_energy" in figures and figures["write_energy"][1] == DEFAULTS and not borrows:
-            del figures["write_energy"]
-        if "write_energy" not in figures and "active_power" not in figures:
-            self.unknown[f"{section}.write_energy"] = (
-                "no joules per byte and no power is published for it, and the default comes from systems of 48-953 GB/s"
-            )
-        if "request_price" in figures and "request_size" not in figures:
-            self.unknown[f"{section}.request_size"] = (
-                "the price is for a request, and how many bytes one carries is not said"
-            )
-        if (shared or words.get("survives") != "process") and "network_energy" not in figures:
-            self.unknown[f"{section}.network_energy"] = (
-                "no sourced figure for the energy of carrying a byte to storage"
-            )
+        shared = words.get("boundary", "storage-system") in SHARED
+        own = {key for key, (_, origin) in figures.items() if origin != DEFAULTS}
+        if "write_energy" not in own:
+            default = figures.pop("write_energy")
+            if "active_power" not in own:
+                figures["write_energy"] = _write_energy(default, shared, _rate_of(figures))
+        if not (shared or words.get("survives") != "process") and "network_energy" not in own:
+            del figures["network_energy"]
+        if "storage_price" not in own and (not shared or "standing_price" in own):
+            del figures["storage_price"]
+        if "request_price" not in own and "request_size" not in own:
+            del figures["request_size"]
         if ("standing_price" in figures or "idle_power" in figures) and "capacity" not in figures:
             self.unknown[f"{section}.capacity"] = (
                 "without it no share of the standing price or idle power can be told"
             )
-        if shared and "storage_price" not in figures and "standing_price" not in figures:
-            self.unknown[f"{section}.storage_price"] = "no price is known for it"
 
     def _cluster_rules(self, figures: dict[str, tuple[Figure, str]]) -> None:
         """Power in each state from the accelerator's rating, where it is not given."""
@@ -363,8 +349,36 @@ class _Builder:
         return fields_
 
 
-LEAST_RATE_OF_DEFAULT_ENERGY = 10e9
-"""the default joules per byte are those of systems of 48-953 GB/s; a filer of 0.2 GB/s that drew 28 W would be a marvel"""
+SHARED: Final = ("storage-system", "cluster", "facility")
+"""boundaries of a tier that several jobs write to"""
+LEAST_RATE_OF_DEFAULT_ENERGY: Final = 10e9
+"""the default joules per byte are those of systems of 48-953 GB/s"""
+_SLOW_ENERGY: Final = Figure(
+    1e-6,
+    38e-9,
+    36e-6,
+    "assumed",
+    "mlperf-storage-v3; ddn-2025-07; house",
+    note="slower than 10 GB/s: a system draws most of its power at rest, so that a slow one spends "
+    "more on a byte; the low end is the least of fast systems, the high end 7.2 kW at 0.2 GB/s",
+)
+_LOCAL_ENERGY: Final = Figure(
+    3e-9,
+    0.5e-9,
+    10e-9,
+    "assumed",
+    "micron-2026-sdc; house",
+    note="inside the node: drives that publish it take 2 to 4 J/GB, memory less",
+)
+
+
+def _write_energy(
+    default: tuple[Figure, str], shared: bool, bytes_per_s: float
+) -> tuple[Figure, str]:
+    """Joules per byte of a tier that publishes none, by what kind it is."""
+    if not shared:
+        return _LOCAL_ENERGY, DEFAULTS
+    return default if bytes_per_s >= LEAST_RATE_OF_DEFAULT_ENERGY else (_SLOW_ENERGY, DEFAULTS)
 
 
 def _rate_of(figures: dict[str, tuple[Figure, str]]) -> float:

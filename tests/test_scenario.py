@@ -12,7 +12,7 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import template
 from ckptcost.core.bill import states_w
-from ckptcost.core.outcome import plan_of
+from ckptcost.core.outcome import evaluate, plan_of
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import model
@@ -373,8 +373,47 @@ def test_a_local_tier_does_not_borrow_a_shared_systems_energy(catalog):
         for name in ("ddn-exascaler-20", "node-ram")
     )
     assert shared.scenario.tier.write_j_per_byte == pytest.approx(139e-9)
-    assert local.scenario.tier.write_j_per_byte != local.scenario.tier.write_j_per_byte
-    assert "tier.write_energy" in local.unknown
+    assert local.scenario.tier.write_j_per_byte == pytest.approx(3e-9)
+    assert inputs(local)["tier.write_energy"].figure.high == pytest.approx(10e-9)
+    assert not {"tier.network_energy", "tier.storage_price"} & inputs(local).keys()
+
+
+def test_a_tier_without_a_price_gets_the_range_of_those_that_publish_one(catalog):
+    """So that none is the cheapest for want of a price; what a tier says of itself stays."""
+    published = []
+    for name in catalog.ids("tier"):
+        entity = catalog.get("tier", name)
+        if price := entity.figures.get("storage_price"):
+            published.append(price.value)
+    bare = inputs(scenario(catalog, JOB))["tier.storage_price"].figure
+    assert bare.low <= min(published) <= bare.value <= max(published) <= bare.high
+    assert bare.basis == "derived"
+    own = scenario(catalog, {**JOB, "tier": {"id": "gcs-standard", "write": "30 GB/s"}})
+    assert inputs(own)["tier.storage_price"].figure.low is None
+    bought = {"id": "nas-hdd", "standing_price": "12 USD/h", "capacity": "1 PB"}
+    assert "tier.storage_price" not in inputs(scenario(catalog, {**JOB, "tier": bought}))
+
+
+def test_every_line_of_a_shared_tier_has_a_figure(catalog):
+    for name in ("nas-hdd", "generic-pfs", "flash-shared", "ddn-exascaler"):
+        run = evaluate(scenario(catalog, {**JOB, "tier": {"id": name}}).scenario).run
+        assert run.unknown("energy_j") == ()
+        assert run.unknown("cost_usd") == ()
+
+
+def test_energies_published_by_the_catalogue_lie_in_the_default_ranges(catalog):
+    """Shared systems and drives, each in the range of its kind."""
+    seen = 0
+    for name in catalog.ids("tier"):
+        entity = catalog.get("tier", name)
+        figure = entity.figures.get("write_energy")
+        if figure is None:
+            continue
+        local = entity.words.get("boundary") in ("drive", "node")
+        low, high = (0.5e-9, 10e-9) if local else (38e-9, 309e-9)
+        assert low <= figure.value <= high * (1 + 1e-6), name
+        seen += 1
+    assert seen >= 5
 
 
 def test_the_second_tier_borrows_nothing_that_was_said_of_the_first(catalog):
@@ -400,10 +439,13 @@ def test_copies_are_uncertain_together(catalog):
 
 
 def test_a_slow_filer_does_not_borrow_the_energy_of_fast_systems(catalog):
-    """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives."""
-    assert "tier.write_energy" in scenario(catalog, JOB).unknown
+    """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives: a wide range, with its reason, instead."""
+    slow = inputs(scenario(catalog, JOB))["tier.write_energy"].figure
+    assert (slow.low, slow.value, slow.high) == pytest.approx((38e-9, 1e-6, 36e-6))
+    assert slow.basis == "assumed"
+    assert "at rest" in slow.note
     provisioned = {**JOB, "tier": {"id": "aws-fsx-p2-125", "capacity": "10 TiB"}}
-    assert "tier.write_energy" in scenario(catalog, provisioned).unknown
+    assert inputs(scenario(catalog, provisioned))["tier.write_energy"].figure == slow
     provisioned["tier"]["capacity"] = "1000 TiB"
     assert scenario(catalog, provisioned).scenario.tier.write_j_per_byte == pytest.approx(139e-9)
 

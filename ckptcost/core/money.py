@@ -42,7 +42,7 @@ def standing_usd(
 
 def request_usd(written_bytes: Number, request_bytes: Number, usd_per_request: Number) -> Number:
     """Price of the write requests that carry `written_bytes`."""
-    return ratio(written_bytes, request_bytes) * usd_per_request
+    return times(ratio(written_bytes, request_bytes), usd_per_request)
 
 
 def kept_saves(saves: Number, keep_last: Number) -> Number:

@@ -20,7 +20,7 @@ from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.errors import InputError, UnknownName, brief
 from ckptcost.jobs.model import Case, as_planned, case_of, one_of
 from ckptcost.layers import Layer, set_layer
-from ckptcost.scenario import ranges_of, ties_of
+from ckptcost.scenario import Resolved, ranges_of, ties_of
 
 MOST = 6
 LETTERS = "ABCDEF"
@@ -152,13 +152,18 @@ def _same_figure(one: Figure, other: Figure) -> bool:
 
 def drawn_together(cases: Sequence[Case]) -> tuple[Outcome, ...]:
     """Every case over draws of its ranges, the same draws for the same figure of the same input."""
+    return outcomes_together([(case.resolved, case.outcome) for case in cases])
+
+
+def outcomes_together(plans: Sequence[tuple[Resolved, Outcome]]) -> tuple[Outcome, ...]:
+    """The same of scenarios with their runs, whose intervals stay as they are."""
     seeds: dict[str, list[tuple[Figure, int]]] = {}
     count = 0
     outcomes = []
-    for case in cases:
-        ranges, ties = ranges_of(case.resolved), ties_of(case.resolved)
+    for resolved, outcome in plans:
+        ranges, ties = ranges_of(resolved), ties_of(resolved)
         ranges.pop("policy.every", None)
-        figures = {i.field: i.figure for i in case.resolved.inputs}
+        figures = {i.field: i.figure for i in resolved.inputs}
         mine: dict[str, int] = {}
         for path in sorted(ranges.keys() - ties.keys()):
             known = next(
@@ -173,10 +178,10 @@ def drawn_together(cases: Sequence[Case]) -> tuple[Outcome, ...]:
                 count, known = count + 1, count + 1
                 seeds.setdefault(path, []).append((figures[path], known))
             mine[path] = known
-        world = as_planned(case.scenario, case.outcome)
+        world = as_planned(resolved.scenario, outcome)
         for path in sorted(
             ranges
         ):  # each input by itself, in an order of its own: that of its seed
             world = drawn(world, {path: ranges[path]}, seed=mine[ties.get(path, path)])
-        outcomes.append(evaluate(world) if ranges else case.outcome)
+        outcomes.append(evaluate(world) if ranges else outcome)
     return tuple(outcomes)

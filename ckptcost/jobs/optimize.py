@@ -30,6 +30,7 @@ from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.model import compared, one_of, with_tier
 from ckptcost.jobs.pareto import Front, Option, option_of, pareto
+from ckptcost.jobs.ranking import Order, ordered, undecided
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import ranges_of, resolve, ties_of
 
@@ -80,6 +81,10 @@ class Optimum(NamedTuple):
     objective: str
     option: Option
     options: tuple[Option, ...]
+    order: Order | None
+    """the options by what they cost at their own best; None where there is only one"""
+    undecided: dict[str, tuple[str, ...]]
+    """objectives by which the options cannot be held against each other, and the inputs that would decide"""
     best: Point
     """the optimum at the stated values of the inputs"""
     robust: Robust
@@ -133,7 +138,8 @@ def optimize(
         )
     )
     objective = objective or options[0].scenario.policy.objective
-    option = _recommended(options, objective)
+    order, undecided_by = _ranked(options, objective)
+    option = options[order.at[0]]
     best = point_of(option, objective, option.best[objective])
     robust = _robust(option, objective)
     recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
@@ -157,6 +163,8 @@ def optimize(
         objective,
         option,
         options,
+        order if len(options) > 1 else None,
+        undecided_by,
         best,
         robust,
         recommended,
@@ -194,9 +202,9 @@ def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
     return [read_layer(catalog, {"policy": {"mode": mode}}, "--mode", "--mode")] if mode else []
 
 
-def _recommended(options: Sequence[Option], objective: str) -> Option:
-    """The option with the least cost at its optimum; of those alike, the first named."""
-    able = [option for option in options if objective in option.known]
+def _ranked(options: Sequence[Option], objective: str) -> tuple[Order, dict[str, tuple[str, ...]]]:
+    """The options that can be computed, the least cost first, and by which objectives there is no order."""
+    able = [i for i, option in enumerate(options) if objective in option.known]
     if not able:
         needs = ", ".join(options[0].lacking[objective])
         raise InputError(
@@ -204,11 +212,23 @@ def _recommended(options: Sequence[Option], objective: str) -> Option:
             where="--objective",
             remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
         )
-    return min(
-        able,
-        key=lambda option: float(
-            cost_at(option.scenario, option.plan, objective, option.best[objective])
+    runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
+    keys = {each: undecided([outcome for _, outcome in runs], each) for each in OBJECTIVES}
+    if keys[objective]:
+        raise InputError(
+            f"these tiers cannot be ranked by {objective}: {' and '.join(keys[objective])} "
+            "is known for some of them only",
+            where="--objective",
+            remedy=f"give it for all of them, e.g. --set {keys[objective][0]}=...",
+        )
+    order = ordered(runs, objective)
+    cheaper = dict(zip(able, order.cheaper, strict=True))
+    return (
+        Order(
+            tuple(able[i] for i in order.at),
+            tuple(cheaper.get(i, math.nan) for i in range(len(options))),
         ),
+        {each: found for each, found in keys.items() if found},
     )
 
 

@@ -16,6 +16,7 @@ from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import two_tiers_at_most
 from ckptcost.jobs.needs import unknown_inputs
+from ckptcost.jobs.ranking import undecided
 from ckptcost.scenario import Resolved
 
 _INSIDE, _AROUND, _WIDER = 121, 33, 4.0
@@ -64,7 +65,7 @@ class Front(NamedTuple):
 
     objectives: tuple[str, ...]
     left_out: tuple[str, ...]
-    """objectives that are unknown for all, or have no option in common"""
+    """objectives that are unknown for all, have no option in common, or lack a line for some only"""
     candidates: tuple[Candidates, ...]
     apart: tuple[Option, ...]
     """options that lack one of the objectives: neither on the front nor beaten"""
@@ -99,6 +100,8 @@ def pareto(options: Sequence[Option]) -> Front:
     if not any(set(objectives) <= set(option.known) for option in options):
         objectives = tuple(o for o in OBJECTIVES if all(o in option.known for option in options))
     judged = [option for option in options if set(objectives) <= set(option.known)]
+    runs = [option.at(option.best["time"]) for option in judged]
+    objectives = tuple(o for o in objectives if not undecided(runs, o))
     tried = [_tried(option, objectives) for option in judged]
     costs = [
         np.stack([_rounded(cost_of(each.outcome, o)) for o in objectives], axis=1) for each in tried

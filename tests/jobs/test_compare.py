@@ -141,25 +141,26 @@ def test_one_assumption_scaled_by_two_ratings_is_shared():
     assert np.corrcoef(powers[0], powers[1])[0, 1] > 0.999
 
 
+PRICED_BY_CAPACITY = "tier.billed_on=provisioned"
+"""without a capacity nobody knows what keeping the bytes costs"""
+
+
 def test_a_line_known_in_one_only_leaves_no_difference():
-    answer = held("tier.id=nas-hdd, tier.write=60 GB/s, tier.node_write=10 GB/s")
-    lacking = difference(answer, 1, BY_ID["kwh"]).lacking
-    if not lacking:  # the default joules per byte may reach it
-        answer = held("tier.network_energy=8 J/GB")
-        lacking = difference(answer, 1, BY_ID["kwh"]).lacking
-    change = difference(answer, 1, BY_ID["kwh"])
-    assert lacking
+    answer = held(PRICED_BY_CAPACITY)
+    change = difference(answer, 1, BY_ID["usd"])
+    assert change.lacking == ("retention",)
     assert math.isnan(change.value)
     assert math.isnan(change.low)
     assert difference(answer, 1, BY_ID["gpu_hours"]).lacking == ()
     said = " ".join(study_of(answer).findings)
-    assert "no difference of the energy added is told" in said
+    assert "no difference of the cost added is told" in said
     assert "the lines known in both differ by" in said
 
 
 def test_lines_unknown_in_both_are_named():
-    change = difference(held("interval=1 h"), 1, BY_ID["kwh"])
-    assert change.without == ("network",)
+    base = layers("llama31-405b-16k", PRICED_BY_CAPACITY)
+    change = difference(held("interval=1 h", base=base), 1, BY_ID["usd"])
+    assert change.without == ("retention",)
     assert change.value == change.value
 
 
@@ -292,10 +293,10 @@ def test_what_makes_two_figures_one():
 
 
 def test_a_line_known_in_the_first_only_leaves_no_difference_either():
-    base = layers("llama31-405b-16k", "tier.network_energy=8 J/GB")
-    answer = compare(CATALOG, [("known", base), ("unknown", layers())])
-    change = difference(answer, 1, BY_ID["kwh"])
-    assert (change.lacking, change.without) == (("network",), ())
+    base = layers("llama31-405b-16k", PRICED_BY_CAPACITY)
+    answer = compare(CATALOG, [("known", layers()), ("unknown", base)])
+    change = difference(answer, 1, BY_ID["usd"])
+    assert (change.lacking, change.without) == (("retention",), ())
     assert math.isnan(change.value)
 
 

@@ -13,6 +13,7 @@ from ckptcost.core.robust import MOST_CORNERS
 from ckptcost.core.size import full_bytes
 from ckptcost.jobs.gates import Gate
 from ckptcost.jobs.optimize import Optimum, Point, name_of
+from ckptcost.jobs.ranking import SURE, Order
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import caution_text, line_label
 from ckptcost.report.rows import excludes_of
@@ -234,10 +235,16 @@ def _options(found: Optimum) -> Table:
         INTERVAL,
         *AMOUNTS,
         Column("over", "over best", "share", f"{COSTS[objective]} over the best tier and mode"),
+        Column(
+            "cheaper",
+            "best less in",
+            "share",
+            "share of draws from the inputs' ranges in which the best costs less than this",
+        ),
     )
     least = float(cost_of(found.best.outcome, objective))
     rows: list[dict[str, Any]] = []
-    for option in found.options:
+    for i, option in enumerate(found.options):
         row: dict[str, Any] = {"tier": option.tier_id, "mode": option.mode}
         if objective in option.known:
             outcome = option.at(option.best[objective])
@@ -246,9 +253,15 @@ def _options(found: Optimum) -> Table:
                 "interval": option.best[objective],
                 **row_of(outcome),
                 "over": known_value(over),
+                "cheaper": known_value(found.order.cheaper[i]) if found.order else None,
             }
         rows.append(row)
-    return Table("options", f"Each tier and mode at its own best for {objective}", columns, rows)
+    note = "; ".join(
+        f"{COSTS[each]} cannot be held against each other: {' and '.join(keys)} is known for some only"
+        for each, keys in found.undecided.items()
+    )
+    title = f"Each tier and mode at its own best for {objective}"
+    return Table("options", title, columns, rows, note)
 
 
 def _curve(found: Optimum) -> Table:
@@ -302,6 +315,8 @@ def _findings(found: Optimum) -> list[str]:
     robust = found.robust
     lead = "Robust" if robust.moves else "Best"
     out = [f"{lead} for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
+    if found.order is not None and not hopeless:
+        out += _how_sure(found, found.order)
     if robust.moves and not hopeless:
         out += advice(found)
     now = next((point for point in found.points if point.id == "now"), None)
@@ -343,6 +358,22 @@ def _findings(found: Optimum) -> list[str]:
     if found.levels is not None:
         out += two_tiers(found.levels, objective)
     return out + _unknown(found)
+
+
+def _how_sure(found: Optimum, order: Order) -> list[str]:
+    """Whether the ranges of the inputs leave room for another order."""
+    objective, first = found.objective, name_of(found.option)
+    doubted = [
+        f"{name_of(found.options[i])} in {share(order.cheaper[i])}"
+        for i in order.at[1:]
+        if order.cheaper[i] < SURE
+    ]
+    if not doubted:
+        return []
+    return [
+        f"The order is not sure: {first} has less {COSTS[objective]} than {', than '.join(doubted)} of draws "
+        "from the ranges of the inputs."
+    ]
 
 
 def advice(found: Optimum) -> list[str]:
