@@ -48,7 +48,7 @@ def missing_keys(bills: Sequence[Bill], quantity: Quantity | None) -> tuple[str,
     if quantity is None:
         return ()
     lacking = [set(bill.unknown(quantity)) for bill in bills]
-    lines = set().union(*lacking) - (set.intersection(*lacking) if lacking else set())
+    lines = {line for each in lacking for line in each if not all(line in x for x in lacking)}
     return tuple(sorted({key_of(line) for line in lines}))
 
 
