@@ -148,7 +148,11 @@ def _left_out(report: Report) -> str:
         lacking + ("" if len(tiers) == whole else f" [{', '.join(tiers)}]")
         for lacking, tiers in said.items()
     ]
-    return "left out because unknown: " + " | ".join(parts) if parts else ""
+    if not parts:
+        return ""
+    alike = len(parts) == 1 and len(next(iter(said.values()))) == whole
+    note = "" if alike else "; totals that lack different lines say nothing of each other"
+    return "left out because unknown: " + " | ".join(parts) + note
 
 
 def bill(report: Report) -> Table:

@@ -36,6 +36,7 @@ from ckptcost.views.model_runs import (
     best_of,
     metric_of,
     runs_of,
+    undecided_of,
 )
 from ckptcost.views.model_tables import bill_grid, tiers_grid
 from ckptcost.views.model_words import Lines, cautions_of, headline_of, stats_of, subject_of
@@ -83,6 +84,7 @@ def evaluate(desk: Desk) -> ModelView:
     best = best_of(able, metric)
     base = base_of(desk, runs)
     against = against_of(able, best, base, metric)
+    undecided = undecided_of(able, metric)
     table = tiers_grid(metric, runs, looked, best, base, counts)
     spread = spread_of(looked.case.resolved, looked.case.outcome)
     return ModelView(
@@ -94,8 +96,8 @@ def evaluate(desk: Desk) -> ModelView:
         against,
         base,
         subject=subject_of(looked.case.resolved),
-        stats=stats_of(metric, best, base, against),
-        headline=headline_of(desk, metric, looked, best, base, against),
+        stats=stats_of(metric, best, base, against, undecided),
+        headline=headline_of(desk, metric, looked, best, base, against, undecided),
         grid=table,
         one_save=one_save_bars(metric, runs, best),
         bill=bill_grid(metric, looked, spread),

@@ -14,12 +14,13 @@ from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Case, at_saves, case_of
 from ckptcost.jobs.model import one_of as scenario_on
+from ckptcost.jobs.ranking import missing_keys
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.rows import columns_of
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import OWN, never_ends
-from ckptcost.views.tiers_table import ABOUT, ALIKE
+from ckptcost.views.tiers_table import ALIKE
 
 
 class Metric(NamedTuple):
@@ -130,8 +131,17 @@ def _one_save(metric: Metric, outcome: Outcome) -> float:
     )
 
 
+def undecided_of(runs: Sequence[TierRuns], metric: Metric) -> tuple[str, ...]:
+    """Inputs that decide which tier is best and are known for some of them only, so that none is."""
+    ending = [run for run in runs if run.found is not None and not never_ends(run.case.outcome)]
+    return missing_keys([run.case.outcome.run for run in ending], metric.attribute)
+
+
 def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
+    """The tier whose run takes least; none where a line is known for some only."""
     known = [run for run in able if np.isfinite(total_of(run, metric))]
+    if undecided_of(known, metric):
+        return None
     return min(known, key=lambda run: total_of(run, metric)) if known else None
 
 
@@ -167,9 +177,9 @@ def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
     return run.case.outcome.run.unknown(metric.attribute)
 
 
-def about(one: TierRuns, other: TierRuns, metric: Metric) -> str:
-    """A sign before a difference of two sums that lack different lines."""
-    return "" if set(unknown_of(one, metric)) == set(unknown_of(other, metric)) else ABOUT
+def comparable(one: TierRuns, other: TierRuns, metric: Metric) -> bool:
+    """Whether two sums lack the same lines, so that they can be held against each other."""
+    return not undecided_of([one, other], metric)
 
 
 @np.errstate(over="ignore", invalid="ignore")

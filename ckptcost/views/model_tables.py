@@ -12,9 +12,16 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.present.amounts import DASH, NEVER, between, count, duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import line_label
-from ckptcost.views.model_runs import METRICS, Metric, TierRuns, about, one_of, total_of, unknown_of
+from ckptcost.views.model_runs import (
+    METRICS,
+    Metric,
+    TierRuns,
+    one_of,
+    total_of,
+    undecided_of,
+    unknown_of,
+)
 from ckptcost.views.tiers import never_ends
-from ckptcost.views.tiers_table import ABOUT
 
 BILLED = ("kwh", "gpuh", "usd", "co2e")
 
@@ -65,7 +72,7 @@ def tiers_grid(
         heads,
         rows,
         title + (f"; base {base.key}" if len(runs) > 1 else ""),
-        _note(metric, runs, base),
+        _note(metric, runs),
         "no tier",
     )
 
@@ -122,7 +129,7 @@ def _so_many(metric: Metric, run: TierRuns, saves: float) -> float:
     return (one_of(metric, run.values) if one is None else one) * saves
 
 
-def _note(metric: Metric, runs: Sequence[TierRuns], base: TierRuns) -> str:
+def _note(metric: Metric, runs: Sequence[TierRuns]) -> str:
     """Which lines are in no sum, because nobody knows them, and what that makes of differences."""
     said: dict[str, list[str]] = {}
     able = [run for run in runs if math.isfinite(total_of(run, metric))]
@@ -133,8 +140,8 @@ def _note(metric: Metric, runs: Sequence[TierRuns], base: TierRuns) -> str:
         lines + ("" if len(tiers) == len(able) else f" [{', '.join(tiers)}]")
         for lines, tiers in said.items()
     ]
-    apart = base in able and any(about(run, base, metric) for run in able)
-    notes = [f"{ABOUT}: a line is known for one of the two only"] * apart
+    keys = undecided_of(able, metric)
+    notes = [f"none is best: {' and '.join(keys)} is known for some of them only"] if keys else []
     return "; ".join(
         [*notes, *(["left out because unknown: " + " | ".join(parts)] if parts else [])]
     )

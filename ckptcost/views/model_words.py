@@ -15,7 +15,15 @@ from ckptcost.present.words import caution_text, unknown_text
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk
 from ckptcost.views.fields import TIER
-from ckptcost.views.model_runs import METRICS, Metric, TierRuns, about, best_every_s, less, total_of
+from ckptcost.views.model_runs import (
+    METRICS,
+    Metric,
+    TierRuns,
+    best_every_s,
+    comparable,
+    less,
+    total_of,
+)
 from ckptcost.views.tiers import never_ends
 from ckptcost.views.tiers_table import short
 
@@ -39,9 +47,15 @@ def subject_of(resolved: Resolved) -> str:
 
 
 def stats_of(
-    metric: Metric, best: TierRuns | None, base: TierRuns, against: TierRuns | None
+    metric: Metric,
+    best: TierRuns | None,
+    base: TierRuns,
+    against: TierRuns | None,
+    undecided: tuple[str, ...] = (),
 ) -> tuple[Stat, ...]:
     """The answer in four tiles, each at most 16 letters wide so that four stand side by side."""
+    if undecided:
+        return (Stat("best tier", DASH, f"needs {' and '.join(undecided)} of all", "warn"),)
     if best is None:
         return (Stat("best tier", DASH, "no tier has a sum to compare", "warn"),)
     every_s, now_s = best_every_s(best, metric), float(best.case.outcome.interval_s)
@@ -77,9 +91,9 @@ def _counted(metric: Metric) -> Metric:
 def _change(metric: Metric, best: TierRuns, other: TierRuns, saves: bool) -> str:
     """What the best tier saves, or what the other one costs more; where a quantity goes the other way, that is said."""
     saved = less(best, other, metric)
-    if not np.isfinite(saved):
+    if not np.isfinite(saved) or not comparable(best, other, metric):
         return DASH
-    text = about(best, other, metric) + metric.said(abs(saved))
+    text = metric.said(abs(saved))
     if saves:
         return text if saved >= 0 else f"{text} more"
     return f"{text} {'more' if saved >= 0 else 'less'}"
@@ -96,8 +110,15 @@ def headline_of(
     best: TierRuns | None,
     base: TierRuns,
     against: TierRuns | None,
+    undecided: tuple[str, ...] = (),
 ) -> tuple[str, Tone]:
     """Which tier, what it saves, and how often to save: one sentence."""
+    if undecided:
+        keys = " and ".join(undecided)
+        return (
+            f"No tier is called best for {metric.objective}: {keys} is known for some of them only.",
+            "warn",
+        )
     if best is None and never_ends(looked.case.outcome):
         return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
     if best is None:
@@ -124,8 +145,12 @@ def headline_of(
             f"{name} is best; the {metric.unit} of a run on {other} are not known; {every}",
             "best",
         )
-    told = [(each, less(best, against, each)) for each in _TOLD]
-    changes = [(about(best, against, each) + each.said(abs(saved)), saved) for each, saved in told]
+    changes = [
+        (each.said(abs(saved)), saved)
+        for each in _TOLD
+        if comparable(best, against, each)
+        for saved in (less(best, against, each),)
+    ]
     more = ", ".join(said for said, saved in changes if saved > 0)
     fewer = ", ".join(said for said, saved in changes if saved < 0)
     if base is best:

@@ -18,6 +18,7 @@ from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
+from ckptcost.jobs.ranking import undecided
 from ckptcost.report.build import build
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
@@ -78,8 +79,19 @@ class Weighed(NamedTuple):
     def entry(self, key: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.key == key), None)
 
+    def undecided(self, shown: Shown = "best") -> tuple[str, ...]:
+        """Inputs that decide which tier is best and are known for some of them only, so that none is."""
+        run: Shown = "asked" if shown == "asked" else "best"
+        return undecided(
+            [outcome for entry in self.entries if (outcome := entry.run(run)) is not None],
+            self.objective,
+        )
+
     def best(self, shown: Shown = "best") -> Entry | None:
-        """The tier whose run costs least; of those alike, the first. One save is judged by the run it is part of."""
+        """The tier whose run costs least; of those alike, the first; none where a line is known for some only. One save is judged by
+        the run it is part of."""
+        if self.undecided(shown):
+            return None
         runs: dict[Shown, tuple[Shown, ...]] = {
             "best": ("best",),
             "asked": ("asked",),

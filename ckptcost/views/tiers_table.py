@@ -6,6 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from ckptcost.core.regret import cost_of
+from ckptcost.jobs.ranking import missing_keys
 from ckptcost.present.amounts import DASH, count, duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of
@@ -23,8 +24,6 @@ from ckptcost.views.tiers_amounts import (
     carbon_unit,
 )
 
-ABOUT = "~"
-"""in front of what is held against a sum that lacks other lines: `compare` gives no such difference at all"""
 ALIKE = 1e-9
 """of the larger: two amounts this close differ by rounding only"""
 RATES = ("write", "node_write", "gpu_write", "write_per_capacity")
@@ -108,8 +107,8 @@ def _row(
     run, prefix = entry.run(shown), "save" if shown == "save" else "run"
     key = counted(weighed, shown)
     mine, theirs = found.get(f"{prefix}_{key}"), baseline.figures[shown].get(f"{prefix}_{key}")
-    ratio = mine / theirs if mine is not None and theirs else None
-    about = "" if known_alike(entry, baseline, shown, key) else ABOUT
+    alike = known_alike(entry, baseline, shown, key)
+    ratio = mine / theirs if mine is not None and theirs and alike else None
     best_s = float(entry.best.asked_s) if entry.best is not None else None
     stall, lag = found.get("stall_s"), found.get("lag_s")
     safe = stall + lag if stall is not None and lag is not None else None
@@ -136,7 +135,7 @@ def _row(
         (
             "base"
             if entry.key == baseline.key
-            else f"{about}{number(ratio)}x"
+            else f"{number(ratio)}x"
             if ratio is not None
             else DASH,
             ratio,
@@ -196,12 +195,16 @@ def _title(weighed: Weighed, shown: Shown) -> str:
 
 def known_alike(one: Entry, other: Entry, shown: Shown, key: str) -> bool:
     """Whether two sums lack the same lines, so that they can be held against each other."""
-    lacks = []
-    for entry in (one, other):
-        if (run := entry.run(shown)) is None:
-            return True
-        lacks.append(set((run.one_save if shown == "save" else run.run).unknown(QUANTITIES[key])))
-    return lacks[0] == lacks[1]
+    runs = [entry.run(shown) for entry in (one, other)]
+    bills = [run.one_save if shown == "save" else run.run for run in runs if run is not None]
+    return len(bills) < 2 or not missing_keys(bills, QUANTITIES[key])
+
+
+def _deciding(weighed: Weighed, shown: Shown) -> tuple[str, ...]:
+    """Inputs that only some of the tiers have, of what the ratio counts."""
+    runs = [run for entry in weighed.entries if (run := entry.run(shown)) is not None]
+    bills = [run.one_save if shown == "save" else run.run for run in runs]
+    return missing_keys(bills, QUANTITIES[counted(weighed, shown)])
 
 
 def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
@@ -215,7 +218,9 @@ def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
     if not all(
         known_alike(entry, baseline, shown, counted(weighed, shown)) for entry in weighed.entries
     ):
-        parts.append(f"{ABOUT}: a line is known for one of the two only")
+        parts.append(
+            f"no ratio where {' and '.join(_deciding(weighed, shown))} is known for one of the two only"
+        )
     everywhere = [
         path for path in weighed.desk.edits if path.startswith("tier.") and path != "tier.id"
     ]
@@ -242,6 +247,11 @@ def _in_force(weighed: Weighed) -> str:
 def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
     """Which tier is best, and what a run on it saves against the baseline."""
     objective, best, base = weighed.objective, weighed.best(shown), weighed.baseline(desk)
+    if best is None and (keys := weighed.undecided(shown)):
+        return (
+            f"No tier is called best for {objective}: {' and '.join(keys)} is known for some of them only.",
+            "warn",
+        )
     if best is None:
         other = (
             " (o: the run at the interval in force)"
@@ -279,10 +289,11 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
         if (left := theirs.get(f"run_{key}")) is not None and (
             right := mine.get(f"run_{key}")
         ) is not None:
-            about = "" if known_alike(best, base, run, key) else ABOUT
+            if not known_alike(best, base, run, key):
+                continue
             if abs(left - right) > ALIKE * max(abs(left), abs(right)):
                 (saved if left > right else more).append(
-                    f"{about}{number(abs(left - right))} {said(weighed, key, run)}"
+                    f"{number(abs(left - right))} {said(weighed, key, run)}"
                 )
     if not saved and not more:
         return (

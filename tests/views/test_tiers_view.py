@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import Bill
+from ckptcost.core.outcome import Outcome
 from ckptcost.core.regret import cost_of
 from ckptcost.errors import InputError
 from ckptcost.present.amounts import duration, number, share
@@ -138,10 +140,8 @@ def test_the_ratio_is_to_the_baseline_and_compare_says_the_same(
     grid = tiers_table.grid(tiers.weighed(desk, objective), desk, shown)
     assert cells(grid, "nas-hdd")["ratio"] == "base"
     for row, tier in zip(found[1:], others, strict=True):
-        if row["relative"] is None:  # a line is known for one of the two only
-            assert cells(grid, tier)["ratio"].startswith("~")
-            assert "~" in grid.note
-        elif (
+        assert row["relative"] is not None
+        if (
             quantity == "kgco2e" and not of
         ):  # a run's are with the embodied share, which stands in a row of its own
             embodied = [row for row in rows if row["quantity"] == "embodied_kgco2e"]
@@ -170,12 +170,43 @@ def test_what_the_best_tier_saves_is_what_model_calls_avoidable(cli: Callable[..
     avoidable = document["avoidable"]["values"]
     assert tone == "best"
     assert (
-        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, ~{number(avoidable['run_cost_usd'])} USD and "
+        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, {number(avoidable['run_cost_usd'])} USD and "
         in text
     )
-    assert (
-        f"~{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
+    assert f"{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
+
+
+def without_price(outcome: Outcome) -> Outcome:
+    """A run whose tier has no price for keeping bytes."""
+    lines = (
+        line._replace(cost_usd=float("nan")) if line.id == "retention" else line
+        for line in outcome.run.lines
     )
+    return outcome._replace(run=Bill(tuple(lines)))
+
+
+@pytest.mark.parametrize("shown", ["best", "asked", "save"])
+def test_a_line_that_some_tiers_lack_leaves_no_best_and_is_named(shown: tiers.Shown) -> None:
+    desk = Desk()
+    whole = tiers.weighed(desk, "usd")
+    first, *others = whole.entries
+    bare = first._replace(best=without_price(first.best), asked=without_price(first.asked))
+    seen = whole._replace(entries=(bare, *others))
+    assert whole.best(shown) is not None
+    assert seen.best(shown) is None
+    assert seen.undecided(shown) == ("tier.storage_price",)
+    assert tiers_table.sentence(seen, desk, shown) == (
+        "No tier is called best for usd: tier.storage_price is known for some of them only.",
+        "warn",
+    )
+    assert all(row.tone != "best" for row in tiers_table.grid(seen, desk, shown).rows)
+    timed = seen._replace(objective="time")
+    assert timed.best(shown) is not None, "the wall time lacks nothing"
+    if shown != "save":
+        grid = tiers_table.grid(seen, desk, shown)
+        assert {cells(grid, each.key)["ratio"] for each in others} == {"-"}
+        assert "no ratio where tier.storage_price is known for one of the two only" in grid.note
+        assert "USD" not in tiers_table.sentence(timed, desk, shown)[0]
 
 
 def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any]) -> None:

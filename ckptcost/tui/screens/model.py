@@ -47,7 +47,7 @@ class ModelScreen(EditingScreen):
         "turns red, and the last valid value stays in use. An empty field goes back to what the scenario says. "
         "On the right the tiers: what one save costs, so many saves without failures, and the whole run with failures and recovery; "
         "below it the bill of the tier that is ticked. Energy is at the facility, PUE included. A dash: nobody knows, and it is in no sum. "
-        "~ before a difference: a line is known for one of the two tiers only."
+        "Where a line is known for some tiers only, none is called best."
     )
     KEYS_HERE = (
         Command(
