@@ -21,6 +21,12 @@ LOST_BEFORE_SAFE: Final = frozenset({"GONE", "REPLACED", "REWRITTEN"})
 """reasons for which a save was never safe as it was written: for so long it protected nothing"""
 
 
+BY_THE_KERNEL: Final = frozenset({"cachestat", "fiemap", "drained"})
+"""evidence that says when the kernel had written a save back, not when somebody asked it to"""
+LATE: Final = 0.1
+"""a save that is safe so much of its length after its last act was not synced"""
+
+
 class Contents(NamedTuple):
     """Of one window."""
 
@@ -52,6 +58,31 @@ def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Conten
     return [
         _contents(sorted(mine, key=lambda mark: mark.t_s)) for mine in by_window(marks, windows)
     ]
+
+
+def written_back_s(window: Window, what: Contents) -> float:
+    """How long a save that nobody synced lay in the page cache after it was written: the kernel's timer
+    (30 s by default), not the storage's rate. 0 where it was synced, NaN where the evidence cannot tell.
+
+    >>> from ckptcost.core.phases import windows_of
+    >>> marks = [Mark(0.0, "begin", "a"), Mark(0.4, "returned", "a"), Mark(33.0, "durable", "a")]
+    >>> (window,) = windows_of(marks)
+    >>> written_back_s(window, Contents(1e8, 1.0, how="cachestat"))
+    32.6
+    >>> written_back_s(window, Contents(1e8, 1.0, how="fsync"))
+    0.0
+    """
+    if what.of == "load" or what.error or what.how not in BY_THE_KERNEL:
+        return 0.0
+    if window.begin_s is None or window.durable_s is None:
+        return nan
+    acts = ("written", "synced", "committed", "returned")
+    over_s = max(
+        (span.at_s[name] for span in window.spans for name in acts if name in span.at_s),
+        default=nan,
+    )
+    late_s = window.durable_s - over_s
+    return late_s if not late_s <= LATE * (window.durable_s - window.begin_s) else 0.0
 
 
 def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mark]]:

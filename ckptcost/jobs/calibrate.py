@@ -115,7 +115,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
             f"{node}write",
             "bytes_per_s",
             writes.rate_bytes_per_s,
-            _rate_note(writes, where),
+            _rate_note(writes, where, from_cache=any(round_.from_cache for round_ in saves)),
         ),
         *_setup(writes),
         Parameter(
@@ -240,7 +240,9 @@ def _fitted(rounds: Sequence[Round], setup_s: float) -> TimeFit:
     return found
 
 
-def _rate_note(fit: TimeFit, where: str, setup_s: float = nan) -> str:
+def _rate_note(fit: TimeFit, where: str, setup_s: float = nan, *, from_cache: bool = False) -> str:
+    if from_cache:
+        where = f"bytes over the time that the disk was busy, as nobody synced them; {where}"
     note = {
         "ONE_SIZE": "bytes over time: all sizes alike, so the fixed time is in it",
         "ONE_ROUND": "one round: the fixed time is in it",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ckptcost.core import gauges
 from ckptcost.core.channels import Mark
-from ckptcost.core.contents import OUTSIDE, Contents
+from ckptcost.core.contents import OUTSIDE, Contents, written_back_s
 from ckptcost.core.dips import Dip
 from ckptcost.core.estimates import Estimate, Floats, absent
 from ckptcost.core.steps import Split
@@ -23,6 +23,8 @@ from ckptcost.runs.header import base_name
 
 EARLY: Final = 0.1
 """a save that is safe so much of its length after training went on was not waited for"""
+TAKEN: Final = 0.9
+"""a disk that took less of a save's bytes was not where they went"""
 BUSY: Final = 0.2
 """utilisation of the GPUs from which somebody trains on them"""
 GPU_KINDS: Final = ("gpu:", "module:")
@@ -55,6 +57,8 @@ class Round(NamedTuple):
     """the evidence for the instant that it was safe"""
     unsure_s: float
     """how long before that it was last seen not to be; NaN where the mark is the instant itself"""
+    from_cache: bool = False
+    """nobody synced it: `seconds` are those in which the disk was busy with it, not the kernel's timer"""
 
 
 class LeftOut(NamedTuple):
@@ -62,7 +66,7 @@ class LeftOut(NamedTuple):
     window: str
     of: str
     why: str
-    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, or why the window's end is not known"""
+    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, PAGE_CACHE, or why the window's end is not known"""
 
 
 class Told:
@@ -145,6 +149,10 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
             why = "UNFINISHED"
         if not why and not alone[place]:
             why = "OVERLAPS"
+        from_cache = not why and written_back_s(window, what) != 0.0
+        if from_cache:
+            mode, seconds = "early", _busy_s(told, window, what.bytes)
+            why = "" if seconds > 0 else "PAGE_CACHE"
         if why:
             left.append(LeftOut(told.id, window.name, what.of, why))
             continue
@@ -169,9 +177,25 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
                 dip,
                 what.how,
                 what.unsure_s,
+                from_cache,
             )
         )
     return rounds, left
+
+
+def _busy_s(told: Told, window: Window, size_bytes: float) -> float:
+    """How long the disk that took a save was busy for it; NaN where not exactly one took so much."""
+    took = [
+        stored.queue
+        for stored in told.seen.stored
+        if stored.window == window.name
+        and stored.disk.startswith("disk:")
+        and stored.queue.written_bytes >= TAKEN * size_bytes
+    ]
+    if len(took) != 1:
+        return nan
+    (queue,) = took
+    return queue.busy * (queue.end_s - queue.begin_s) * size_bytes / queue.written_bytes
 
 
 def _torn(windows: Sequence[Window]) -> Window | None:

@@ -385,6 +385,37 @@ def test_writing_begins_with_the_save_where_nothing_drains_behind():
     )
 
 
+def unsynced(plan: Plan, lie_s: float, kept: float = 1.0) -> list[Mark]:
+    """Written and renamed, and seen to be on the storage by the kernel's own write-back."""
+    said = []
+    for mark in marks(plan, 0.0, FOR_S):
+        if mark.name == "begin":
+            size = float(mark.detail["bytes"]) * kept
+            said.append(mark._replace(detail={**mark.detail, "bytes": size}))
+            at_s, detail = mark.t_s + lie_s, {"how": "cachestat"}
+            said.append(mark._replace(t_s=at_s, name="durable", by="watch", detail=detail))
+        if mark.name in ("written", "returned"):
+            said.append(mark)
+    return said
+
+
+class TestPageCache:
+    def test_the_rate_is_that_of_the_busy_disk_not_of_the_kernels_timer(self):
+        plan = plan_of(25e9)
+        c = calibrate([measured(plan, unsynced(plan, 33.0))], "cached")
+        timer = 25e9 / 33.0
+        assert value(c, "write") > 5.0 * timer
+        assert value(c, "write") == pytest.approx(RATE, rel=0.35)
+        told = [(round_.from_cache, round_.mode) for round_ in c.saves]
+        assert told == [(True, "early"), (True, "early"), (False, "sync")], "the last one drained"
+        assert "busy" in c.parameter("write").note
+
+    def test_without_a_disk_that_took_them_there_is_no_rate(self):
+        plan = plan_of(25e9)
+        with pytest.raises(MeterUnavailable, match="PAGE_CACHE"):
+            calibrate([measured(plan, unsynced(plan, 33.0, kept=10.0))], "elsewhere")
+
+
 class TestLoads:
     def loads(self, plan: Plan, sizes: Sequence[float], fixed_s: float) -> list[Mark]:
         said = list(marks(plan, 0.0, FOR_S))

@@ -9,6 +9,7 @@ import pytest
 
 from ckptcost.core.contents import Contents
 from ckptcost.core.estimates import Estimate, absent
+from ckptcost.core.windows import Span
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measure_saves import rate_of, saves_told, training_told
 
@@ -56,6 +57,19 @@ def test_failed_and_unknown_are_counted_with_their_reasons():
     assert line.endswith(
         f"{', '.join(sorted([reason_text('IN_MEMORY'), reason_text('UNSYNCED')]))}."
     )
+
+
+def test_a_save_that_nobody_synced_has_the_kernels_timer_and_no_rate():
+    span = Span(0, {"begin": 0.0, "written": 0.4, "durable": 33.0})
+    lay = SimpleNamespace(**vars(window(0.0, 33.0)) | {"spans": (span,)})
+    what = SAVE._replace(how="cachestat")
+    assert rate_of(lay, what) is None
+    (line,) = told((lay, what))
+    assert line.startswith(
+        "1 checkpoint, 4 GB; 1 not synced: written in 0.4 s, then 32.6 s in the page cache"
+    )
+    assert "GB/s" not in line
+    assert rate_of(lay, what._replace(how="fsync")) == pytest.approx(4e9 / 33.0)
 
 
 @pytest.mark.parametrize("why", ["GONE", "REPLACED", "REWRITTEN"])

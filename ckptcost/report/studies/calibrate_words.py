@@ -34,6 +34,9 @@ REASONS: Final[Mapping[str, str]] = {
     "NO_BYTES": "its size is not known",
     "FAILED": "it failed",
     "OVERLAPS": "another save or load went on at the same time",
+    "PAGE_CACHE": "the job does not sync what it saves, so that the kernel's timer decides when it is "
+    "safe, and no disk's counters show how fast its bytes went: sync them, or measure with "
+    "`ckptcost probe`",
     "OTHER_MODE": "saves written in the background and others are not fitted together, and the others are more",
     "PARTS_EXCEED_NODE": "the GPUs take more than the node's own meter says",
     "GAPS": "readings do not cover all of it",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents
+from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents, written_back_s
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, rate, share, size
@@ -66,6 +67,7 @@ def saves_told(m: Measured) -> list[str]:
         )
         mean = "" if len(safe) == 1 else " in the mean"
         said += f"; safe after {duration(seconds / len(safe))}{mean}, {rate(sum(what.bytes for _, what in safe) / seconds)}"
+    said += _cached(saves)
     said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
     without = [
         (window, what) for window, what in saves if window.durable_s is None and not what.error
@@ -82,6 +84,30 @@ def saves_told(m: Measured) -> list[str]:
         why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
         said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
     return [said + "."]
+
+
+def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
+    """Of saves that nobody synced: how long they took, and how long the kernel then let them lie."""
+    lay_s = {
+        place: late_s
+        for place, (window, what) in enumerate(saves)
+        if (late_s := written_back_s(window, what)) > 0
+    }
+    if not lay_s:
+        return ""
+    wrote_s = [
+        window.durable_s - window.begin_s - lay_s[place]
+        for place, (window, _) in enumerate(saves)
+        if place in lay_s and window.durable_s is not None and window.begin_s is not None
+    ]
+    mean = "" if len(lay_s) == 1 else " in the mean"
+    return (
+        f"; {count(len(lay_s))} not synced: written in {duration(sum(wrote_s) / len(wrote_s))}, "
+        f"then {duration(sum(lay_s.values()) / len(lay_s))}{mean} in the page cache until on the "
+        "storage. That is the kernel's timer (30 s unless vm.dirty_expire_centisecs says "
+        "otherwise), no rate of the storage; with fsync a save is safe sooner and holds "
+        "training up for as long as the storage takes"
+    )
 
 
 def training_told(m: Measured) -> list[str]:
@@ -265,6 +291,8 @@ def rate_of(window: Window, what: Contents) -> float | None:
         or window.durable_s <= window.begin_s
     ):
         return None  # of a save that failed it is no rate
+    if written_back_s(window, what) != 0.0:
+        return None  # the time is the kernel's timer
     return plain(what.bytes / (window.durable_s - window.begin_s))
 
 
