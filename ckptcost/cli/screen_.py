@@ -32,6 +32,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--interval", metavar="TIME", help='training time between saves, e.g. "30 min"'
     )
     parser.add_argument(
+        "--mtbf",
+        action="append",
+        dest="set",
+        default=[],
+        type="failures.mtbf={}".format,
+        metavar="TIME",
+        help='mean time between failures of the whole job, e.g. "6 h"; instead of rates',
+    )
+    parser.add_argument(
         "--set",
         action="append",
         default=[],

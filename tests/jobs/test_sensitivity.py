@@ -126,16 +126,29 @@ def test_powers_add_up(name):
 
 
 def test_copies_are_moved_with_their_original_and_shown_once():
-    case = case_of("opt-175b")
+    case = case_of("opt-175b", "tier.id=ddn-exascaler")
     found = sensitivity(case, "kwh")
     paths = [each.lever.path for each in found.swings]
     assert len(paths) == len(set(paths))
-    assert not {"cluster.host_stall", "cluster.host_idle"} & set(paths)
-    host = next(each for each in found.swings if each.lever.path == "cluster.host_train")
-    assert host.lever.copies == ("cluster.host_idle", "cluster.host_stall")
+    assert "tier.read" not in paths
+    write = next(each for each in found.swings if each.lever.path == "tier.write")
+    assert write.lever.copies == ("tier.read",)
     world = as_planned(case.scenario, case.outcome)
-    for field in ("host_train_w", "host_stall_w", "host_idle_w"):
-        world = replace_at(world, f"cluster.{field}", host.lever.high)
+    for field in ("write_bytes_per_s", "read_bytes_per_s"):
+        world = replace_at(world, f"tier.{field}", write.lever.high)
+    assert write.at_high == pytest.approx(float(evaluate(world).run.total("energy_j")), rel=1e-14)
+
+
+def test_hosts_that_wait_move_with_hosts_that_train():
+    """The fraction is of the power in training: one range of the host moves all three states."""
+    case = case_of("opt-175b")
+    found = {each.lever.path: each for each in sensitivity(case, "kwh").swings}
+    assert not {"cluster.host_stall", "cluster.host_idle"} & found.keys()
+    assert found["cluster.host_stall_fraction"].swing > 0
+    host = found["cluster.host_train"]
+    world = as_planned(case.scenario, case.outcome)
+    for field, share in (("train", 1.0), ("stall", 0.8), ("idle", 0.8)):
+        world = replace_at(world, f"cluster.host_{field}_w", host.lever.high * share)
     assert host.at_high == pytest.approx(float(evaluate(world).run.total("energy_j")), rel=1e-14)
 
 
@@ -149,15 +162,13 @@ def test_an_unranged_copy_still_moves_with_its_original():
 
 @pytest.mark.parametrize("of", OF)
 def test_swings_are_what_the_model_says_at_the_ends(of):
-    """At a fixed interval, `--set failures.rate=low` gives the tornado's left end."""
+    """At a fixed interval, `--set failures.rate_factor=low` gives the tornado's left end."""
     case = case_of("llama31-405b-16k", interval="20 min")
     swing = next(
-        each for each in sensitivity(case, of).swings if each.lever.path == "failures.rate"
+        each for each in sensitivity(case, of).swings if each.lever.path == "failures.rate_factor"
     )
-    for said, end in (("2.3", swing.at_low), ("6.5", swing.at_high)):
-        other = case_of(
-            "llama31-405b-16k", f"failures.rate={said} /1000 node-days", interval="20 min"
-        )
+    for said, end in (("0.3", swing.at_low), ("5.2", swing.at_high)):
+        other = case_of("llama31-405b-16k", f"failures.rate_factor={said}", interval="20 min")
         assert end == pytest.approx(float(measure_of(of).of(other.outcome)), rel=1e-12)
 
 
@@ -243,7 +254,7 @@ def test_shares_are_shares(name, of):
 def test_what_does_not_move_the_result_explains_nothing_of_it():
     found = sensitivity(case_of(), "kwh")
     width = {each.lever.path: each.high - each.low for each in found.shares}
-    assert width["failures.rate"] < 0.85 * (found.high - found.low)
+    assert width["failures.rate_factor"] < 0.85 * (found.high - found.low)
     assert "cluster.gpu_price" not in width
     still = {each.lever.path for each in found.swings if each.swing == 0}
     assert "cluster.gpu_price" in still
@@ -343,10 +354,11 @@ def test_an_unknown_result_is_a_name():
 def test_draws_in_which_the_run_never_ends_are_told():
     case = case_of("llama31-405b-16k", "tier.write=3 GB/s", "policy.interval=1 h")
     wide = replace(
-        next(i for i in case.resolved.inputs if i.path == "failures.rate").figure, high=3e-5
+        next(i for i in case.resolved.inputs if i.path == "failures.rate_factor").figure, high=700.0
     )
     inputs = tuple(
-        i._replace(figure=wide) if i.path == "failures.rate" else i for i in case.resolved.inputs
+        i._replace(figure=wide) if i.path == "failures.rate_factor" else i
+        for i in case.resolved.inputs
     )
     found = sensitivity(case._replace(resolved=case.resolved._replace(inputs=inputs)), "kwh")
     assert 0 < found.never < 1
