@@ -120,6 +120,15 @@ def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Numbe
     )
 
 
+def save_steps_w(s: Scenario) -> tuple[Number, Number]:
+    """How far the power of GPUs and of hosts falls when a save holds training up."""
+    gpu_train_w, gpu_stall_w, _, host_train_w, host_stall_w, _ = states_w(s)
+    return (
+        energy.save_step_w(gpu_train_w, gpu_stall_w),
+        energy.save_step_w(host_train_w, host_stall_w),
+    )
+
+
 def stored_j(tier: Tier, saved: Save, pue: Number) -> Number:
     """Facility energy that one save adds at its tier."""
     return energy.write_j(

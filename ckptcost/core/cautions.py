@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
-from ckptcost.core.numeric import isnan, minimum, ratio
+from ckptcost.core.numeric import isnan, known, minimum, ratio
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, buffers, nodes_of
+
+GRID_STEP_W = 10e6
+"""a job that falls and rises by so much within seconds is felt by those who supply it"""
 
 
 class Caution(NamedTuple):
@@ -44,9 +47,11 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     cycle_s = o.interval_s + o.cycle.stall_s
     nodes = nodes_of(c)
     size_bytes = full_bytes(s.checkpoint)
+    step_w = o.gpu_step_w + known(o.host_step_w, 0.0)
     found = [
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
+        Caution("POWER_STEP", _ok(step_w > GRID_STEP_W), step_w, GRID_STEP_W),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution(
             "RECOVERY_NEAR_MTBF",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import isnan, known, times, where
+from ckptcost.core.numeric import isnan, known, ratio, times, where
 
 
 def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
@@ -13,6 +13,28 @@ def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
     709632.0
     """
     return gpus * gpu_w + nodes * host_w
+
+
+def save_step_w(training_w: Number, stalled_w: Number) -> Number:
+    """Fall of IT power when a save holds training up; it rises as far when the save is over.
+
+    IT power: cooling follows over minutes, a save lasts seconds.
+
+    >>> save_step_w(training_w=24_576 * 630.0, stalled_w=24_576 * 176.4) / 1e6
+    11.1476736
+    """
+    return training_w - stalled_w
+
+
+def least_ramp_w_per_s(step_w: Number, stall_s: Number) -> Number:
+    """Mean rate at which power must change to have fallen and risen again by the end of the stall: 2*step/stall.
+
+    A lower bound: how fast it really falls is a matter of microseconds in a GPU and of capacitors in its supplies.
+
+    >>> least_ramp_w_per_s(step_w=12e6, stall_s=60.0)
+    400000.0
+    """
+    return ratio(2.0 * step_w, stall_s)
 
 
 def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:

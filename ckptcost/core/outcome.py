@@ -17,6 +17,7 @@ from ckptcost.core.bill import (
     crosses_network,
     is_local,
     rent_usd_per_byte_s,
+    save_steps_w,
     states_w,
     storage_usd_per_j,
     stored_j,
@@ -59,6 +60,10 @@ class Outcome(NamedTuple):
     run: Bill
     one_save: Bill
     spent: Spent
+    gpu_step_w: Number
+    """fall of the GPUs' power when a save holds training up"""
+    host_step_w: Number
+    """the same of the rest of their nodes"""
 
 
 def plan_of(s: Scenario) -> Plan:
@@ -396,6 +401,7 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
         bill_of(s, spent, plan.saved, plan.second),
         bill_of(s, once, plan.saved, plan.second),
         spent,
+        *save_steps_w(s),
     )
 
 

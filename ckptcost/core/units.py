@@ -279,6 +279,10 @@ def _finite(value: float, text: str) -> float:
     return value
 
 
+def to_mw(power_w: Any) -> Any:
+    return power_w / 1e6
+
+
 def to_kwh(energy_j: Any) -> Any:
     return energy_j / KWH_J
 

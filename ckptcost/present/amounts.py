@@ -77,6 +77,15 @@ def rate(bytes_per_s: float | None) -> str:
     return _scaled(bytes_per_s, "B/s")
 
 
+def power(watts: float | None) -> str:
+    """Watts as an operator says them.
+
+    >>> power(11.15e6), power(640.0)
+    ('11.2 MW', '640 W')
+    """
+    return _scaled(watts, "W")
+
+
 def _scaled(value: float | None, unit: str) -> str:
     if value is None or value != value or math.isinf(value):
         return number(value)

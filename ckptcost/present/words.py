@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ckptcost.core.cautions import Caution
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import amount, count, duration, number, quantity, share, size
+from ckptcost.present.amounts import amount, count, duration, number, power, quantity, share, size
 
 LINES = {
     "gpu_wait": "GPUs waiting for saves",
@@ -50,6 +50,12 @@ def caution_text(caution: Caution) -> str:
             return (
                 f"A save of {duration(value)} counts nothing for planning, barrier, fsync and commit (tier.setup = 0 s): "
                 "measure that time and give it."
+            )
+        case "POWER_STEP":
+            return (
+                f"When a save holds training up, the job's power falls by {power(value)} and comes back when it is "
+                "over, at every save: agree that with whoever supplies it. A snapshot shortens the step, and makes it "
+                "no smaller."
             )
         case "STALL_NEAR_MTBF":
             return (

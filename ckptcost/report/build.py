@@ -19,10 +19,11 @@ from ckptcost.catalog.figures import softest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import Bill, Line
 from ckptcost.core.draws import SAMPLES, SEED, p5_p95
+from ckptcost.core.energy import least_ramp_w_per_s
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
-from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh
+from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_name
 from ckptcost.present.words import caution_text, line_label, unknown_text
@@ -254,6 +255,27 @@ def _schedule(case: Case) -> Part:
     }
 
 
+def _power_step(case: Case, known: Sequence[str]) -> Part:
+    o, spread = case.outcome, case.spread
+    gpus, hosts = (
+        [name for name in known if name in (f"cluster.{path}" for path in paths)]
+        for paths in (
+            ("gpus", "gpu_train", "gpu_stall"),
+            ("gpus", "gpus_per_node", "host_train", "host_stall", "host_stall_fraction"),
+        )
+    )
+    whole = o.gpu_step_w + o.host_step_w
+    return {
+        "gpus": _quantity(o.gpu_step_w, spread.gpu_step_w, "MW", to_mw, gpus),
+        "hosts": _quantity(o.host_step_w, spread.host_step_w, "MW", to_mw, hosts),
+        "whole": _quantity(
+            whole, spread.gpu_step_w + spread.host_step_w, "MW", to_mw, sorted({*gpus, *hosts})
+        ),
+        "lasts_s": tidy(float(o.mean_stall_s)),
+        "least_ramp_mw_per_s": tidy(float(to_mw(least_ramp_w_per_s(whole, o.mean_stall_s)))),
+    }
+
+
 def _boundary(case: Case) -> Part:
     lines = list(case.outcome.run.of())
     apart = [
@@ -344,6 +366,7 @@ def parts_of(
         "subject": _subject(case),
         "boundary": _boundary(case),
         "schedule": _schedule(case),
+        "power_step": _power_step(case, known),
         "totals": _totals(o.run, spread.run, "marginal", known)
         | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)},
         "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],

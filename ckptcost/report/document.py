@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Unit = Literal["kWh", "kgCO2e", "GPU-h", "USD", "1"]
+Unit = Literal["kWh", "kgCO2e", "GPU-h", "USD", "MW", "1"]
 Basis = Literal["measured", "modelled", "sourced", "assumed"]
 Origin = Literal["measured", "published", "derived", "vendor", "user", "default"]
 
@@ -136,6 +136,18 @@ class Schedule(_Part):
     first_order_goodput: float | None
     validity: Literal["green", "amber", "red"] = Field(
         description="how far the first-order rules can be trusted here"
+    )
+
+
+class PowerStep(_Part):
+    """How far the job's IT power falls when a save holds training up; it rises as far when the save is over."""
+
+    gpus: Quantity
+    hosts: Quantity
+    whole: Quantity = Field(description="null where one of the two is unknown")
+    lasts_s: float = Field(description="the stall: until power is back")
+    least_ramp_mw_per_s: float | None = Field(
+        description="mean rate of a fall and a rise that fill the stall; how fast it really is, is not known"
     )
 
 
@@ -272,6 +284,7 @@ class Report(_Part):
     subject: Subject
     boundary: Boundary
     schedule: Schedule
+    power_step: PowerStep | None = None
     totals: RunTotals = Field(description="the run's marginal ledger, first case")
     functional_units: list[FunctionalUnit]
     components: list[Component] = Field(

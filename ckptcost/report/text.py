@@ -12,6 +12,7 @@ from ckptcost.present.amounts import (
     count,
     duration,
     number,
+    power,
     quantities,
     quantity,
     rate,
@@ -227,7 +228,38 @@ def interval_lines(report: Report) -> list[str]:
                 else "."
             )
         )
-    return lines
+    return [*lines, *power_lines(report)]
+
+
+def power_lines(report: Report) -> list[str]:
+    """How far power falls at each save, which its supplier must bear; of the GPUs alone where the hosts are unknown."""
+    step = report.power_step
+    if step is None or step.gpus.value is None or not step.lasts_s:
+        return []
+    fall = step.whole if step.whole.value is not None else step.gpus
+    parts = (
+        f"GPUs {_mw(step.gpus.value)}, hosts {_mw(step.hosts.value)}"
+        if step.hosts.value is not None
+        else "GPUs alone, the hosts' is not known"
+    )
+    ranged = (
+        f"{_mw(fall.low)} to {_mw(fall.high)}; "
+        if fall.low is not None and fall.high is not None
+        else ""
+    )
+    least = step.least_ramp_mw_per_s
+    ramp = f" at least {_mw(least)} a second," if least is not None else ""
+    by = (
+        "by" if step.lasts_s >= 1.0 else "by at most"
+    )  # a stall so short may be over before it fell
+    return [
+        f"Each save lets IT power fall {by} {_mw(fall.value)} ({ranged}{parts}) for {duration(step.lasts_s)} and rise "
+        f"again:{ramp} how much faster is not known."
+    ]
+
+
+def _mw(megawatts: float | None) -> str:
+    return power(None if megawatts is None else megawatts * 1e6)
 
 
 def carbon_lines(report: Report) -> list[str]:

@@ -27,8 +27,16 @@ CALM = {
 TWO_TIERS_SLOW = replace(
     TWO_TIERS, second_tier=replace(TWO_TIERS.second_tier, write_bytes_per_s=0.2e9)
 )
+STEP = {
+    "cluster__gpus": 1e6,
+    "cluster__gpu_train_w": 600.0,
+    "cluster__host_train_w": nan,
+    "cluster__host_stall_w": nan,
+}
+"""a million GPUs: what each of them saves in 10 W is 10 MW"""
 FIRES = {
     "NEVER_FINISHES": changed(policy__every=30 * DAY, failures__failures_per_s=1e-3),
+    "POWER_STEP": changed(cluster__gpus=40_000.0, failures__failures_per_node_s=1e-9),
     "STALL_NEAR_MTBF": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_s=1e-4),
     "RECOVERY_NEAR_MTBF": changed(failures__warmup_s=4000.0, failures__failures_per_s=1e-4),
     "STALL_OVER_INTERVAL": changed(
@@ -78,6 +86,7 @@ def test_no_code_without_a_case():
     [
         ("CAPACITY", {"tier__capacity_bytes": 5 * 980.001e9}),
         ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.1}),
+        ("POWER_STEP", STEP | {"cluster__gpu_stall_w": 600.0 - 10_000.0 / 1000}),
         ("STALL_OVER_INTERVAL", {"policy__every": 27.0}),
     ],
 )
@@ -90,6 +99,7 @@ def test_silent_at_the_limit(code, near):
     [
         ("CAPACITY", {"tier__capacity_bytes": 4.9 * 980.001e9}),
         ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.101}),
+        ("POWER_STEP", STEP | {"cluster__gpu_stall_w": 589.9}),
         ("STALL_OVER_INTERVAL", {"policy__every": 26.0}),
     ],
 )

@@ -262,6 +262,7 @@ RESULTS: dict[str, object] = {
     "first_order_window_s": ("s", "s"),
     "level_waste": "dimensionless",
     "regret": "dimensionless",
+    "least_ramp_w_per_s": "j / s / s",
     "node_loss_fraction": "dimensionless",
     "rack_loss_fraction": "dimensionless",
 }
