@@ -219,6 +219,10 @@ def _window(name: str, label: str, spans: list[Span]) -> Window:
     )
 
 
+SAME_S = 0.05
+"""marks of two watchers so near each other are one instant: a close is told some ms after its fsync"""
+
+
 def _storage(
     begin_s: float | None, at_s: dict[str, float], durable_s: float | None, returned_s: float | None
 ) -> tuple[tuple[Phase, ...], list[Flag]]:
@@ -230,6 +234,10 @@ def _storage(
     reach_s, joined = begin_s, ""
     for mark, name in STORAGE.items():
         if mark not in at_s:
+            continue
+        if reach_s - SAME_S < at_s[mark] < reach_s:
+            pieces.append(Phase(joined + name, reach_s, reach_s))
+            joined = ""
             continue
         if at_s[mark] < reach_s:
             flags.append(Flag("OUT_OF_ORDER", mark))

@@ -162,6 +162,19 @@ def test_marks_against_their_order_join_phases():
     assert Flag("OUT_OF_ORDER", "written") in save.flags
 
 
+def test_marks_of_two_watchers_at_one_instant_are_in_order():
+    """A close is told some milliseconds after the fsync before it."""
+    save = one("begin 0, written 3.007, synced 3, committed 4, returned 4")
+    assert named(save.storage) == [
+        ("write", 0, 3.007),
+        ("fsync", 3.007, 3.007),
+        ("commit", 3.007, 4),
+    ]
+    assert save.flags == ()
+    late = one("begin 0, written 3.06, synced 3, returned 4")
+    assert late.flags == (Flag("OUT_OF_ORDER", "synced"),)
+
+
 def test_a_name_used_twice():
     first, second, third = windows_of(
         marks(

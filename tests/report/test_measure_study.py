@@ -439,6 +439,7 @@ def test_what_was_wrong_with_the_files_and_what_was_lost(plain):
         RunEvent(4.0, "lost", "gpu:1", "again", host, {}),
         RunEvent(5.0, "found", "gpu:2", "is back", host, {}),
         RunEvent(6.0, "cost", "self", "", host, {}),
+        RunEvent(7.0, "lost", "process:77", "ended", host, {}),
     )
     study = study_of(again(plain))
     run.problems = run.events = ()

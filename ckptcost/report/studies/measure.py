@@ -365,7 +365,15 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
         )
     if m.run.problems:
         found["RUN_FILE"] = "; ".join(str(problem) for problem in m.run.problems[:3])
-    if lost := list(dict.fromkeys(event.domain for event in m.events if event.name == "lost")):
+    # a process that was followed to its end is no meter that failed
+    lost = list(
+        dict.fromkeys(
+            event.domain
+            for event in m.events
+            if event.name == "lost" and not event.domain.startswith("process:")
+        )
+    )
+    if lost:
         found["METER_LOST"] = warning_text("METER_LOST", some(lost))
     if m.node.missing:
         found["PART_MISSING"] = warning_text("PART_MISSING", some(m.node.missing))
