@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ckptcost.catalog.interruptions import law_of, read_kinds, read_trace
 from ckptcost.catalog.schema import flag_value
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.draws import SAMPLES
 from ckptcost.core.interruptions import NEVER
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, gate_of
@@ -93,6 +94,7 @@ def optimum(
     gates: Sequence[Gate] = (),
     check: int = 0,
     seed: int = 1,
+    draws: int = 0,
 ) -> Study:
     """The best intervals; several tiers are held against `check` simulated runs of each combination."""
     from ckptcost.jobs import tiers_check
@@ -109,7 +111,8 @@ def optimum(
         return by_runs.study_of(searched)._replace(
             gates=verdicts_of(searched.best.found, list(gates))
         )
-    found = optimize(catalog, layers, tiers, mode, objective, gates)
+    more = {"draws": draws} if draws else {}
+    found = optimize(catalog, layers, tiers, mode, objective, gates, **more)
     study = one_or_two.study_of(found, gates)
     levels = found.levels
     if levels is None or check < 2:
@@ -207,6 +210,7 @@ def comparison(
     stacks: Sequence[tuple[str, list[Layer]]],
     variants: Sequence[str] = (),
     gates: Sequence[Gate] = (),
+    draws: int = SAMPLES,
 ) -> Study:
     """Scenarios side by side: named ones, and variants of the first."""
     from ckptcost.jobs.compare import LETTERS, compare, varied
@@ -222,7 +226,9 @@ def comparison(
         remedy = 'name two, or a variant: ckptcost compare -s SCENARIO --with "tier.id=nas-hdd"'
         raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
     found = compare(
-        catalog, [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)]
+        catalog,
+        [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)],
+        draws,
     )
     verdicts = [
         verdict._replace(of=f"{letter}: {name}")
@@ -233,14 +239,19 @@ def comparison(
 
 
 def ranking(
-    catalog: Catalog, layers: Sequence[Layer], of: str, replan: bool = False, top: int = 12
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    of: str,
+    replan: bool = False,
+    top: int = 12,
+    draws: int = 0,
 ) -> Study:
     """Which inputs decide a result."""
     from ckptcost.jobs.compare import first_of
     from ckptcost.jobs.sensitivity import sensitivity
     from ckptcost.report.studies.sensitivity import study_of
 
-    return study_of(sensitivity(first_of(catalog, layers), of, replan), top)
+    return study_of(sensitivity(first_of(catalog, layers), of, replan, draws), top)
 
 
 def read_files(*paths: str | None) -> list[tuple[str, bytes]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcost.axes import over_of
 from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.draws import SAMPLES
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer
 from ckptcost.jobs.model import model as model_job
@@ -69,6 +70,7 @@ def answer(
     tier: Any = (),
     saves: Any = (),
     against: str | None = None,
+    draws: int = SAMPLES,
 ) -> Answer:
     """The domain's answer: what `model` puts into a report."""
     return model_job(
@@ -77,6 +79,7 @@ def answer(
         _many(tier),
         [saves_of(count, "--saves") for count in _many(saves)],
         against,
+        draws,
     )
 
 

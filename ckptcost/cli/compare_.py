@@ -42,12 +42,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help='a variant of the one scenario, e.g. --with "tier.id=nas-hdd, policy.mode=async"; may repeat',
     )
     study_flags.add(parser)
+    study_flags.add_draws(parser, "4,096")
 
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost import answers, api
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.core.draws import SAMPLES
     from ckptcost.errors import InputError
     from ckptcost.jobs.gap import run_named
     from ckptcost.layers import DEFAULT_SCENARIO
@@ -68,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         (os.path.basename(name), api.layers_for(catalog, name, options.interval, options.set))
         for name in names or [DEFAULT_SCENARIO]
     ]
-    study = answers.comparison(catalog, stacks, options.variants, gates)
+    study = answers.comparison(catalog, stacks, options.variants, gates, options.draws or SAMPLES)
     files = dict(pair for _, layers in stacks for pair in api.files_of(layers))
     return study_flags.answer(
         study,

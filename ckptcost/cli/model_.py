@@ -36,6 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="ID", help="reference tier: what of the bill was avoidable"
     )
     study_flags.add_gates(parser)
+    study_flags.add_draws(parser, "4,096")
     parser.add_argument(
         "-f",
         "--format",
@@ -49,13 +50,21 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost import api
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output, scenario_flags, study_flags
+    from ckptcost.core.draws import SAMPLES
     from ckptcost.jobs.model import judged_cases
     from ckptcost.report.build import build, plain
 
     gates = study_flags.gates_of(options)
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    answer = api.answer(catalog, layers, options.tier, options.saves, options.against)
+    answer = api.answer(
+        catalog,
+        layers,
+        options.tier,
+        options.saves,
+        options.against,
+        options.draws or SAMPLES,
+    )
     if options.format == "json":
         report = build(answer, catalog, scenario_flags.spoken(options), api.files_of(layers))
         output.write([report.to_json()], options.output)

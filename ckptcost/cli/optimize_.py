@@ -47,6 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="simulated runs of each combination of several tiers (default: 200; 0: none)",
     )
     study_flags.add(parser)
+    study_flags.add_draws(parser, "256")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,7 +59,14 @@ def run(options: argparse.Namespace) -> int:
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
     study = answers.optimum(
-        catalog, layers, options.tier, options.mode, options.objective, gates, options.check
+        catalog,
+        layers,
+        options.tier,
+        options.mode,
+        options.objective,
+        gates,
+        options.check,
+        draws=options.draws,
     )
     return study_flags.answer(
         study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)

@@ -35,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="choose the best interval anew each time (only with policy.optimal)",
     )
     study_flags.add(parser, gates=False)
+    study_flags.add_draws(parser, "4,096, with --replan 1,024")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
         )
     catalog = Catalog()
     layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    study = answers.ranking(catalog, layers, options.of, options.replan, int(options.top))
+    study = answers.ranking(
+        catalog, layers, options.of, options.replan, int(options.top), options.draws
+    )
     return study_flags.answer(
         study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
     )

@@ -46,6 +46,27 @@ def add_gates(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_draws(parser: argparse.ArgumentParser, default: str) -> None:
+    """--draws, where ranges are printed that come from them."""
+    parser.add_argument(
+        "--draws",
+        type=draws,
+        default=0,
+        metavar="N",
+        help=f"draws from the inputs' ranges behind p5-p95, 64 to 1,000,000 (default: {default})",
+    )
+
+
+def draws(text: str) -> int:
+    """Of an option: how many draws."""
+    from ckptcost.core.draws import LEAST, MOST
+
+    value = count(text)
+    if not LEAST <= value <= MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not from {LEAST} to {MOST:,}")
+    return value
+
+
 def count(text: str) -> int:
     """Of an option: a whole number that is not negative."""
     try:

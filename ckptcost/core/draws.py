@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from ckptcost.core.domain import Scenario
 
-SAMPLES = 256
+SAMPLES = 4096
+"""p5 and p95 of a bill are then within 3 % of those of a million draws, half of them within 1.5 %: two digits of a range hold"""
+LEAST, MOST = 64, 1_000_000
 SEED = 1
 
 
@@ -138,15 +140,18 @@ def p5_p95(values: Any, value: float) -> tuple[float, float]:
     """5th and 95th percentile of the draws, widened to contain the point estimate."""
     if not isinstance(values, np.ndarray) or values.ndim == 0:
         return value, value
-    ordered = np.sort(values[~np.isnan(values)])
-    if not ordered.size:
+    known = values[~np.isnan(values)]
+    if not known.size:
         return value, value
-    return min(_quantile(ordered, 0.05), value), max(_quantile(ordered, 0.95), value)
+    ends = [share * (known.size - 1) for share in (0.05, 0.95)]
+    places = sorted({min(int(at) + i, known.size - 1) for at in ends for i in (0, 1)})
+    ordered = np.partition(known, places)  # only these stand where a sort would put them
+    low, high = (_between(ordered, at) for at in ends)
+    return min(low, value), max(high, value)
 
 
-def _quantile(ordered: NDArray[np.float64], share: float) -> float:
-    """Linear between the two nearest draws, as np.quantile does it; a report asks for 800 of these, and np.quantile takes 60 us."""
-    at = share * (ordered.size - 1)
+def _between(ordered: NDArray[np.float64], at: float) -> float:
+    """Linear between the two nearest draws, as np.quantile does it; a report asks for 800 of these."""
     below = int(at)
     low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
     return low if low == high else low + (at - below) * (high - low)

@@ -11,11 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ckptcost.axes import ALIASES
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import REFERENCES
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.draws import drawn
+from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.errors import InputError, UnknownName, brief
 from ckptcost.jobs.model import Case, as_planned, case_of, one_of
@@ -33,11 +35,12 @@ class Compared(NamedTuple):
     cases: tuple[Case, ...]
     together: tuple[Outcome, ...]
     """each over the same draws: element i of one belongs to element i of the others"""
+    draws: int = SAMPLES
 
 
-def first_of(catalog: Catalog, layers: Sequence[Layer]) -> Case:
+def first_of(catalog: Catalog, layers: Sequence[Layer], draws: int = SAMPLES) -> Case:
     """The scenario as it stands; of one that compares tiers or counts itself, the first, as in `ckptcost model`."""
-    return case_of(one_of(catalog, layers))
+    return case_of(one_of(catalog, layers), draws=draws)
 
 
 _NEXT = re.compile(r",(?=\s*[a-z0-9_.]+\s*=)")
@@ -103,7 +106,9 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     ]
 
 
-def compare(catalog: Catalog, scenarios: Sequence[tuple[str, Sequence[Layer]]]) -> Compared:
+def compare(
+    catalog: Catalog, scenarios: Sequence[tuple[str, Sequence[Layer]]], draws: int = SAMPLES
+) -> Compared:
     """Each named stack of layers as one column."""
     if len(scenarios) < 2:
         raise InputError(
@@ -120,12 +125,14 @@ def compare(catalog: Catalog, scenarios: Sequence[tuple[str, Sequence[Layer]]]) 
     cases = []
     for name, layers in scenarios:
         try:
-            cases.append(first_of(catalog, layers))
+            cases.append(first_of(catalog, layers, draws))
         except UnknownName:
             raise
         except InputError as error:
             raise error.at(name) from None
-    return Compared(tuple(name for name, _ in scenarios), tuple(cases), drawn_together(cases))
+    return Compared(
+        tuple(name for name, _ in scenarios), tuple(cases), drawn_together(cases, draws), draws
+    )
 
 
 def _same_figure(one: Figure, other: Figure) -> bool:
@@ -150,12 +157,15 @@ def _same_figure(one: Figure, other: Figure) -> bool:
     )
 
 
-def drawn_together(cases: Sequence[Case]) -> tuple[Outcome, ...]:
+def drawn_together(cases: Sequence[Case], draws: int = SAMPLES) -> tuple[Outcome, ...]:
     """Every case over draws of its ranges, the same draws for the same figure of the same input."""
-    return outcomes_together([(case.resolved, case.outcome) for case in cases])
+    return outcomes_together([(case.resolved, case.outcome) for case in cases], draws)
 
 
-def outcomes_together(plans: Sequence[tuple[Resolved, Outcome]]) -> tuple[Outcome, ...]:
+@np.errstate(over="ignore", invalid="ignore")
+def outcomes_together(
+    plans: Sequence[tuple[Resolved, Outcome]], draws: int = SAMPLES
+) -> tuple[Outcome, ...]:
     """The same of scenarios with their runs, whose intervals stay as they are."""
     seeds: dict[str, list[tuple[Figure, int]]] = {}
     count = 0
@@ -182,6 +192,8 @@ def outcomes_together(plans: Sequence[tuple[Resolved, Outcome]]) -> tuple[Outcom
         for path in sorted(
             ranges
         ):  # each input by itself, in an order of its own: that of its seed
-            world = drawn(world, {path: ranges[path]}, seed=mine[ties.get(path, path)])
+            world = drawn(
+                world, {path: ranges[path]}, samples=draws, seed=mine[ties.get(path, path)]
+            )
         outcomes.append(evaluate(world) if ranges else outcome)
     return tuple(outcomes)

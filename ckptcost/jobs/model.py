@@ -13,7 +13,7 @@ from ckptcost.axes import one_cadence
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import UNKNOWN, Number, Scenario
-from ckptcost.core.draws import drawn
+from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError
@@ -35,6 +35,7 @@ class Case(NamedTuple):
     best: dict[str, Number]
     """best interval by objective"""
     cautions: tuple[Caution, ...]
+    draws: int = SAMPLES
 
     @property
     def scenario(self) -> Scenario:
@@ -49,14 +50,16 @@ class Answer(NamedTuple):
 
 
 @np.errstate(over="ignore")
-def case_of(resolved: Resolved, ranges: bool = True, intervals: bool = True) -> Case:
+def case_of(
+    resolved: Resolved, ranges: bool = True, intervals: bool = True, draws: int = SAMPLES
+) -> Case:
     """Evaluate one resolved scenario. A screen that recomputes at every keystroke leaves out what it does not show: without `ranges`
     the spread is the outcome itself, without `intervals` no best one is looked for and the textbook's are unknown."""
     s = resolved.scenario
     two_tiers_at_most(s)
     outcome = evaluate(s)
     computable(resolved, outcome)
-    spread = spread_of(resolved, outcome) if ranges else outcome
+    spread = spread_of(resolved, outcome, draws) if ranges else outcome
     best = (
         {objective: best_interval_s(s, outcome.plan, objective) for objective in OBJECTIVES}
         if intervals
@@ -65,19 +68,27 @@ def case_of(resolved: Resolved, ranges: bool = True, intervals: bool = True) -> 
     classic = classic_of(s, outcome) if intervals else NOT_LOOKED_FOR
     held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
     return Case(
-        str(resolved.words.get("tier.id", "tier")), resolved, outcome, spread, classic, best, held
+        str(resolved.words.get("tier.id", "tier")),
+        resolved,
+        outcome,
+        spread,
+        classic,
+        best,
+        held,
+        draws,
     )
 
 
 NOT_LOOKED_FOR = Classic(*(UNKNOWN,) * len(Classic._fields))
 
 
-def spread_of(resolved: Resolved, outcome: Outcome) -> Outcome:
+@np.errstate(over="ignore", invalid="ignore")
+def spread_of(resolved: Resolved, outcome: Outcome, draws: int = SAMPLES) -> Outcome:
     """The outcome over draws from the inputs' ranges; the outcome itself where none has a range."""
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
     return (
-        evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved)))
+        evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved), draws))
         if ranges
         else outcome
     )
@@ -124,6 +135,7 @@ def model(
     tiers: Sequence[str] = (),
     saves: Sequence[float] = (),
     against: str | None = None,
+    draws: int = SAMPLES,
 ) -> Answer:
     """Every tier at every number of saves; without either, the scenario as it stands."""
     if saves:
@@ -136,7 +148,7 @@ def model(
     counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
-        case_of(resolve(catalog, with_tier(catalog, layers, tier, count, counted_by)))
+        case_of(resolve(catalog, with_tier(catalog, layers, tier, count, counted_by)), draws=draws)
         for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
     )
     reference = None
@@ -145,7 +157,8 @@ def model(
             resolve(
                 catalog,
                 with_tier(catalog, layers, against, saves[0] if saves else None, counted_by),
-            )
+            ),
+            draws=draws,
         )
     return Answer(cases, reference)
 

@@ -24,7 +24,7 @@ from ckptcost.core.nested import (
 )
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
-from ckptcost.core.robust import Robust, robust_of
+from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
@@ -112,6 +112,7 @@ def optimize(
     mode: str = "",
     objective: str = "",
     gates: Sequence[Gate] = (),
+    draws: int = WORLDS,
 ) -> Optimum:
     """The best of every tier and mode; without tiers those that the scenario compares, or its own."""
     for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
@@ -138,10 +139,10 @@ def optimize(
         )
     )
     objective = objective or options[0].scenario.policy.objective
-    order, undecided_by = _ranked(options, objective)
+    order, undecided_by = _ranked(options, objective, draws)
     option = options[order.at[0]]
     best = point_of(option, objective, option.best[objective])
-    robust = _robust(option, objective)
+    robust = _robust(option, objective, draws)
     recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
     points = [point_of(option, each, option.best[each]) for each in option.known]
     points += [recommended] if robust.moves else []
@@ -202,7 +203,9 @@ def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
     return [read_layer(catalog, {"policy": {"mode": mode}}, "--mode", "--mode")] if mode else []
 
 
-def _ranked(options: Sequence[Option], objective: str) -> tuple[Order, dict[str, tuple[str, ...]]]:
+def _ranked(
+    options: Sequence[Option], objective: str, draws: int
+) -> tuple[Order, dict[str, tuple[str, ...]]]:
     """The options that can be computed, the least cost first, and by which objectives there is no order."""
     able = [i for i, option in enumerate(options) if objective in option.known]
     if not able:
@@ -221,7 +224,7 @@ def _ranked(options: Sequence[Option], objective: str) -> tuple[Order, dict[str,
             where="--objective",
             remedy=f"give it for all of them, e.g. --set {keys[objective][0]}=...",
         )
-    order = ordered(runs, objective)
+    order = ordered(runs, objective, draws)
     cheaper = dict(zip(able, order.cheaper, strict=True))
     return (
         Order(
@@ -244,11 +247,11 @@ def point_of(option: Option, name: str, interval_s: float, on: Option | None = N
     )
 
 
-def _robust(option: Option, objective: str) -> Robust:
+def _robust(option: Option, objective: str, draws: int) -> Robust:
     """The robust interval of an option; how often is what is asked, so no range of its own counts."""
     ranges = ranges_of(option.resolved)
     ranges.pop("policy.every", None)
-    return robust_of(option.scenario, ranges, ties_of(option.resolved), objective)
+    return robust_of(option.scenario, ranges, ties_of(option.resolved), objective, draws)
 
 
 def _plateau(option: Option, objective: str) -> Plateau:

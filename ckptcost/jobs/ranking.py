@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core.bill import Bill, Quantity
+from ckptcost.core.draws import SAMPLES
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.compare import outcomes_together
@@ -70,7 +71,9 @@ def undecided(outcomes: Sequence[Outcome], objective: str) -> tuple[str, ...]:
     return missing_keys([outcome.run for outcome in outcomes], COUNTED[objective])
 
 
-def ordered(runs: Sequence[tuple[Resolved, Outcome]], objective: str) -> Order:
+def ordered(
+    runs: Sequence[tuple[Resolved, Outcome]], objective: str, draws: int = SAMPLES
+) -> Order:
     """Runs that lack the same lines, by their cost; of those alike, the first named."""
     costs = [float(cost_of(outcome, objective)) for _, outcome in runs]
     at = sorted(range(len(runs)), key=lambda i: (costs[i] != costs[i], costs[i]))
@@ -79,7 +82,7 @@ def ordered(runs: Sequence[tuple[Resolved, Outcome]], objective: str) -> Order:
     with np.errstate(over="ignore", invalid="ignore"):
         drawn = [
             np.asarray(cost_of(outcome, objective), dtype=float)
-            for outcome in outcomes_together(runs)
+            for outcome in outcomes_together(runs, draws)
         ]
         first = drawn[at[0]]
         cheaper = [float(np.mean(first < other)) for other in drawn]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ckptcost.catalog.keys import LIMITS
 from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.draws import drawn, p5_p95
+from ckptcost.core.draws import SAMPLES, drawn, p5_p95
 from ckptcost.core.measures import MEASURES, Measure
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, variance_shares
@@ -26,7 +26,7 @@ from ckptcost.jobs.model import Case, as_planned
 from ckptcost.scenario import ranges_of, ties_of
 
 OF = ("goodput", "wall", "gpu_hours", "kwh", "usd", "kgco2e")
-DRAWS, DRAWS_REPLANNED = 4096, 1024
+DRAWS, DRAWS_REPLANNED = SAMPLES, 1024
 """a report's 256 let a percentile scatter by a few per cent, which is as much as one input of many is worth; a plan that is chosen
 anew in every draw costs a search in each"""
 MEASURED = "measured"
@@ -106,7 +106,7 @@ def measure_of(name: str, where: str = "--of") -> Measure:
     return MEASURES[name]
 
 
-def sensitivity(case: Case, of: str = "kwh", replan: bool = False) -> Sensitivity:
+def sensitivity(case: Case, of: str = "kwh", replan: bool = False, draws: int = 0) -> Sensitivity:
     """Swings, elasticities and shares of one result of a case."""
     measure = measure_of(of)
     value = float(measure.of(case.outcome))
@@ -120,7 +120,7 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False) -> Sensitivit
     ranges = ranges_of(case.resolved)
     ranges.pop("policy.every", None)
     ties = ties_of(case.resolved)
-    draws = DRAWS_REPLANNED if replan else DRAWS
+    draws = draws or (DRAWS_REPLANNED if replan else DRAWS)
     spread = result(drawn(world, ranges, ties, draws)) if ranges else value
     low, high = p5_p95(spread, value)
     ranged = [lever for lever in levers_of(case.resolved, ties) if lever.has_range]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S
 
@@ -152,7 +153,12 @@ def quantity(value: float | None, unit: str) -> str:
     return amount(value, unit).replace(",", "")
 
 
-def quantities(low: float | None, high: float | None, unit: str) -> str:
+def quantities(
+    low: float | None,
+    high: float | None,
+    unit: str,
+    said: Callable[[float, float], str] | None = None,
+) -> str:
     """A range with its unit, or nothing.
 
     >>> quantities(1200.0, 4600.0, "w"), quantities(30.0, 600.0, "s"), quantities(None, None, "s")
@@ -163,7 +169,7 @@ def quantities(low: float | None, high: float | None, unit: str) -> str:
     if unit in ("bytes", "bytes_per_s", "s"):
         return f"{quantity(low, unit)}-{quantity(high, unit)}"
     scale, name = _PEOPLE.get(unit, (1.0, unit))
-    return f"{between(low / scale, high / scale)} {name}".rstrip()
+    return f"{(said or between)(low / scale, high / scale)} {name}".rstrip()
 
 
 def share(fraction: float | None) -> str:
@@ -186,3 +192,18 @@ def between(low: float | None, high: float | None) -> str:
     if low is None or high is None or low == high:
         return ""
     return f"{number(low)}-{number(high)}"
+
+
+def drawn_between(low: float | None, high: float | None) -> str:
+    """A range that comes from draws: as many digits as hold, two, or three where two would make its ends one.
+
+    >>> drawn_between(5270.0, 11210.0), drawn_between(96.5, 97.2), drawn_between(1.0, None)
+    ('5,300-11,000', '96-97', '')
+    >>> drawn_between(96.52, 96.91)
+    '96.5-96.9'
+    """
+    if low is None or high is None or low == high:
+        return ""
+    texts = [[number(end, digits) for end in (low, high)] for digits in (2, 3)]
+    ends = texts[0] if texts[0][0] != texts[0][1] else texts[1]
+    return "-".join(ends)

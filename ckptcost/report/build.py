@@ -18,7 +18,7 @@ import numpy as np
 from ckptcost.catalog.figures import softest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import Bill, Line
-from ckptcost.core.draws import SAMPLES, SEED, p5_p95
+from ckptcost.core.draws import SEED, p5_p95
 from ckptcost.core.energy import least_ramp_w_per_s
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.size import full_bytes
@@ -384,7 +384,12 @@ def parts_of(
         "choices": choices,
         "assumptions": assumptions_of(factors),
         "measurements": [],
-        "uncertainty": {"method": DRAWN, "samples": SAMPLES, "seed": SEED, "interval": "p5-p95"},
+        "uncertainty": {
+            "method": DRAWN,
+            "samples": case.draws,
+            "seed": SEED,
+            "interval": "p5-p95",
+        },
         "warnings": _warnings(answer),
         "reproducibility": {
             "inputs_sha256": digest,

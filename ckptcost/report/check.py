@@ -14,6 +14,7 @@ from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.draws import LEAST, MOST
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_of
 from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
@@ -151,7 +152,7 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         ) from None
 
 
-def _case(factors: list[Part], choices: dict[str, Any], tier_id: str) -> Case:
+def _case(factors: list[Part], choices: dict[str, Any], tier_id: str, draws: int) -> Case:
     inputs = []
     for f in factors:
         section, _, key = f["id"].partition(".")
@@ -173,7 +174,7 @@ def _case(factors: list[Part], choices: dict[str, Any], tier_id: str) -> Case:
     resolved = Resolved(
         scenario_of(factors, choices), tuple(inputs), dict(choices), names, "", (), {}
     )
-    return case_of(resolved)._replace(tier_id=tier_id)
+    return case_of(resolved, draws=draws)._replace(tier_id=tier_id)
 
 
 def rebuilt(report: Report) -> Part:
@@ -184,6 +185,14 @@ def rebuilt(report: Report) -> Part:
     return parts_of(Answer(cases, reference), SimpleNamespace(sources={}))  # type: ignore[arg-type]
 
 
+def _draws_of(said: Part) -> int:
+    """How many draws the ranges come from."""
+    draws = int(said["uncertainty"]["samples"])
+    if not LEAST <= draws <= MOST:
+        raise InputError(f"is not from {LEAST} to {MOST:,}", key="uncertainty.samples")
+    return draws
+
+
 def case_rebuilt(report: Report, at: int) -> Case:
     """One of its cases, from the factors that the report carries."""
     said = _said(report)
@@ -191,7 +200,9 @@ def case_rebuilt(report: Report, at: int) -> Case:
 
 
 def _said(report: Report) -> Part:
-    return report.model_dump(mode="json", include={"factors", "choices", "cases", "avoidable"})
+    return report.model_dump(
+        mode="json", include={"factors", "choices", "cases", "avoidable", "uncertainty"}
+    )
 
 
 def _case_of(said: Part, row: Part) -> Case:
@@ -203,7 +214,8 @@ def _case_of(said: Part, row: Part) -> Case:
         for key, value in {**said["choices"], **row["choices"]}.items()
         if value is not None
     }
-    return _case([changed[name] for name in sorted(changed)], choices, row["tier"])
+    figures = [changed[name] for name in sorted(changed)]
+    return _case(figures, choices, row["tier"], _draws_of(said))
 
 
 def differences(report: Report) -> list[Difference]:

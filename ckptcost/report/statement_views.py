@@ -10,6 +10,7 @@ from ckptcost.present.amounts import (
     DASH,
     between,
     count,
+    drawn_between,
     duration,
     number,
     quantities,
@@ -45,7 +46,9 @@ Table = tuple[str, list[str], list[list[str]], int, str]
 
 def ranged(q: Quantity) -> str:
     """Low to high; an open end as "more than"."""
-    return f">{number(q.low)}" if q.low is not None and q.high is None else between(q.low, q.high)
+    if q.low is not None and q.high is None:
+        return f">{number(q.low)}"
+    return (drawn_between if q.interval == "p5-p95" else between)(q.low, q.high)
 
 
 def heading(s: Statement) -> list[str]:

@@ -10,6 +10,7 @@ from ckptcost.present.amounts import (
     DASH,
     between,
     count,
+    drawn_between,
     duration,
     number,
     power,
@@ -39,7 +40,7 @@ Table = tuple[str, list[str], list[list[str]], str]
 def _ranged(q: Quantity) -> str:
     if q.interval and q.high is None:
         return f">{number(q.low)}"
-    return between(q.low, q.high) or DASH
+    return drawn_between(q.low, q.high) or DASH
 
 
 def one_save(report: Report) -> Table:

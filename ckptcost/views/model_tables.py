@@ -9,7 +9,16 @@ from ckptcost.core.bill import Bill, Line
 from ckptcost.core.domain import Number
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.outcome import Outcome
-from ckptcost.present.amounts import DASH, NEVER, between, count, duration, number, rate, share
+from ckptcost.present.amounts import (
+    DASH,
+    NEVER,
+    count,
+    drawn_between,
+    duration,
+    number,
+    rate,
+    share,
+)
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import line_label
 from ckptcost.views.model_runs import (
@@ -185,7 +194,7 @@ def _range(drawn: Number, value: float) -> tuple[str, Order]:
     if not math.isfinite(value):
         return DASH, None
     low, high = p5_p95(drawn, value)
-    return (f">{number(low)}" if math.isinf(high) else between(low, high) or DASH), low
+    return (f">{number(low)}" if math.isinf(high) else drawn_between(low, high) or DASH), low
 
 
 def _amount(of: Line | Bill, metric: Metric) -> Number:

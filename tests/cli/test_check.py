@@ -252,13 +252,14 @@ def test_a_line_twice(cli, tmp_path, where):
 
 
 def test_an_unknown_made_zero(cli, tmp_path):
-    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100")
-    line = next(c for c in document["components"] if c["id"] == "network")
-    assert line["energy"]["value"] is None
-    line["energy"]["value"] = 0.0
+    bare = ("--set", "tier.billed_on=provisioned")
+    _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", *bare)
+    line = next(c for c in document["components"] if c["id"] == "retention")
+    assert line["cost"]["value"] is None
+    line["cost"]["value"] = 0.0
     done = tampered(cli, tmp_path, document, rehash=True)
     assert done.code == 1
-    assert "components.network.energy.value: reported 0.0, recomputed None" in done.out
+    assert "components.retention.cost.value: reported 0.0, recomputed None" in done.out
 
 
 @pytest.mark.parametrize(
@@ -362,3 +363,13 @@ def test_another_major_version_is_refused(cli, tmp_path, version):
     done = tampered(cli, tmp_path, document)
     assert (done.code, done.out) == (2, "")
     assert "schema_version" in done.err
+
+
+def test_the_number_of_draws_is_part_of_a_report(cli, tmp_path):
+    path, document = written(cli, tmp_path, "--tier", "nas-hdd", "--draws", "100")
+    assert document["uncertainty"]["samples"] == 100
+    assert cli("check", path).code == 0
+    document["uncertainty"]["samples"] = 101
+    assert tampered(cli, tmp_path, document, rehash=True).code == 1
+    document["uncertainty"]["samples"] = 10**9
+    assert tampered(cli, tmp_path, document, rehash=True).code == 2

@@ -205,10 +205,10 @@ def test_useful_work_and_what_is_said_of_it():
 
 
 def test_a_range_is_the_models():
-    """The values' ranges are those that `model` reports, of the same 256 draws."""
+    """The values' ranges are those that `model` reports, of the same 4,096 draws."""
     answer = held("policy.mode=async")
     for case in answer.cases:
-        assert case.spread.run.total("energy_j").shape == (256,)
+        assert case.spread.run.total("energy_j").shape == (4096,)
 
 
 def test_a_variant_stands_over_the_flags_but_its_tier_under_them():

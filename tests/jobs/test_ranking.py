@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.draws import drawn
+from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.model import one_of
@@ -83,7 +83,7 @@ def test_the_fsx_tier_is_no_more_over_a_tier_without_a_price():
     assert 0.0 <= found.order.cheaper[1 - least] <= 1.0
     ranges = ranges_of(found.options[0].resolved)
     draws = drawn(found.options[0].scenario, ranges, ties_of(found.options[0].resolved))
-    assert np.asarray(cost_of(evaluate(draws), "usd")).shape == (256,)
+    assert np.asarray(cost_of(evaluate(draws), "usd")).shape == (SAMPLES,)
 
 
 def test_each_tier_stands_at_its_own_best_interval():

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from html import escape
 from typing import TypeAlias
 
-from ckptcost.present.amounts import between, number
+from ckptcost.present.amounts import between, drawn_between, number
 from ckptcost.report.document import Quantity
 
 
@@ -112,6 +112,8 @@ def ranged(q: Quantity) -> str:
         return ""
     if q.high is None:
         return f">{number(q.low)}"
+    if q.interval == "p5-p95" and q.low >= 0:
+        return drawn_between(q.low, q.high)
     return between(q.low, q.high) if q.low >= 0 else f"{number(q.low)} to {number(q.high)}"
 
 

@@ -70,6 +70,7 @@ def study_of(answer: Compared, gates: Sequence[Verdict] = ()) -> Study:
         {
             "scenarios": list(answer.names),
             "reference": answer.names[0],
+            "draws": answer.draws,
             "targets": [verdict.gate.text for verdict in gates],
         },
         [values, *_side_by_side(answer, values), *_bills(answer), _inputs(answer)],

@@ -13,7 +13,7 @@ from ckptcost.jobs.differences import (
     lines_of,
     useful_gpu_s,
 )
-from ckptcost.present.amounts import count, duration, number, quantities, share
+from ckptcost.present.amounts import count, drawn_between, duration, number, quantities, share
 from ckptcost.present.words import caution_text, line_label, unknown_text
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
@@ -146,7 +146,7 @@ def _signed(value: float, result: Result) -> str:
 def _between(change: Difference, result: Result) -> str:
     if result.id == "goodput" or change.low < 0:
         return f"{_signed(change.low, result)} to {_signed(change.high, result)}"
-    return quantities(change.low, change.high, result.unit)
+    return quantities(change.low, change.high, result.unit, drawn_between)
 
 
 def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
