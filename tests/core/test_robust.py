@@ -56,7 +56,7 @@ def test_ranges_without_width_give_the_best_interval(objective):
 def test_no_interval_of_a_fine_grid_does_better(objective):
     """Brute force: 2,000 intervals over three decades, the mean of the regrets written out."""
     found = robust_of(JOB, RANGES, objective=objective)
-    worlds = drawn(JOB, RANGES)
+    worlds = drawn(JOB, RANGES, samples=256)
     plan = plan_of(worlds)
     bests = best_interval_s(worlds, plan, objective)
     least = cost_at(worlds, plan, objective, bests)
