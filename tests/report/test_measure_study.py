@@ -455,6 +455,7 @@ def test_what_was_wrong_with_the_files_and_what_was_lost(plain):
         (3.0, "lost", "gpu:1", "fell off"),
         (4.0, "lost", "gpu:1", "again"),
         (5.0, "found", "gpu:2", "is back"),
+        (7.0, "lost", "process:77", "ended"),
     ]
 
 
