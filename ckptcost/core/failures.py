@@ -114,11 +114,15 @@ def _summed_per_s(failures: Failures, cluster: Cluster) -> Number:
 
 def _racks_per_s(failures: Failures, cluster: Cluster) -> Number:
     """Whole racks lost, each of which interrupts the job once and takes all its nodes."""
+    if _never(failures.rack_failures_per_s):
+        return 0.0
     return ceil(nodes_of(cluster) / failures.nodes_per_rack) * failures.rack_failures_per_s
 
 
 def rack_loss_fraction(failures: Failures, cluster: Cluster) -> Number:
     """Share of the interruptions that lose a whole rack."""
+    if _never(failures.rack_failures_per_s):
+        return 0.0
     racks = ratio(_racks_per_s(failures, cluster), _summed_per_s(failures, cluster))
     return known(racks, 0.0)
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckptcost import api
 from ckptcost.catalog.figures import figure_of
 from ckptcost.catalog.keys import KEYS, unit_of
+from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Cluster, Failures
 from ckptcost.core.draws import triangle
 from ckptcost.core.failures import (
@@ -20,8 +22,11 @@ from ckptcost.core.failures import (
     rack_loss_fraction,
 )
 from ckptcost.core.units import parse
+from ckptcost.jobs.compare import first_of
+from ckptcost.jobs.knobs import KNOBS
+from ckptcost.jobs.sensitivity import sensitivity
 
-DAY = 86_400.0
+HOUR, DAY = 3600.0, 86_400.0
 ROOT = Path(__file__).parents[2]
 DEFAULTS = {
     key: figure_of(value, unit_of("failures", key))
@@ -127,6 +132,35 @@ def test_a_lost_rack_interrupts_once_and_loses_nodes():
     assert rack_loss_fraction(Failures(), job) == 0.0
 
 
-def test_keys_have_units_that_read_back():
-    for key in ("gpu_rate", "rack_rate", "mtbf"):
-        assert unit_of("failures", key)
+def first(*settings):
+    catalog = Catalog()
+    return first_of(catalog, api.layers_for(catalog, "small-8b", None, settings))
+
+
+def test_every_answer_takes_the_mtbf_as_it_is():
+    """Model, sensitivity, optimize, simulate and solve: a failure each 6 h, whatever the job's size."""
+    for gpus in (64, 4096):
+        case = first("failures.mtbf=6 h", f"cluster.gpus={gpus}", "policy.interval=30 min")
+        assert 1 / case.outcome.plan.failures_per_s == pytest.approx(6 * HOUR)
+        moved = {each.lever.path: each for each in sensitivity(case, "gpu_hours").responses}
+        assert moved["failures.mtbf"].elasticity < 0
+        assert not {"failures.rate", "failures.gpu_rate", "failures.rate_factor"} & moved.keys()
+        assert KNOBS["mtbf"].today(case.scenario, case.outcome.plan) == pytest.approx(6 * HOUR)
+    frame = api.sweep(["failures.mtbf=15 min,6 h"], "small-8b")
+    assert frame["goodput"].is_monotonic_increasing
+    twice = api.sweep(["cluster.gpus=8,64"], "small-8b", changes={"failures.mtbf": "6 h"})
+    assert twice["run_gpu_hours"].notna().all()
+
+
+def test_a_sweep_over_gpus_is_the_row_by_row_answer():
+    """The law is a formula of the core, so an axis of sizes needs no scenario of its own."""
+    frame = api.sweep(["cluster.gpus=64,1024,32768"], "small-8b")
+    for gpus, goodput in zip(frame["cluster.gpus"], frame["goodput"], strict=True):
+        alone = first(f"cluster.gpus={gpus}").outcome.goodput
+        assert goodput == pytest.approx(float(alone), rel=1e-12)
+
+
+def test_solve_sets_the_time_between_failures_itself():
+    case = first()
+    _, plan = KNOBS["mtbf"].put(case.scenario, case.outcome.plan, 1234.0)
+    assert 1 / plan.failures_per_s == pytest.approx(1234.0)

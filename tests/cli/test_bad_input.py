@@ -454,6 +454,12 @@ FLAGS = {
         ["model", "--set", "policy.per_day=4", "--set", "policy.steps=4"],
         "contradict",
     ),
+    "--mtbf and a rate": (
+        ["model", "--mtbf", "6 h", "--set", "failures.rate=3 /1000 node-days"],
+        "mtbf and rate contradict each other",
+    ),
+    "--mtbf without a unit": (["model", "--mtbf", "30"], "failures.mtbf.*has no unit.*30 min"),
+    "--mtbf 0 s": (["model", "--mtbf", "0 s"], "failures.mtbf.*more than 0"),
     "--interval without a unit": (["model", "--interval", "30"], "--interval.*has no unit.*30 min"),
     "--interval of bytes": (["model", "--interval", "30 GB"], "--interval.*is bytes"),
     "--interval 0 s": (["model", "--interval", "0 s"], "--interval.*more than 0"),
