@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.draws import drawn
 from ckptcost.core.outcome import best_interval_s, cost_at, plan_of
@@ -150,3 +153,20 @@ def test_a_tied_input_goes_with_the_one_it_is_tied_to():
     tied = robust_of(JOB, ranges, {"tier.read_bytes_per_s": "tier.write_bytes_per_s"})
     assert tied.movers == ("tier.write_bytes_per_s",)
     assert tied.corners == 2
+
+
+def test_the_table_of_the_page_is_what_is_computed():
+    """Two rows of the study in docs/method/robust.md; `python benchmarks/robust_intervals.py --write` brings all of it up to date."""
+    folder = Path(__file__).resolve().parents[2] / "benchmarks"
+    spec = importlib.util.spec_from_file_location(
+        "robust_intervals", folder / "robust_intervals.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    study = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(study)
+    page = study.PAGE.read_text("utf-8")
+    rows = page.partition(study.BEGIN)[2].partition(study.END)[0].strip().splitlines()[2:]
+    assert len(rows) == len(study.JOBS) == 10
+    for at in (3, 7):
+        assert rows[at] == study.row_of(*study.JOBS[at], Catalog())
