@@ -161,6 +161,14 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
     return layer
 
 
+_TIERS = ("tier", "second_tier", "third_tier")
+_RATES = {
+    "save_time": {"write", "node_write", "gpu_write", "write_per_capacity"},
+    "load_time": {"read", "node_read", "gpu_read", "read_per_capacity"},
+}
+"""a measured time overrides the rates; a rate that a later layer gives takes its place"""
+
+
 def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
     """Values by section, later layers over earlier ones, and the label of the layer each comes from."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
@@ -181,6 +189,9 @@ def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str
                     overruled if not said.keys().isdisjoint((*FAILURE_RATES, "mtbf")) else ()
                 ):
                     values[section].pop(key, None)
+            for way, rates in _RATES.items() if section in _TIERS else ():
+                if way not in said and not rates.isdisjoint(said):
+                    values[section].pop(way, None)
             for key, value in said.items():
                 values[section][key] = value
                 said_by[section][key] = layer.label

@@ -144,6 +144,15 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
         if tier is None:
             continue
         rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
+        for key in ("save_time", "load_time"):
+            if getattr(tier, f"{key}_s") == getattr(tier, f"{key}_s") and not tier.timed_bytes > 0:
+                raise InputError(
+                    "a measured time needs the size that it was measured with",
+                    key=f"{section}.{key}",
+                    remedy=f"give {section}.timed_size; this checkpoint has {size:.4g} B",
+                )
+        if tier.save_time_s == tier.save_time_s:
+            continue
         if all(rate == float("inf") for rate in rates) and not (
             tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes
         ):
@@ -274,6 +283,19 @@ class _Builder:
                         note="reading assumed as fast as writing",
                     )
                     figures[write.replace("write", "read")] = (assumed, DEFAULTS)
+        if (
+            "save_time" in figures
+            and "load_time" not in figures
+            and not any(
+                key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
+            )
+        ):
+            assumed = replace(
+                figures["save_time"][0],
+                basis="assumed",
+                note="a load assumed to take as long as a save",
+            )
+            figures["load_time"] = (assumed, DEFAULTS)
         shared = words.get("boundary", "storage-system") in SHARED
         own = {key for key, (_, origin) in figures.items() if origin != DEFAULTS}
         if "write_energy" not in own:
@@ -383,6 +405,8 @@ def _write_energy(
 
 def _rate_of(figures: dict[str, tuple[Figure, str]]) -> float:
     """Write rate of a system as its figures say it, in bytes per second."""
+    if "save_time" in figures and "timed_size" in figures:
+        return figures["timed_size"][0].value / figures["save_time"][0].value
     if "write" in figures:
         return figures["write"][0].value
     if "write_per_capacity" in figures and "capacity" in figures:

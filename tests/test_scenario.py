@@ -679,3 +679,39 @@ def test_names_of_the_template_exist(catalog):
             name in catalog.ids(kind)
             for kind in ("checkpoint", "tier", "cluster", "site", "accelerator", "grid", "scenario")
         ), name
+
+
+# ---- measured times instead of rates
+
+
+TIMED = {"save_time": "758 s", "load_time": "174 s", "timed_size": "2 TB"}
+
+
+def test_durations_need_no_rate(catalog):
+    found = scenario(catalog, JOB | {"tier": {"name": "ours"}}, {"tier": TIMED}).scenario
+    plan = plan_of(found)
+    assert float(plan.saved.stall_s) == pytest.approx(758.0)
+    assert float(plan.recovery.load_s) == pytest.approx(174.0)
+    alone = {key: TIMED[key] for key in ("save_time", "timed_size")}
+    found = scenario(catalog, JOB | {"tier": {"name": "ours"}}, {"tier": alone})
+    assert float(plan_of(found.scenario).recovery.load_s) == pytest.approx(758.0)
+    assert inputs(found)["tier.load_time"].figure.basis == "assumed"
+
+
+@pytest.mark.parametrize("key", ["save_time", "load_time"])
+def test_a_duration_without_its_size_is_refused(catalog, key):
+    with pytest.raises(InputError) as refused:
+        scenario(catalog, JOB, {"tier": {key: "758 s"}})
+    assert refused.value.key == f"tier.{key}"
+    assert "tier.timed_size" in str(refused.value.remedy)
+
+
+def test_a_rate_of_a_later_layer_takes_the_place_of_a_duration(catalog):
+    first = JOB | {"tier": {"name": "ours"} | TIMED}
+    written = scenario(catalog, first, {"tier": {"write": "10 GB/s"}}).scenario.tier
+    assert written.save_time_s != written.save_time_s
+    assert written.load_time_s == 174.0
+    read = scenario(catalog, first, {"tier": {"read": "10 GB/s"}}).scenario.tier
+    assert (read.save_time_s, read.load_time_s) == (758.0, pytest.approx(float("nan"), nan_ok=True))
+    other = scenario(catalog, first, {"tier": {"id": "nas-hdd"}}).scenario.tier
+    assert other.save_time_s != other.save_time_s

@@ -5,7 +5,7 @@ The words live in `present`; a code means the same in every output.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ckptcost.core.domain import Number, Scenario, Tier
 from ckptcost.core.numeric import isnan, known, minimum, ratio
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
-from ckptcost.core.timing import Save, buffers, nodes_of
+from ckptcost.core.timing import Save, buffers, nodes_of, staged_bytes
 
 GRID_STEP_W = 10e6
 """a job that falls and rises by so much within seconds is felt by those who supply it"""
@@ -24,6 +24,54 @@ class Caution(NamedTuple):
     holds: Any
     value: Number
     limit: Number
+
+
+class HostRam(NamedTuple):
+    """Host memory of the busiest node while a save is under way; NaN where it is not known."""
+
+    copies_bytes: Number
+    """copies on their way to storage, and those kept on a tier in memory"""
+    used_bytes: Number
+    """what the job holds besides"""
+    there_bytes: Number
+
+    @property
+    def needed_bytes(self) -> Number:
+        return self.copies_bytes + self.used_bytes
+
+    @property
+    def least_bytes(self) -> Number:
+        """What is needed at least, whatever the job holds."""
+        return self.copies_bytes + known(self.used_bytes, 0.0)
+
+
+def host_ram(s: Scenario, saves: Number) -> HostRam:
+    """Whether a save fits into the memory of a node.
+
+    Asynchronous saves are copied whole, one copy in flight beside the other, within `cluster.staging_budget`. So is a
+    synchronous save whose stages do not overlap; one that streams through needs next to nothing.
+    """
+    p, c = s.policy, s.cluster
+    copy_bytes = staged_bytes(s.checkpoint, c)
+    staged = buffers(p) if p.mode == "async" else 0.0 if p.pipelined else 1.0
+    copies_bytes = minimum(minimum(staged, saves) * copy_bytes, c.staging_budget_bytes)
+    if s.tier.in_memory:
+        kept_bytes = full_bytes(s.checkpoint) / nodes_of(c)
+        copies_bytes = copies_bytes + minimum(p.keep_last, saves) * kept_bytes
+    return HostRam(copies_bytes, c.node_ram_used_bytes, c.node_ram_bytes)
+
+
+def ram_verdict(ram: HostRam) -> Literal["fits", "too much", "unknown"]:
+    """Never surer than the figures: copies alone may be too much, but only with the job's own they can fit.
+
+    >>> ram_verdict(HostRam(4 * 61.0, 4 * 78.0, 512.0)), ram_verdict(HostRam(4 * 40.0, 4 * 78.0, 512.0))
+    ('too much', 'fits')
+    """
+    if ram.least_bytes > ram.there_bytes:
+        return "too much"
+    if ram.copies_bytes == 0 or ram.needed_bytes <= ram.there_bytes:
+        return "fits"
+    return "unknown"
 
 
 def held_at_once_bytes(s: Scenario, saved: Save) -> Number:
@@ -45,9 +93,8 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     p, saved, c = s.policy, o.plan.saved, s.cluster
     rate = o.plan.failures_per_s
     cycle_s = o.interval_s + o.cycle.stall_s
-    nodes = nodes_of(c)
-    size_bytes = full_bytes(s.checkpoint)
     step_w = o.gpu_step_w + known(o.host_step_w, 0.0)
+    ram = host_ram(s, o.saves)
     found = [
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
@@ -96,12 +143,29 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
             s.tier.rate_spread_fraction,
             0.1,
         ),
+        Caution(
+            "MEAN_OF_READ_RATES",
+            _ok(s.tier.read_spread_fraction > 0.1),
+            s.tier.read_spread_fraction,
+            0.1,
+        ),
+        Caution(
+            "SCALED_TIME",
+            _ok(abs(saved.written_bytes - s.tier.timed_bytes) > 0.01 * s.tier.timed_bytes),
+            saved.written_bytes,
+            s.tier.timed_bytes,
+        ),
+        Caution(
+            "HOST_RAM", _ok(ram.least_bytes > ram.there_bytes), ram.least_bytes, ram.there_bytes
+        ),
     ]
     if p.mode == "sync":
         found.append(
             Caution(
                 "NO_FIXED_TIME",
-                _ok(o.cycle.stall_s < 1.0) & _ok(s.tier.setup_s == 0),
+                _ok(o.cycle.stall_s < 1.0)
+                & _ok(s.tier.setup_s == 0)
+                & _ok(isnan(s.tier.save_time_s)),
                 o.cycle.stall_s,
                 1.0,
             )
@@ -109,7 +173,7 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     if p.mode == "async":
         asked_cycle_s = o.asked_s + p.slowdown_fraction * saved.lag_s + saved.stall_s
         each_s = busiest_s(o.plan, p) / p.in_flight
-        copies_bytes = minimum(buffers(p), o.saves) * size_bytes / nodes
+        wanted_bytes = buffers(p) * staged_bytes(s.checkpoint, c)
         found += [
             Caution(
                 "PERSIST_OVER_INTERVAL",
@@ -118,16 +182,12 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
                 asked_cycle_s,
             ),
             Caution(
-                "HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes
+                "STAGING_BUDGET",
+                _ok(wanted_bytes > c.staging_budget_bytes),
+                wanted_bytes,
+                c.staging_budget_bytes,
             ),
         ]
-    elif s.tier.in_memory:
-        copies_bytes = minimum(p.keep_last, o.saves) * size_bytes / nodes
-        found.append(
-            Caution(
-                "HOST_RAM", _ok(copies_bytes > c.node_ram_bytes), copies_bytes, c.node_ram_bytes
-            )
-        )
     if s.second_tier is None and s.tier.survives == "process":
         found.append(
             Caution(

@@ -65,9 +65,21 @@ class Tier:
         "spread (standard deviation over mean) of the published write rate from round to round",
         UNKNOWN,
     )
+    read_spread_fraction: Number = _is("the same of the published read rate", UNKNOWN)
     setup_s: Number = _is(
         "planning, fsync, barrier and commit: time of a save that no bandwidth shortens", 0.0
     )
+    planning_s: Number = _is(
+        "planning and gathering before a save, where training waits for it even if the save is "
+        "asynchronous",
+        0.0,
+    )
+    save_time_s: Number = _is(
+        "measured time of one whole save, begin to safe; takes the place of rates and setup",
+        UNKNOWN,
+    )
+    load_time_s: Number = _is("measured time of one whole load", UNKNOWN)
+    timed_bytes: Number = _is("size of the checkpoint that those two were measured with", UNKNOWN)
     files_per_s: Number = _is("file creations the metadata service sustains", UNLIMITED)
     write_j_per_byte: Number = _is("energy of writing one byte", UNKNOWN)
     active_w: Number = _is("power of the whole tier while it writes", UNKNOWN)
@@ -110,6 +122,12 @@ class Cluster:
     gpu_d2h_bytes_per_s: Number = _is("copy rate from one GPU's memory to host memory", UNLIMITED)
     node_nic_bytes_per_s: Number = _is("storage network rate of one node", UNLIMITED)
     node_ram_bytes: Number = _is("host memory of one node", UNKNOWN)
+    node_ram_used_bytes: Number = _is(
+        "host memory of one node that the job holds already, copies of saves apart", UNKNOWN
+    )
+    staging_budget_bytes: Number = _is(
+        "host memory of one node that copies on their way to storage may take", UNLIMITED
+    )
     usd_per_gpu_s: Number = _is("price of a GPU-second: rent, or amortised purchase", UNKNOWN)
     embodied_kgco2e_per_gpu_s: Number = _is(
         "embodied carbon of a GPU and its share of the node, per second of its life", UNKNOWN

@@ -75,7 +75,7 @@ def parts_of(modelled: Course, resized: Course, measured: Course) -> Parts:
 def modelled_save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -> Course:
     """One save as the model has it, from its begin until it is safe."""
     saved = timing.save(checkpoint, tier, cluster, policy)
-    fixed_s = tier.setup_s + ratio(checkpoint.files, tier.files_per_s)
+    fixed_s = timing.fixed_s(checkpoint, tier)
     rate = timing.write_rate_bytes_per_s(tier, cluster)
     return _with_rest(
         saved.stall_s + saved.lag_s, saved.written_bytes, fixed_s, rate, checkpoint.straggler_factor

@@ -73,7 +73,7 @@ def plan_of(s: Scenario) -> Plan:
     recovery = _recovery(s, timing.load_s(s.checkpoint, s.tier, s.cluster))
     if s.second_tier is None:
         return Plan(saved, None, recovery, None, rate, 0.0 * rate)
-    second = timing.save(s.checkpoint, s.second_tier, s.cluster, s.policy)
+    second = timing.save(s.checkpoint, s.second_tier, s.cluster, s.policy, staged=False)
     second_recovery = _recovery(s, timing.load_s(s.checkpoint, s.second_tier, s.cluster))
     return Plan(saved, second, recovery, second_recovery, rate, rate * first_lost_fraction(s))
 
@@ -406,6 +406,26 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
 
 
 HOPELESS_GOODPUT = 1e-6
+
+
+class FailureCost(NamedTuple):
+    """Mean time that one failure costs the job; NaN without failures."""
+
+    redone_s: Number
+    """training that is done again"""
+    back_s: Number
+    """detection, rescheduling, start, loading, warm-up, and again where a failure hits them"""
+
+    @property
+    def total_s(self) -> Number:
+        return self.redone_s + self.back_s
+
+
+def failure_cost(o: Outcome) -> FailureCost:
+    """What the bill says of work redone, restart and loading, over the failures."""
+    spent = o.spent
+    back_s = spent.detect_s + spent.reschedule_s + spent.init_s + spent.load_s + spent.warmup_s
+    return FailureCost(ratio(spent.redone_s, o.failures), ratio(back_s, o.failures))
 
 
 class Classic(NamedTuple):

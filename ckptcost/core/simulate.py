@@ -22,7 +22,7 @@ def third_of(s: Scenario) -> Save | None:
     return (
         None
         if s.third_tier is None
-        else timing.save(s.checkpoint, s.third_tier, s.cluster, s.policy)
+        else timing.save(s.checkpoint, s.third_tier, s.cluster, s.policy, staged=False)
     )
 
 

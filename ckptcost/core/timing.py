@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ckptcost.core.domain import Checkpoint, Cluster, Number, Policy, Tier
-from ckptcost.core.numeric import ceil, known, maximum, minimum, ratio, where
+from ckptcost.core.domain import UNLIMITED, Checkpoint, Cluster, Number, Policy, Tier
+from ckptcost.core.numeric import ceil, isnan, known, maximum, minimum, ratio, where
 from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
 
 
@@ -29,23 +29,28 @@ def nodes_of(cluster: Cluster) -> Number:
 
 
 def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
-    """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic, N_gpu*path)."""
+    """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic, N_gpu*path).
+
+    Where the time of a whole save was measured, its bytes over that time.
+    """
     nodes = nodes_of(cluster)
     system = minimum(tier.write_bytes_per_s, _provisioned(tier.capacity_bytes, tier.write_per_s))
-    return minimum(
+    narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_write_bytes_per_s,
     )
+    return known(ratio(tier.timed_bytes, tier.save_time_s), narrowest)
 
 
 def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """As `write_rate_bytes_per_s`, for reading back."""
     nodes = nodes_of(cluster)
     system = minimum(tier.read_bytes_per_s, _provisioned(tier.capacity_bytes, tier.read_per_s))
-    return minimum(
+    narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_read_bytes_per_s,
     )
+    return known(ratio(tier.timed_bytes, tier.load_time_s), narrowest)
 
 
 def _provisioned(capacity_bytes: Number, per_s: Number) -> Number:
@@ -81,34 +86,76 @@ def copy_s(
     return straggler_factor * ratio(bytes_, gpus * gpu_d2h_bytes_per_s)
 
 
-def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -> Save:
-    """One save on one tier."""
+def fixed_s(checkpoint: Checkpoint, tier: Tier) -> Number:
+    """Time of a save that no bandwidth shortens; a measured time of the whole save contains it."""
+    return where(
+        isnan(tier.save_time_s), tier.setup_s + ratio(checkpoint.files, tier.files_per_s), 0.0
+    )
+
+
+def buffers(policy: Policy) -> Number:
+    """Copies in host memory at the same time: one for each drain, and one more to copy into while all drain."""
+    return policy.in_flight + (1.0 if policy.staging == "before" else 0.0)
+
+
+def staged_bytes(checkpoint: Checkpoint, cluster: Cluster) -> Number:
+    """Copy of one full save in the host memory of the busiest node."""
+    copies = checkpoint.replicas_writing * checkpoint.straggler_factor
+    return full_bytes(checkpoint) * copies / nodes_of(cluster)
+
+
+def spilled_fraction(checkpoint: Checkpoint, cluster: Cluster, policy: Policy) -> Number:
+    """Share of a save's bytes that its buffer cannot hold, and that drain before training goes on.
+
+    The copies in flight share the budget evenly. The mean over full saves and deltas: each spills what is over its buffer.
+    """
+    buffer_bytes = cluster.staging_budget_bytes / buffers(policy)
+    full = staged_bytes(checkpoint, cluster)
+    every, delta = checkpoint.full_every, checkpoint.delta_fraction * full
+    nothing = 0.0 * full
+    spilled_bytes = maximum(nothing, full - buffer_bytes) + (every - 1.0) * maximum(
+        nothing, delta - buffer_bytes
+    )
+    return ratio(spilled_bytes, full + (every - 1.0) * delta)
+
+
+def save(
+    checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy, staged: bool = True
+) -> Save:
+    """One save on one tier; not `staged` where it is fed by a nearer tier and not from the GPUs."""
     size_bytes = mean_save_bytes(
         full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
     )
     moved_bytes = size_bytes * checkpoint.replicas_writing
     written_bytes = moved_bytes / checkpoint.compression_ratio
     rate = write_rate_bytes_per_s(tier, cluster)
-    fixed_s = tier.setup_s + ratio(checkpoint.files, tier.files_per_s)
-    moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
-    write_s = fixed_s + moving_s
+    whole_s = tier.save_time_s * ratio(written_bytes, tier.timed_bytes)
+    setup_s = fixed_s(checkpoint, tier)
+    moving_s = known(whole_s, checkpoint.straggler_factor * ratio(written_bytes, rate))
+    write_s = setup_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
     d2h_s = copy_s(
         moved_bytes, cluster.gpus, cluster.gpu_d2h_bytes_per_s, checkpoint.straggler_factor
     )
     if policy.pipelined:
-        through_s = fixed_s + maximum(maximum(moving_s, squeeze_s), d2h_s)
-        background_s = fixed_s + maximum(moving_s, squeeze_s)
+        behind_s = maximum(moving_s, squeeze_s)
+        through_s = setup_s + maximum(behind_s, d2h_s)
     else:
-        through_s = write_s + squeeze_s + d2h_s
-        background_s = write_s + squeeze_s
+        behind_s = moving_s + squeeze_s
+        through_s = setup_s + behind_s + d2h_s
     if policy.mode == "async":
         # staging never reaches the rate of the link: it synchronises, gathers and copies many pieces
-        staged = minimum(cluster.gpu_d2h_bytes_per_s, policy.gpu_snapshot_bytes_per_s)
-        snapshot_s = copy_s(moved_bytes, cluster.gpus, staged, checkpoint.straggler_factor)
-        stall_s, lag_s = known(policy.snapshot_s, snapshot_s), background_s
+        copied = minimum(cluster.gpu_d2h_bytes_per_s, policy.gpu_snapshot_bytes_per_s)
+        snapshot_s = copy_s(moved_bytes, cluster.gpus, copied, checkpoint.straggler_factor)
+        stall_s = tier.planning_s + known(policy.snapshot_s, snapshot_s)
+        lag_s = setup_s + behind_s
+        if staged and _some(cluster.staging_budget_bytes != UNLIMITED):
+            spilled_s = spilled_fraction(checkpoint, cluster, policy) * behind_s
+            stall_s, lag_s = stall_s + spilled_s, lag_s - spilled_s
     else:
-        stall_s, lag_s = through_s, through_s * 0.0
+        # a measured time of the whole save contains its planning
+        stall_s = through_s + where(isnan(whole_s), tier.planning_s, 0.0)
+        lag_s = through_s * 0.0
     narrowest = minimum(rate, cluster.gpus * cluster.gpu_d2h_bytes_per_s)
     return Save(
         stall_s, lag_s, write_s, written_bytes, size_bytes / checkpoint.compression_ratio, narrowest
@@ -116,7 +163,10 @@ def save(checkpoint: Checkpoint, tier: Tier, cluster: Cluster, policy: Policy) -
 
 
 def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
-    """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the write rate."""
+    """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the write rate.
+
+    A measured time of a load takes the place of that, in proportion to the bytes.
+    """
     stored_bytes = mean_load_bytes(
         full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
     )
@@ -130,7 +180,14 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
         cluster.gpu_d2h_bytes_per_s,
         checkpoint.straggler_factor,
     )
-    return tier.setup_s + maximum(reading_s, copying_s)
+    timed_s = tier.load_time_s * ratio(
+        stored_bytes / checkpoint.compression_ratio, tier.timed_bytes
+    )
+    return known(timed_s, tier.setup_s + maximum(reading_s, copying_s))
+
+
+def _some(flag: Any) -> bool:
+    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
 
 
 class Cycle(NamedTuple):
@@ -141,11 +198,6 @@ class Cycle(NamedTuple):
     stall_s: Number
     blocked_s: Number
     """part of the stall that waits for an earlier save to drain"""
-
-
-def buffers(policy: Policy) -> Number:
-    """Copies in host memory at the same time: one for each drain, and one more to copy into while all drain."""
-    return policy.in_flight + (1.0 if policy.staging == "before" else 0.0)
 
 
 def turnaround_s(saved: Save, policy: Policy) -> Number:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ckptcost.core import timing
-from ckptcost.core.domain import UNLIMITED, Scenario, Tier
+from ckptcost.core.domain import UNKNOWN, UNLIMITED, Scenario, Tier
 from ckptcost.core.failures import Recovery
 from ckptcost.core.numeric import ratio
 from ckptcost.core.outcome import Plan, plan_of
@@ -58,6 +58,7 @@ def _writing(tier: Tier, rate: float) -> Tier:
         node_write_bytes_per_s=UNLIMITED,
         gpu_write_bytes_per_s=UNLIMITED,
         write_per_s=UNLIMITED,
+        save_time_s=UNKNOWN,
     )
 
 
@@ -68,6 +69,7 @@ def _reading(tier: Tier, rate: float) -> Tier:
         node_read_bytes_per_s=UNLIMITED,
         gpu_read_bytes_per_s=UNLIMITED,
         read_per_s=UNLIMITED,
+        load_time_s=UNKNOWN,
     )
 
 

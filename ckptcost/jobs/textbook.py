@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core import solve as roots
+from ckptcost.core import timing
 from ckptcost.core.numeric import ratio
 from ckptcost.jobs.knobs import Knob, recovery_s
 from ckptcost.jobs.trials import Trials
@@ -55,7 +56,7 @@ def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
                 else ()
             )
         case "write":
-            fixed_s = float(s.tier.setup_s + ratio(s.checkpoint.files, s.tier.files_per_s))
+            fixed_s = float(timing.fixed_s(s.checkpoint, s.tier))
             moving_s = (allowed_s if s.policy.mode == "sync" else lost_s - back_s) - fixed_s
             moved = float(s.checkpoint.straggler_factor * plan.saved.written_bytes)
             return (moved / moving_s,) if moving_s > 0 else ()

@@ -81,6 +81,21 @@ def caution_text(caution: Caution) -> str:
                 f"The published write rate is a mean of rates that spread by {share(value)}; bytes over time is lower "
                 "(about 1/(1+spread^2)). Use durations."
             )
+        case "MEAN_OF_READ_RATES":
+            return (
+                f"The published read rate is a mean of rates that spread by {share(value)}; bytes over time is lower "
+                "(about 1/(1+spread^2)), and loading takes longer. Use durations (tier.load_time)."
+            )
+        case "SCALED_TIME":
+            return (
+                f"The times of tier.save_time and tier.load_time were measured with {size(limit)} and are taken in "
+                f"proportion for {size(value)}: what does not grow with the bytes is scaled too."
+            )
+        case "STAGING_BUDGET":
+            return (
+                f"The copies in flight want {size(value)} of host memory a node and may take {size(limit)} "
+                "(cluster.staging_budget): training waits until the rest has drained."
+            )
         case "NAMEPLATE_POWER":
             return (
                 f"Writing is charged the whole {quantity(value, 'w')} of the tier, because its idle power is not known: "
@@ -93,8 +108,8 @@ def caution_text(caution: Caution) -> str:
             )
         case "HOST_RAM":
             return (
-                f"Copies in flight need {size(value)} of host memory a node; it has {size(limit)}. Fewer in flight, more "
-                "nodes, or a direct write."
+                f"A node needs {size(value)} of host memory for copies of saves and what the job holds, and has "
+                f"{size(limit)}: a save can kill it. Fewer in flight, cluster.staging_budget, more nodes, or a direct write."
             )
         case "COPY_DIES_WITH_NODE":
             return (

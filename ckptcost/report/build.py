@@ -18,9 +18,11 @@ import numpy as np
 from ckptcost.catalog.figures import softest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import Bill, Line
+from ckptcost.core.cautions import host_ram, ram_verdict
 from ckptcost.core.draws import SEED, p5_p95
 from ckptcost.core.energy import least_ramp_w_per_s
 from ckptcost.core.failures import mtbf_s
+from ckptcost.core.outcome import failure_cost
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
@@ -224,6 +226,7 @@ def _difference(first: Part, reference: Part) -> Part:
 
 def _schedule(case: Case) -> Part:
     o, s, classic = case.outcome, case.scenario, case.classic
+    failure, ram = failure_cost(o), host_ram(s, o.saves)
     numbers = {
         "interval_s": o.interval_s,
         "saves": o.saves,
@@ -240,6 +243,11 @@ def _schedule(case: Case) -> Part:
         "goodput": o.goodput,
         "failures": o.failures,
         "mtbf_s": mtbf_s(o.plan.failures_per_s),
+        "lost_per_failure_s": failure.total_s,
+        "redone_per_failure_s": failure.redone_s,
+        "ram_copies_bytes": ram.copies_bytes,
+        "ram_used_bytes": ram.used_bytes,
+        "ram_there_bytes": ram.there_bytes,
         "young_interval_s": classic.young_interval_s,
         "daly_interval_s": classic.daly_interval_s,
         "first_order_goodput": classic.first_order_goodput,
@@ -251,6 +259,7 @@ def _schedule(case: Case) -> Part:
         else f"optimal for {s.policy.objective}",
         "validity": ("red", "amber", "green")[int(classic.validity)],
         "best_interval_s": {name: tidy(float(value)) for name, value in case.best.items()},
+        "ram_verdict": ram_verdict(ram),
         **{name: tidy(float(value)) for name, value in numbers.items()},
     }
 

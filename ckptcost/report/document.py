@@ -130,6 +130,20 @@ class Schedule(_Part):
     )
     failures: float | None
     mtbf_s: float | None
+    lost_per_failure_s: float | None = Field(
+        description="mean time that one failure costs: training done again, and getting back"
+    )
+    redone_per_failure_s: float | None = Field(description="the part of it that is training")
+    ram_copies_bytes: float | None = Field(
+        description="host memory of the busiest node for copies of saves"
+    )
+    ram_used_bytes: float | None = Field(
+        description="host memory that the job holds besides (cluster.node_ram_used)"
+    )
+    ram_there_bytes: float | None = Field(description="host memory of a node (cluster.node_ram)")
+    ram_verdict: Literal["fits", "too much", "unknown"] = Field(
+        description="whether copies and job fit into a node's memory"
+    )
     best_interval_s: dict[str, float | None]
     young_interval_s: float | None
     daly_interval_s: float | None

@@ -6,7 +6,7 @@ import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
-from ckptcost.core.outcome import Outcome
+from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.core.units import to_hours, to_kwh
 
 COLUMNS = {
@@ -33,6 +33,7 @@ COLUMNS = {
     "goodput": "useful training time over wall time",
     "wall_s": "expected duration of the run",
     "failures": "expected failures",
+    "lost_per_failure_s": "mean time that one failure costs: training done again, and getting back",
 }
 
 NOTES = {
@@ -75,6 +76,7 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
         "goodput": outcome.goodput,
         "wall_s": outcome.wall_s,
         "failures": outcome.failures,
+        "lost_per_failure_s": failure_cost(outcome).total_s,
     }
 
 

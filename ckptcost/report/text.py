@@ -220,6 +220,12 @@ def interval_lines(report: Report) -> list[str]:
         f"goodput {share(s.first_order_goodput)} against {share(s.goodput)} exact ({s.validity}).",
         f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
     ]
+    if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
+        back_s = s.lost_per_failure_s - s.redone_per_failure_s
+        lines.append(
+            f"A failure costs {duration(s.lost_per_failure_s)} on average: "
+            f"{duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get back."
+        )
     if s.mode == "async":
         lines.append(
             f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later"
@@ -261,6 +267,30 @@ def power_lines(report: Report) -> list[str]:
 
 def _mw(megawatts: float | None) -> str:
     return power(None if megawatts is None else megawatts * 1e6)
+
+
+def ram_lines(report: Report) -> list[str]:
+    """Whether a save fits into the host memory of a node."""
+    s = report.schedule
+    if not s.ram_copies_bytes:
+        return []
+    said = f"Host memory of a node: copies of saves take {size(s.ram_copies_bytes)}"
+    if s.ram_used_bytes is not None:
+        said += f", the job {size(s.ram_used_bytes)}"
+    if s.ram_there_bytes is not None:
+        said += f", of {size(s.ram_there_bytes)}"
+    if s.ram_verdict == "fits":
+        return [f"{said}: it fits."]
+    if s.ram_verdict == "too much" and s.ram_there_bytes is not None:
+        over = s.ram_copies_bytes + (s.ram_used_bytes or 0.0) - s.ram_there_bytes
+        return [f"{said}: {size(over)} too much, and the node may be killed."]
+    keys = [
+        key
+        for key, value in (("node_ram", s.ram_there_bytes), ("node_ram_used", s.ram_used_bytes))
+        if value is None
+    ]
+    decides = " and ".join(f"cluster.{key}" for key in keys)
+    return [f"{said}. Whether that fits is not known: {decides} would decide."]
 
 
 def carbon_lines(report: Report) -> list[str]:
@@ -385,6 +415,7 @@ def price_lines(report: Report) -> list[str]:
 def _remarks(report: Report) -> list[str]:
     return [
         *interval_lines(report),
+        *ram_lines(report),
         *avoidable_lines(report),
         *allocated_lines(report),
         *price_lines(report),

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from sample_scenarios import ASYNC, BASE, DAY, RAM, TWO_TIERS, TWO_TIERS_ASYNC, changed
 
-from ckptcost.core.cautions import cautions_of, drive_writes_per_s, held_at_once_bytes
+from ckptcost.core.cautions import (
+    cautions_of,
+    drive_writes_per_s,
+    held_at_once_bytes,
+    host_ram,
+    ram_verdict,
+)
 from ckptcost.core.domain import Tier
 from ckptcost.core.outcome import evaluate
 
@@ -50,6 +56,9 @@ FIRES = {
     "NAMEPLATE_POWER": changed(tier__write_j_per_byte=nan, tier__active_w=8000.0, tier__idle_w=nan),
     "PERSIST_OVER_INTERVAL": changed(ASYNC, policy__every=10.0),
     "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
+    "MEAN_OF_READ_RATES": changed(tier__read_spread_fraction=0.3),
+    "SCALED_TIME": changed(tier__save_time_s=90.0, tier__timed_bytes=900e9),
+    "STAGING_BUDGET": changed(ASYNC, cluster__staging_budget_bytes=1e9),
     "COPY_DIES_WITH_NODE": replace(BASE, tier=RAM),
     "SECOND_TIER_TOO_SLOW": TWO_TIERS_SLOW,
     "SECOND_LAG_NEAR_MTBF": changed(TWO_TIERS_ASYNC, failures__failures_per_s=1e-2),
@@ -87,6 +96,9 @@ def test_no_code_without_a_case():
         ("CAPACITY", {"tier__capacity_bytes": 5 * 980.001e9}),
         ("MEAN_OF_RATES", {"tier__rate_spread_fraction": 0.1}),
         ("POWER_STEP", STEP | {"cluster__gpu_stall_w": 600.0 - 10_000.0 / 1000}),
+        ("MEAN_OF_READ_RATES", {"tier__read_spread_fraction": 0.1}),
+        ("SCALED_TIME", {"tier__save_time_s": 90.0, "tier__timed_bytes": 980.001e9}),
+        ("NO_FIXED_TIME", {"tier__save_time_s": 0.5, "tier__timed_bytes": 980.001e9}),
         ("STALL_OVER_INTERVAL", {"policy__every": 27.0}),
     ],
 )
@@ -154,6 +166,31 @@ def test_no_more_copies_than_saves():
     s = changed(s, policy__keep_last=inf, cluster__node_ram_bytes=10 * 980.001e9 / 1024)
     assert "HOST_RAM" not in raised(s)
     assert "HOST_RAM" in raised(changed(s, work_s=30 * DAY))
+
+
+def test_memory_of_a_node_by_hand():
+    """980 GB on 1,024 nodes: 957 MB a copy, two in flight and one to copy into; what is not known decides nothing."""
+    copy = 980.001e9 / 1024
+    s = changed(ASYNC, cluster__node_ram_bytes=10e9)
+    assert host_ram(s, 100.0).copies_bytes == pytest.approx(2 * copy)
+    before = changed(s, policy__staging="before")
+    assert host_ram(before, 100.0).copies_bytes == pytest.approx(3 * copy)
+    assert host_ram(before, 1.0).copies_bytes == pytest.approx(copy)
+    assert host_ram(changed(s, policy__mode="sync"), 100.0).copies_bytes == 0.0
+    staged = changed(s, policy__mode="sync", policy__pipelined=False)
+    assert host_ram(staged, 100.0).copies_bytes == pytest.approx(copy)
+    bounded = changed(before, cluster__staging_budget_bytes=1.5e9)
+    assert host_ram(bounded, 100.0).copies_bytes == 1.5e9
+    assert ram_verdict(host_ram(s, 100.0)) == "unknown"
+    assert ram_verdict(host_ram(changed(s, cluster__node_ram_used_bytes=8e9), 100.0)) == "fits"
+    full = changed(s, cluster__node_ram_used_bytes=8.2e9)
+    assert ram_verdict(host_ram(full, 100.0)) == "too much"
+    assert "HOST_RAM" in raised(full)
+    alone = changed(s, cluster__node_ram_bytes=1.9e9)
+    assert ram_verdict(host_ram(alone, 100.0)) == "too much"
+    nobody_knows = changed(full, cluster__node_ram_bytes=nan)
+    assert ram_verdict(host_ram(nobody_knows, 100.0)) == "unknown"
+    assert "HOST_RAM" not in raised(nobody_knows)
 
 
 def test_drive_wear_by_hand():

@@ -111,6 +111,8 @@ PER = {
     "gpu_w": "j / s / gpu",
     "host_w": "j / s / node",
     "node_ram_bytes": "bytes / node",
+    "node_ram_used_bytes": "bytes / node",
+    "staging_budget_bytes": "bytes / node",
     "made_kgco2e": "kgco2e / gpu",
 }
 MAGNITUDE = {
@@ -137,6 +139,7 @@ COUNTS = {
     "delta_fraction",
     "compression_ratio",
     "rate_spread_fraction",
+    "read_spread_fraction",
     "readers_per_byte",
     "every",
     "slowdown_fraction",
@@ -249,6 +252,8 @@ RESULTS: dict[str, object] = {
     "save": timing.Save,
     "backpressure": timing.Cycle,
     "buffers": "dimensionless",
+    "staged_bytes": "bytes / node",
+    "spilled_fraction": "dimensionless",
     "recovered": ("s",) * 5 + ("dimensionless",),
     "segment": failures.States,
     "period": failures.States,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from ckptcost.core.timing import (
     load_s,
     read_rate_bytes_per_s,
     save,
+    spilled_fraction,
+    turnaround_s,
     write_rate_bytes_per_s,
 )
 
@@ -303,3 +306,131 @@ def test_sync_never_waits_for_itself():
     outcome = evaluate(BASE)
     assert outcome.cycle.blocked_s == 0.0
     assert outcome.cycle.interval_s == 1800.0
+
+
+# ---- copies in a bounded memory of the host
+
+
+def fluid_s(share, budget, copy_rate, drain_rate, step=2e-3):
+    """(stall, lag) of a copy that flows through a bounded buffer while it drains, in small steps of time."""
+    copied = drained = time = 0.0
+    stall = None
+    while drained < share - 1.0:
+        copied = min(copied + copy_rate * step, drained + budget, share)
+        drained = min(drained + drain_rate * step, copied)
+        time += step
+        if stall is None and copied == share:
+            stall = time
+    return stall, time - stall
+
+
+def by_turns_s(share, budget, copy_rate, drain_rate, piece=1e6):
+    """The same piece by piece: a piece is copied when there is room for it, else the oldest one drains, one thing at a time."""
+    copied = drained = time = 0.0
+    while copied < share:
+        if copied + piece <= drained + budget:
+            copied += piece
+            time += piece / copy_rate
+        else:
+            drained += piece
+            time += piece / drain_rate
+    return time, (copied - drained) / drain_rate
+
+
+STAGED = Cluster(gpus=64.0, gpus_per_node=4.0, gpu_d2h_bytes_per_s=10e9 / 4)
+
+
+def staged_save(share, budget, many=1.0, staging="after", **fields):
+    """A save on 16 nodes that copy at 10 GB/s and drain at 1 GB/s each."""
+    policy = Policy(every=600.0, mode="async", in_flight=many, staging=staging)
+    cluster = replace(STAGED, staging_budget_bytes=budget)
+    checkpoint = Checkpoint(**({"size_bytes": 16 * share, "files": 0.0} | fields))
+    return save(checkpoint, Tier(node_write_bytes_per_s=1e9), cluster, policy), policy
+
+
+@pytest.mark.parametrize("many", [1, 2, 3])
+@pytest.mark.parametrize("staging", ["before", "after"])
+@pytest.mark.parametrize("budget", [4e9, 12e9, 30e9, 200e9])
+def test_a_bounded_buffer_stalls_for_what_must_drain_first(budget, many, staging):
+    """copy + (share - buffer)/drain rate, the budget shared by the copies in flight; no more than the sum of both in all."""
+    share, buffer = 40e9, budget / (many + (staging == "before"))
+    saved, policy = staged_save(share, budget, float(many), staging)
+    stall, lag = by_turns_s(share, buffer, 10e9, 1e9)
+    assert (saved.stall_s, saved.lag_s) == pytest.approx((stall, lag), abs=0.01)
+    assert saved.stall_s + saved.lag_s == pytest.approx(4.0 + 40.0)
+    assert turnaround_s(saved, policy) == pytest.approx(
+        44.0 if staging == "after" else lag, abs=0.01
+    )
+    # where the copy flows on while the buffer drains, it ends sooner, by one copy's time at most
+    sooner, _ = fluid_s(share, buffer, 10e9, 1e9)
+    assert sooner - 0.01 <= saved.stall_s <= sooner + 4.0 + 0.01
+
+
+def test_a_budget_that_holds_all_copies_changes_nothing():
+    free, _ = staged_save(40e9, math.inf, 2.0)
+    enough, _ = staged_save(40e9, 80e9, 2.0)
+    assert free == enough
+    assert staged_save(40e9, 79e9, 2.0)[0].stall_s > free.stall_s
+
+
+def test_a_synchronous_save_and_a_second_tier_have_no_budget():
+    bounded = replace(STAGED, staging_budget_bytes=1e9)
+    for policy, staged in ((SYNC, True), (Policy(every=600.0, mode="async"), False)):
+        tier = Tier(write_bytes_per_s=100e9)
+        mine = save(CHECKPOINT, tier, bounded, policy, staged=staged)
+        assert mine == save(CHECKPOINT, tier, STAGED, policy, staged=staged)
+
+
+def test_full_saves_spill_where_deltas_fit():
+    """One full save of 40 GB a node in five, deltas of 4 GB, a buffer of 10: 30 of 56 GB spill."""
+    cluster = replace(STAGED, staging_budget_bytes=10e9)
+    checkpoint = Checkpoint(size_bytes=16 * 40e9, full_every=5.0, delta_fraction=0.1)
+    policy = Policy(every=600.0, mode="async")
+    assert spilled_fraction(checkpoint, cluster, policy) == pytest.approx(30 / 56)
+    doubled = replace(checkpoint, replicas_writing=2.0)
+    assert spilled_fraction(doubled, cluster, policy) == pytest.approx(70 / 112)
+
+
+# ---- measured times
+
+
+def test_a_measured_save_takes_the_place_of_rates():
+    tier = Tier(
+        write_bytes_per_s=1.0,
+        read_bytes_per_s=1.0,
+        setup_s=9.0,
+        save_time_s=758.0,
+        load_time_s=174.0,
+        timed_bytes=94.338e9,
+    )
+    cluster = Cluster(gpus=8.0)
+    once = Checkpoint(size_bytes=94.338e9, straggler_factor=1.2, files=100.0)
+    assert save(once, tier, cluster, SYNC).stall_s == pytest.approx(758.0)
+    assert load_s(once, tier, cluster) == pytest.approx(174.0)
+    assert write_rate_bytes_per_s(tier, cluster) == pytest.approx(94.338e9 / 758)
+    assert read_rate_bytes_per_s(tier, cluster) == pytest.approx(94.338e9 / 174)
+    twice = replace(once, size_bytes=2 * 94.338e9)
+    assert save(twice, tier, cluster, SYNC).stall_s == pytest.approx(1516.0)
+    assert load_s(twice, tier, cluster) == pytest.approx(348.0)
+    behind = save(once, tier, cluster, Policy(every=600.0, mode="async", snapshot_s=3.0))
+    assert (behind.stall_s, behind.lag_s) == (3.0, pytest.approx(758.0))
+    sizes = np.array([94.338e9, 2 * 94.338e9])
+    timed = replace(tier, save_time_s=np.array([758.0, np.nan]))
+    both = save(replace(once, size_bytes=sizes, files=0.0), timed, cluster, SYNC).stall_s
+    assert both[0] == pytest.approx(758.0)
+    assert both[1] == pytest.approx(9.0 + 1.2 * 2 * 94.338e9)
+
+
+def test_planning_holds_training_up_in_both_modes():
+    """280 s for the first save of a set of states and 155 s for the next: 125 s of planning."""
+    checkpoint, cluster = Checkpoint(size_bytes=1.6e12, files=0.0), Cluster(gpus=256.0)
+    tier = Tier(write_bytes_per_s=1.6e12 / 155)
+    first = replace(tier, planning_s=125.0)
+    for policy in (SYNC, Policy(every=600.0, mode="async", snapshot_s=2.0)):
+        later = save(checkpoint, tier, cluster, policy)
+        assert save(checkpoint, first, cluster, policy).stall_s == pytest.approx(
+            later.stall_s + 125.0
+        )
+        assert save(checkpoint, first, cluster, policy).lag_s == later.lag_s
+    timed = replace(first, save_time_s=280.0, timed_bytes=1.6e12)
+    assert save(checkpoint, timed, cluster, SYNC).stall_s == pytest.approx(280.0)
