@@ -151,7 +151,7 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         ),
         Caution(
             "SCALED_TIME",
-            _ok(abs(saved.written_bytes - s.tier.timed_bytes) > 0.01 * s.tier.timed_bytes),
+            _ok(abs(ratio(saved.written_bytes, s.tier.timed_bytes) - 1.0) > 0.01),
             saved.written_bytes,
             s.tier.timed_bytes,
         ),
