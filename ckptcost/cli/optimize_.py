@@ -11,7 +11,7 @@ examples:
   ckptcost optimize -s small-8b --objective usd --require "goodput>=0.99"
   ckptcost optimize -s job.toml -f csv --table curve   # to plot
 
-Targets are judged at the best interval for the objective, on the best tier
+Targets are judged at the interval advised for the objective, on the best tier
 and mode.
 """
 

@@ -107,7 +107,8 @@ def test_the_curve_and_the_plateau_are_optimizes(cli: Callable[..., Any], object
 def test_every_objectives_best_has_a_rule() -> None:
     one = interval.studied(DESKS["one of four"], "energy")
     rules = {rule.label: rule.at for rule in interval_shown.view_of(one, "8350 s").chart.rules}
-    assert set(rules) == {"best", "time, usd", "now", "trial"}
+    assert set(rules) == {"best", "robust", "time, usd", "now", "trial"}
+    assert rules["robust"] == one.advised.interval_s
     assert rules["now"] == 7200.0
     assert rules["trial"] == 8350.0
 
@@ -169,7 +170,7 @@ def test_what_is_lost_to_what_is_the_bill_of_model(cli: Callable[..., Any]) -> N
     assert mine["restart"] == pytest.approx(lines["restart"])
     assert mine["loading"] == pytest.approx(lines["loading"])
     assert mine["saves"] == pytest.approx(
-        lines["gpu_wait"] + lines["host_wait"] + lines["storage_write"]
+        lines["gpu_wait"] + lines["host_wait"] + lines["storage_write"] + lines["network"]
     )
 
 
@@ -388,7 +389,7 @@ def test_where_the_best_is_asked_for_nothing_is_in_force() -> None:
     one = interval.studied(Desk().edited("policy.optimal", "usd"), "usd")
     view = interval_shown.view_of(one, interval.trial_of(one))
     assert one.now is None
-    assert interval.trial_of(one) == interval.text_of(one.best.interval_s)
+    assert interval.trial_of(one) == interval.text_of(one.advised.interval_s)
     assert "No interval is in force" in view.notes[0][0]
     assert not [rule for rule in view.chart.rules if rule.kind == "now"]
 
