@@ -53,7 +53,8 @@ def only(case: Case, *paths: str) -> Case:
 @pytest.mark.parametrize(("rarer", "within"), [(1.0, 0.2), (100.0, 0.02), (10_000.0, 0.002)])
 def test_the_envelope_theorem(rarer, within):
     """At the best interval dw/dC = 1/tau* and dw/dL = 1/M to first order, w = 1 - goodput: the rarer failures, the closer."""
-    case = case_of("llama31-405b-16k", f"failures.rate={3.8 / rarer} /1000 node-days")
+    rate = f"failures.rate={3.8 / rarer} /1000 node-days"
+    case = case_of("llama31-405b-16k", rate, "tier.setup=0 s")
     for replan in (False, True):
         found = responses(sensitivity(case, "goodput", replan))
         dw_dc = -found["tier.setup"].per_unit
@@ -78,7 +79,9 @@ def test_at_its_optimum_the_goodput_does_not_notice_the_interval():
 @pytest.mark.parametrize("replan", [False, True])
 def test_the_overhead_goes_with_the_root_of_the_mtbf(replan):
     """Without recovery w = sqrt(2C/M) to first order: GPU-hours lost go with M^-1/2, rate^1/2, C^1/2 - planned or chosen anew."""
-    case = case_of("llama31-405b-16k", *NO_RECOVERY, "failures.rate=0.001 /1000 node-days")
+    case = case_of(
+        "llama31-405b-16k", *NO_RECOVERY, "failures.rate=0.001 /1000 node-days", "tier.setup=0 s"
+    )
     found = responses(sensitivity(case, "gpu_hours", replan))
     assert found["failures.rate"].elasticity == pytest.approx(0.5, abs=0.005)
     assert found["checkpoint.params"].elasticity == pytest.approx(0.5, abs=0.005)
@@ -306,10 +309,11 @@ def test_gpus_a_node_never_round_up_to_one_node_more():
 
 
 def test_zero_and_unlimited_inputs():
-    found = responses(sensitivity(case_of(), "gpu_hours"))
+    case = case_of("llama31-405b-16k", "tier.setup=0 s")
+    found = responses(sensitivity(case, "gpu_hours"))
     setup, drain = found["tier.setup"], found["policy.slowdown"]
     assert (setup.note, math.isnan(setup.elasticity)) == ("no elasticity at 0", True)
-    o = case_of().outcome
+    o = case.outcome
     rate, recovery = float(o.plan.failures_per_s), o.plan.recovery
     # of E = (1/l + D) exp(l R) (exp(l (tau + C)) - 1), by C and, as loading begins with it too, by R
     by_stall = (1 + rate * recovery.down_s) * math.exp(
@@ -317,7 +321,7 @@ def test_zero_and_unlimited_inputs():
     )
     by_load = rate * o.wall_s / o.saves
     assert setup.per_unit == pytest.approx(16_384 * float(o.saves) * (by_stall + by_load), rel=1e-6)
-    assert drain.per_unit == 0.0
+    assert drain.elasticity == 0.0  # nothing drains behind a synchronous save
     assert found["failures.shared_rate"].per_unit > 0
     everything = responses(
         sensitivity(case_of("llama31-405b-16k", "policy.keep_last=all"), "gpu_hours")
