@@ -78,6 +78,7 @@ KEYS: Final[dict[str, dict[str, str]]] = {
         "steps": "every",
         "per_day": "every",
         "saves": "every",
+        "clock": "every",
         "step": "step_s",
         "snapshot": "snapshot_s",
         "snapshot_rate": "gpu_snapshot_bytes_per_s",
@@ -127,7 +128,7 @@ TYPES: Final[dict[str, type]] = {
     "site": domain.Site,
 }
 
-CADENCES: Final = ("interval", "steps", "per_day", "saves")
+CADENCES: Final = ("interval", "steps", "per_day", "saves", "clock")
 FAILURE_LAW: Final = ("rate", "gpu_rate", "counted_gpus", "size_exponent", "rate_factor")
 FAILURE_RATES: Final = (*FAILURE_LAW, "shared_rate", "rack_rate")
 """what failures.mtbf stands for: a job is told by one or by the others"""
@@ -136,6 +137,7 @@ _UNIT: Final = {
     "steps": "",
     "per_day": "",
     "saves": "",
+    "clock": "s",
     "train_fraction": "",
     "stall_fraction": "",
     "gpu_tdp": "w",
@@ -146,6 +148,7 @@ MEANINGS: Final = {
     "steps": "training steps between saves",
     "per_day": "saves per day of training",
     "saves": "saves in the whole run",
+    "clock": "wall-clock time from one save's begin to the next, stalls and recovery included",
     "work": "training time of the run, were nothing saved or lost",
     "train_fraction": "power while training over the accelerator's TDP",
     "stall_fraction": "power while held up by a save over power while training",
@@ -222,6 +225,7 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
     "steps": (0, False, 1e12),
     "per_day": (0, False, 1e9),
     "saves": (1, True, 1e12),
+    "clock": (0, False, 1e12),
     "step": (0, False, 1e9),
     "snapshot_rate": (0, False, 1e18),
     "slowdown": (0, True, 1),

@@ -91,6 +91,7 @@ _EXAMPLES = {
     "steps": "100",
     "per_day": "48",
     "saves": "100",
+    "clock": "30 min",
     "step": "12 s",
     "snapshot": "0.5 s",
     "snapshot_rate": "3 GB/s",

@@ -159,7 +159,7 @@ class Policy:
     second_every: Number = _is("every n-th save also goes to the second tier", 1.0)
     third_keep_last: Number = _is("newest checkpoints kept on the third tier, or all", UNLIMITED)
     third_every: Number = _is("every n-th save of the second tier also goes to the third", 1.0)
-    cadence: Literal["interval", "steps", "per_day", "saves", "optimal"] = "interval"
+    cadence: Literal["interval", "steps", "per_day", "saves", "clock", "optimal"] = "interval"
     objective: Literal["time", "energy", "usd", "carbon"] = "time"
     mode: Literal["sync", "async"] = "sync"
     when_busy: Literal["block", "skip"] = "block"

@@ -26,7 +26,7 @@ from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
 from ckptcost.core.money import kept_saves, request_usd
-from ckptcost.core.numeric import exp, exprel, isnan, known, maximum, ratio, times, where
+from ckptcost.core.numeric import ceil, exp, exprel, isnan, known, maximum, ratio, times, where
 from ckptcost.core.timing import Cycle, Save
 from ckptcost.core.units import DAY_S
 
@@ -267,8 +267,28 @@ def interval_of(s: Scenario, plan: Plan) -> Number:
             return ratio(DAY_S, p.every)
         case "saves":
             return ratio(s.work_s, p.every)
+        case "clock":
+            return _between_clocks_s(s, plan)
         case "optimal":
             return best_interval_s(s, plan, p.objective)
+
+
+def _between_clocks_s(s: Scenario, plan: Plan) -> Number:
+    """Training between saves that begin by the clock: what a save leaves of its time.
+
+    A save that takes longer than the clock's time misses the next begin, and training goes on until the one after.
+    """
+    p = s.policy
+    lost_s = plan.saved.stall_s + p.slowdown_fraction * plan.saved.lag_s
+    if plan.second is not None:
+        second = plan.second
+        behind = p.mode == "async"
+        lost_s = (
+            lost_s
+            + (p.slowdown_fraction * second.lag_s if behind else second.stall_s) / p.second_every
+        )
+    begins = 1.0 - ceil(-ratio(lost_s, p.every))  # those until training gets any time
+    return known(begins * p.every - lost_s, p.every)
 
 
 def evaluate(s: Scenario) -> Outcome:

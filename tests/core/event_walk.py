@@ -223,3 +223,32 @@ def segment_times(
         times.append(spent + work)
         hits.append(count)
     return np.array(times), np.array(hits)
+
+
+def by_the_clock(
+    every: float, stall: float, back: float, rate: float, failures: int, seed: int, grid: bool
+) -> tuple[float, float]:
+    """(goodput, its standard error) of saves that begin by the clock; `back` is down time that no failure hits.
+
+    On the `grid` they begin at each multiple of `every` since midnight, whatever happened before; else the timer starts
+    with the training. A save that is due while one is made is left out.
+    """
+    clock = random.Random(seed)
+    now = 0.0
+    kept, walls = [], []
+    for _ in range(failures):
+        began, fails_at, safe = now, now + clock.expovariate(rate), 0.0
+        zero, trained = (0.0 if grid else began), 0.0
+        while True:
+            due = zero + every * (np.floor((now - zero) / every + 1e-9) + 1.0)
+            if due + stall > fails_at:
+                break
+            trained += due - now
+            now = due + stall
+            safe = trained
+        now = fails_at + back
+        kept.append(safe)
+        walls.append(now - began)
+    a, b = np.array(kept), np.array(walls)
+    mean = a.sum() / b.sum()
+    return float(mean), float(np.sqrt(((a - mean * b) ** 2).sum()) / b.sum())

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from event_walk import drained
+from event_walk import by_the_clock, drained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_scenarios import ASYNC, BASE, DAY, HOUR, RAM, SHAPES, TWO_TIERS, changed
@@ -16,7 +16,7 @@ from ckptcost.core.bill import QUANTITIES, Bill, avoidable
 from ckptcost.core.domain import UNKNOWN, UNLIMITED, Cluster, Site, Tier
 from ckptcost.core.energy import job_w
 from ckptcost.core.money import breakeven_usd_per_s, kept_saves
-from ckptcost.core.outcome import classic_of, evaluate
+from ckptcost.core.outcome import classic_of, evaluate, failure_cost
 from ckptcost.core.timing import nodes_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
@@ -560,6 +560,89 @@ def test_cadences(cadence, every, interval):
     outcome = evaluate(changed(policy__cadence=cadence, policy__every=every, policy__step_s=12.0))
     assert outcome.interval_s == pytest.approx(interval, rel=1e-14)
     assert outcome.saves == pytest.approx(30 * DAY / interval, rel=1e-14)
+
+
+def clock_job(every, stall, mtbf, back):
+    """Saves that take `stall`, by the clock."""
+    return changed(
+        policy__cadence="clock",
+        policy__every=every,
+        tier__save_time_s=stall,
+        tier__timed_bytes=980.001e9,
+        failures__failures_per_node_s=0.0,
+        failures__failures_per_s=1 / mtbf,
+        failures__detect_s=back,
+        failures__reschedule_s=0.0,
+        failures__init_s=0.0,
+        failures__warmup_s=0.0,
+        tier__load_time_s=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("every", "stall", "mtbf", "back"),
+    [
+        (1800.0, 60.0, 10_800.0, 600.0),
+        (1800.0, 300.0, 40_000.0, 300.0),
+        (600.0, 700.0, 9000.0, 60.0),
+    ],
+)
+def test_saves_by_the_clock_as_a_plain_walk(every, stall, mtbf, back):
+    """Every interval is taken alike; the first after a start is not, and what that does is of second order.
+
+    A timer that starts with the training leaves it the whole first interval. A grid of wall time leaves it what is left.
+    """
+    o = evaluate(clock_job(every, stall, mtbf, back))
+    found, kept, rate = float(o.goodput), float(o.interval_s), 1 / mtbf
+    assert found == pytest.approx(
+        kept * rate / (1.0 + rate * back) / math.expm1(rate * (kept + stall)), rel=1e-6
+    )
+    timed, error = by_the_clock(every, stall, back, rate, 40_000, 3, grid=False)
+    first = rate * stall * (every - kept) / kept
+    assert abs(found * (1.0 + first) - timed) < 3 * error + 3e-4
+    on_grid, error = by_the_clock(every, stall, back, rate, 40_000, 4, grid=True)
+    assert abs(found - on_grid) < 0.03 * found
+    if stall < every:
+        share = stall / every
+        first = (rate * every) ** 2 / 12 - rate * stall * (1.0 - 0.5 / (1.0 - share))
+        assert abs(found * (1.0 + first) - on_grid) < 3 * error + 5e-4
+
+
+def test_the_clock_counts_the_stall():
+    """A save of 60 s each 30 min leaves 29 min of training; one of 40 min leaves the 20 min until the next but one."""
+    for stall, interval in ((60.0, 1740.0), (1800.0, 1800.0), (2400.0, 1200.0)):
+        o = evaluate(clock_job(1800.0, stall, math.inf, 0.0))
+        assert o.interval_s == pytest.approx(interval)
+        assert (o.interval_s + o.cycle.stall_s) / 1800.0 == pytest.approx(
+            round((interval + stall) / 1800.0)
+        )
+    behind = changed(ASYNC, policy__cadence="clock", policy__every=600.0)
+    o = evaluate(behind)
+    drag = 0.03 * o.plan.saved.lag_s
+    assert o.interval_s + drag + o.cycle.stall_s == pytest.approx(600.0)
+    two = evaluate(changed(TWO_TIERS, policy__cadence="clock", policy__every=600.0))
+    assert two.interval_s + two.mean_stall_s == pytest.approx(600.0)
+    stalls = np.array([60.0, 2400.0])
+    both = evaluate(changed(clock_job(1800.0, 60.0, 40_000.0, 0.0), tier__save_time_s=stalls))
+    assert both.interval_s == pytest.approx([1740.0, 1200.0])
+
+
+def test_what_a_failure_costs_is_the_bills_own():
+    """Without repeats: half an interval and a stall on average, and the way back."""
+    o = evaluate(changed(failures__failures_per_node_s=1e-12))
+    cost = failure_cost(o)
+    recovery = o.plan.recovery
+    assert cost.back_s == pytest.approx(recovery.down_s + recovery.exposed_s, rel=1e-4)
+    cycle = o.interval_s + o.cycle.stall_s
+    # a failure in training loses half of it, one in the stall all of it
+    expected = (o.interval_s**2 / 2 + o.interval_s * o.cycle.stall_s) / cycle
+    assert cost.redone_s == pytest.approx(expected, rel=1e-3)
+    many = evaluate(changed(ASYNC, failures__failures_per_s=1e-4))
+    gpus = ASYNC.cluster.gpus
+    billed = sum(many.run.line(name).gpu_s for name in ("redone_work", "restart", "loading"))
+    assert failure_cost(many).total_s * many.failures * gpus == pytest.approx(billed)
+    never = changed(failures__failures_per_node_s=0.0, failures__failures_per_s=0.0)
+    assert math.isnan(failure_cost(evaluate(never)).total_s)
 
 
 def test_keep_last():
