@@ -98,6 +98,7 @@ KEYS: dict[str, dict[str, str]] = {
         "gpu_idle": "w",
         "gpus_per_node": "",
         "gpu_d2h": "bytes_per_s",
+        "gpu_train": "w",
         "host_train": "w",
         "gpu_price": "usd_per_gpu_s",
         "gpu_embodied": "kgco2e_per_gpu_s",
@@ -379,12 +380,31 @@ def test_gpu_price_is_spanned_by_the_price_list() -> None:
     for row in table("gpu_prices"):
         listed.setdefault(row["id"], []).append(float(row["usd_per_gpu_h"]))
     for row in table("accelerator_figures"):
-        if row["key"] == "gpu_price":
+        if row["key"] == "gpu_price" and row["basis"] != "assumed":
             for text in filter(None, (row["low"], row["high"])):
                 assert any(
                     parse(text, "usd_per_gpu_s") * 3600 == pytest.approx(price)
                     for price in listed[row["id"]]
                 ), row
+
+
+def test_what_is_assumed_of_an_accelerator_has_a_range_and_a_reason() -> None:
+    for row in table("accelerator_figures"):
+        if row["basis"] == "assumed" and row["key"] != "gpus_per_node":
+            assert row["low"], row
+            assert row["high"], row
+            assert len(row["note"]) > 20, row
+
+
+def test_an_assumed_price_lies_between_prices_that_are_listed() -> None:
+    """Outside them only what nobody rents out yet."""
+    announced = {"vr200"}
+    listed = [float(row["usd_per_gpu_h"]) for row in table("gpu_prices")]
+    for row in table("accelerator_figures"):
+        if row["key"] == "gpu_price" and row["basis"] == "assumed" and row["id"] not in announced:
+            low, high = (parse(row[end], "usd_per_gpu_s") * 3600 for end in ("low", "high"))
+            assert low > 0.1, row
+            assert high < 2 * max(listed), row
 
 
 def test_mlperf_table_agrees_with_itself() -> None:
