@@ -170,7 +170,7 @@ class TestRun:
 
     @pytest.mark.parametrize(
         ("terminal", "words", "reports"),
-        [(False, [], [False]), (True, ["-q"], []), (False, ["-q"], [])],
+        [(False, [], [False]), (True, ["-q"], [False]), (False, ["-q"], [False])],
     )
     def test_elsewhere_or_quiet_nothing_while_it_runs(self, ran, terminal, words, reports):
         ran.seen.terminal = terminal

@@ -114,7 +114,8 @@ def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
         low = 10.0 ** math.floor(math.log10(min(ends)) - 0.3)
         return Scale(low, max(*ends, low * 1.01), log=True)
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
-    return Scale(low, high) if high > low else None
+    # ends so far apart that their distance is no number have no axis
+    return Scale(low, high) if 0 < high - low < math.inf else None
 
 
 def pieces(

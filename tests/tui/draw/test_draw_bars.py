@@ -116,6 +116,11 @@ def test_the_words_stay_where_a_bar_has_no_room():
     ]
 
 
+def test_bars_whose_distance_is_no_number_are_left_out():
+    bars = Bars([Bar("a", [Part("", 0, 1.7e308)], "12"), Bar("b", [Part("", 0, -1.7e308)], "3")])
+    assert text(draw_bars(bars, 16, 2, COLOURED)) == ["a             12", "b              3"]
+
+
 amounts = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-100, 100)
 
 
