@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import secrets
 import shlex
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from ckptcost.errors import InputError
+from ckptcost.interpreter import python
 
 HOST = "127.0.0.1"
 COOKIE = "ckptcost"
@@ -87,10 +87,16 @@ class Loopback(Server):
         )
 
 
+def command(words: Sequence[str]) -> list[str]:
+    """What starts the application of a page."""
+    code = "from ckptcost.cli.main import main; raise SystemExit(main())"
+    return [*python(code), *words]
+
+
 def serve(words: Sequence[str], port: int) -> None:
     """Until it is interrupted. Each page that is opened has an application of its own."""
     try:
-        Loopback(shlex.join([sys.executable, "-m", "ckptcost", *words]), port).serve()
+        Loopback(shlex.join(command(words)), port).serve()
     except OSError as error:
         raise InputError(
             f"port {port} cannot be listened on ({error.strerror or error})",

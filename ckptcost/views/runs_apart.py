@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -17,6 +16,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, TypeVar
 
 from ckptcost.errors import CkptcostError, MeterUnavailable
+from ckptcost.interpreter import python
 
 T = TypeVar("T")
 SMALL = 1_500_000
@@ -89,10 +89,10 @@ class Apart:
         ours, theirs = Pipe()
         with theirs:
             # not multiprocessing's spawn, which would run the program's main module once more
-            code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
+            code = f"from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
             none = subprocess.DEVNULL
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code],
+                python(code),
                 pass_fds=[theirs.fileno()],
                 stdin=none,
                 stdout=none,

@@ -1,7 +1,8 @@
 """The same work on one machine and on many: a part for each job and day, put together in order. Only who does the work differs.
 
     pandas                       one part after another, here
-    threads, processes           dask's schedulers on this machine
+    threads                      dask's on this machine
+    processes                    of our own on this machine
     tcp://host:port, tls://...   workers of a Dask cluster, which see the store under the same name
 
 Workers get a store's name and a list of files, and give back sums. A worker that is lost has its parts done again by another.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +26,7 @@ from ckptcost.fleet.merge.frames import Pieces
 from ckptcost.fleet.merge.job_day import finished, pieces_of
 from ckptcost.fleet.merge.part import Part
 from ckptcost.fleet.merge.sorting_out import Verdict, heads_apart, read_in
+from ckptcost.jobs.workers import in_order
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,8 +38,9 @@ Tell = Callable[[int, int], None]
 Work = tuple["Store", list["Entry"]]
 
 ONE: Final = "pandas"
-LOCAL: Final = ("threads", "processes")
-SCHEDULERS: Final = (ONE, *LOCAL, "tcp://host:port", "tls://host:port")
+THREADS: Final = "threads"
+PROCESSES: Final = "processes"
+SCHEDULERS: Final = (ONE, THREADS, PROCESSES, "tcp://host:port", "tls://host:port")
 HERE: Final = 2
 """threads of one process"""
 FILES_AT_ONCE: Final = 128
@@ -73,8 +77,10 @@ def _done(
 ) -> Iterator[Pieces]:
     if scheduler == ONE:
         yield from _here(work, tell)
-    elif scheduler in LOCAL:
-        yield from _by_dask(work, scheduler, tell)
+    elif scheduler == THREADS:
+        yield from _by_dask(work, tell)
+    elif scheduler == PROCESSES:
+        yield from _by_processes(work, tell)
     elif scheduler.startswith(("tcp://", "tls://")):
         from ckptcost.fleet.merge.cluster import by_cluster
 
@@ -115,7 +121,16 @@ def _no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequence[Pieces]:
+def _by_processes(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
+    """Not dask's: its processes import from the current folder while they start."""
+    pieces = [(each,) for each in work]
+    for done, found in enumerate(in_order(worked, pieces, os.cpu_count() or 1), 1):
+        yield found
+        if tell:
+            tell(done, len(work))
+
+
+def _by_dask(work: Sequence[Work], tell: Tell | None) -> Sequence[Pieces]:
     dask = dask_of()
     from dask.callbacks import Callback
 
@@ -131,7 +146,7 @@ def _by_dask(work: Sequence[Work], scheduler: str, tell: Tell | None) -> Sequenc
         delayed = dask.delayed(worked, pure=False)
         # a list of files is not looked into for other delayed work
         found: Sequence[Pieces] = dask.compute(
-            *(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=scheduler
+            *(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=THREADS
         )
     return found
 
