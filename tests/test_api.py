@@ -49,7 +49,7 @@ RUN = "from ckptcost.cli.main import main\nmain()"
 
 def test_three_lines():
     report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
-    assert [row.values["stall_s"] for row in report.cases] == [10_000.0, 1_000.0]
+    assert [row.values["stall_s"] for row in report.cases] == [10_005.0, 1_005.0]
     assert report.totals.energy.unit == "kWh"
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from told_meters import Told, at, energy, evaluated, said
 
+from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import contents_of
@@ -178,7 +179,7 @@ def test_another_size_is_told_first_and_then_the_rest():
 
 def test_an_asynchronous_run_is_its_stall_and_its_drain():
     plan = replace(PLAN, asynchronous=True)
-    found = compared(plan, policy__mode="async")
+    found = compared(plan, policy__mode="async", policy__snapshot_rate="1 TB/s")  # the link's
     assert found.saves.row("stall").difference == pytest.approx(0.0, abs=1e-6)
     assert found.saves.row("lag").difference == pytest.approx(0.0, abs=1e-6)
     slow = found.saves.row("slowdown")
@@ -221,7 +222,9 @@ def test_unknown_power_is_a_dash_with_a_reason():
     assert math.isnan(found.saves.measured_bill.total("energy_j"))
 
 
-def test_what_the_model_does_not_know():
+def test_what_the_model_does_not_know(monkeypatch):
+    nothing = (Figure(float("nan")), "models/defaults.toml")
+    monkeypatch.setattr("ckptcost.scenario._write_energy", lambda *_: nothing)
     found = held(told("begin 5, written 7, synced 8, returned 8"))
     assert found.row("storage_write").modelled.why == "NOT_MODELLED"
     assert found.row("gpu_wait").measured.known
@@ -527,9 +530,11 @@ def test_joules_are_a_longer_stall_or_more_watts():
 def test_the_machine_has_no_range(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
-        'extends = "small-8b"\n[cluster]\ngpus = { value = 64, low = 8, high = 512 }\n', "utf-8"
+        'extends = "small-8b"\n[cluster]\ngpus = { value = 64, low = 8, high = 512 }\n'
+        '[tier]\nsetup = "5 s"\n',
+        "utf-8",
     )
     row = gap(CATALOG, recorded(), layers_of(CATALOG, str(file))).saves.row("time")
     assert (
         row.modelled.low == row.modelled.value
-    )  # more GPUs would be quicker; tier.setup alone has a range, and it is from 0 up
+    )  # more GPUs would be quicker, and nothing else has a range

@@ -73,7 +73,7 @@ def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
 def test_a_job_that_costs_no_dollars_is_computed_and_has_no_best_interval_for_them():
     layers = [
         *layers_of(CATALOG, PRESETS[0]),
-        set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h"]),
+        set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"]),
     ]
     (case, *_) = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
     assert math.isnan(float(case.best["usd"]))
