@@ -210,6 +210,10 @@ class _Builder:
             self._tier_rules(section, figures, words)
         if section == "cluster":
             self._cluster_rules(figures)
+        for which in ("second", "third"):  # nothing is kept on a tier that does not exist
+            key = f"{which}_keep_last"
+            if section == "policy" and not self.values[f"{which}_tier"] and key not in mine:
+                figures.pop(key, None)
         if section == "site" and "grid_location" not in figures:
             self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
         if section == "failures" and not mine.isdisjoint(("rate", "gpu_rate")):

@@ -10,10 +10,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
+from ckptcost.core.money import kept_saves
 from ckptcost.core.numeric import isnan, known, minimum, ratio
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, buffers, nodes_of, staged_bytes
+
+KEEPING_DOMINATES = 0.25
+"""share of a bill from which keeping what was saved decides it, not saving it"""
+A_FEW = 3.0
+"""saves that frameworks keep unless told otherwise"""
 
 GRID_STEP_W = 10e6
 """a job that falls and rises by so much within seconds is felt by those who supply it"""
@@ -88,6 +94,33 @@ def drive_writes_per_s(tier: Tier, written_bytes: Number, cycle_s: Number) -> Nu
     return ratio(written_bytes / tier.capacity_bytes, cycle_s)
 
 
+def keeping_shares(s: Scenario, o: Outcome) -> tuple[Number, Number]:
+    """Share of the dollars that goes into keeping checkpoints: as planned, and with only a few on every tier.
+
+    Capacity that is provisioned costs the same however much of it is used.
+    """
+    most = 1e300  # a run without end costs without end: no difference of infinities
+    total = minimum(o.run.total("cost_usd"), most)
+    keeping: Number = 0.0
+    few: Number = 0.0
+    p = s.policy
+    second_saves = o.saves / p.second_every
+    tiers = (
+        ("", s.tier, o.saves, p.keep_last),
+        ("second_", s.second_tier, second_saves, p.second_keep_last),
+        ("third_", s.third_tier, second_saves / p.third_every, p.third_keep_last),
+    )
+    held = {line.id: line.cost_usd for line in o.run.lines}
+    for prefix, tier, saves, keep_last in tiers:
+        if tier is None or prefix + "retention" not in held:
+            continue
+        now = minimum(known(held[prefix + "retention"], 0.0), most)
+        fewer = ratio(kept_saves(saves, minimum(keep_last, A_FEW)), kept_saves(saves, keep_last))
+        keeping = keeping + now
+        few = few + now * (1.0 if tier.billed_on == "provisioned" else fewer)
+    return ratio(keeping, total), ratio(few, total - keeping + few)
+
+
 def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     """All rules, each with its verdict; an unknown input never raises a caution by itself."""
     p, saved, c = s.policy, o.plan.saved, s.cluster
@@ -95,7 +128,9 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
     cycle_s = o.interval_s + o.cycle.stall_s
     step_w = o.gpu_step_w + known(o.host_step_w, 0.0)
     ram = host_ram(s, o.saves)
+    keeping, keeping_few = keeping_shares(s, o)
     found = [
+        Caution("KEEPING_DOMINATES", _ok(keeping > KEEPING_DOMINATES), keeping, keeping_few),
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
         Caution("POWER_STEP", _ok(step_w > GRID_STEP_W), step_w, GRID_STEP_W),

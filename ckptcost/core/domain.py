@@ -40,7 +40,10 @@ class Checkpoint:
         "size of one full checkpoint, where it is known without counting parameters", UNKNOWN
     )
     files: Number = _is("files that one save creates", 1.0)
-    replicas_writing: Number = _is("copies written of the same state (write amplification)", 1.0)
+    replicas_writing: Number = _is(
+        "copies written of the same state (write amplification); one of them is kept and billed",
+        1.0,
+    )
     straggler_factor: Number = _is("bytes of the busiest rank over the mean rank", 1.0)
     full_every: Number = _is("every k-th save is full, the others are deltas; 1 = always full", 1.0)
     delta_fraction: Number = _is("size of a delta over a full save", 1.0)

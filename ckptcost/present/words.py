@@ -74,6 +74,13 @@ def caution_text(caution: Caution) -> str:
                 f"The checkpoints kept need {size(value) if value != float('inf') else 'more room'}; the tier holds "
                 f"{size(limit)}. Set policy.keep_last, or give tier.capacity."
             )
+        case "KEEPING_DOMINATES":
+            advice = (
+                f"with the newest three on each tier it would be {share(limit)} (policy.keep_last)."
+                if limit < 0.9 * value
+                else "keeping fewer saves nothing: provision less, or take a cheaper tier."
+            )
+            return f"Keeping checkpoints is {share(value)} of these dollars; {advice}"
         case "DRIVE_WEAR":
             return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
         case "MEAN_OF_RATES":

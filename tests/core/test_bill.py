@@ -715,6 +715,9 @@ def test_replicas_write_more_and_load_no_less():
     once = evaluate(BASE)
     assert twice.plan.saved.written_bytes == 2 * once.plan.saved.written_bytes
     assert twice.plan.recovery == once.plan.recovery
+    assert twice.spent.held_bytes == pytest.approx(once.spent.held_bytes, rel=0.01)
+    keeping = [o.run.line("retention").cost_usd / o.wall_s for o in (twice, once)]
+    assert keeping[0] == pytest.approx(keeping[1], rel=0.01)  # written twice, kept and paid once
 
 
 def test_breakeven_price():

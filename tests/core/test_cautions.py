@@ -14,6 +14,7 @@ from ckptcost.core.cautions import (
     drive_writes_per_s,
     held_at_once_bytes,
     host_ram,
+    keeping_shares,
     ram_verdict,
 )
 from ckptcost.core.domain import Tier
@@ -56,6 +57,7 @@ FIRES = {
     "NAMEPLATE_POWER": changed(tier__write_j_per_byte=nan, tier__active_w=8000.0, tier__idle_w=nan),
     "PERSIST_OVER_INTERVAL": changed(ASYNC, policy__every=10.0),
     "HOST_RAM": changed(ASYNC, cluster__node_ram_bytes=1e9),
+    "KEEPING_DOMINATES": changed(policy__keep_last=inf, tier__usd_per_byte_s=1e-15),
     "MEAN_OF_READ_RATES": changed(tier__read_spread_fraction=0.3),
     "SCALED_TIME": changed(tier__save_time_s=90.0, tier__timed_bytes=900e9),
     "STAGING_BUDGET": changed(ASYNC, cluster__staging_budget_bytes=1e9),
@@ -203,3 +205,20 @@ def test_drive_wear_by_hand():
 def test_held_at_once():
     outcome = evaluate(BASE)
     assert held_at_once_bytes(BASE, outcome.plan.saved) == pytest.approx(5 * 980.001e9, rel=1e-12)
+
+
+def test_keeping_says_what_a_few_would_cost():
+    """Beside the share as planned stands the share with three: a run made with three has it exactly."""
+    s = changed(policy__keep_last=inf, tier__usd_per_byte_s=1e-15)
+    now, few = keeping_shares(s, evaluate(s))
+    planned, same = keeping_shares(three := changed(s, policy__keep_last=3.0), evaluate(three))
+    assert now > 0.25
+    assert few == pytest.approx(planned, rel=1e-12)
+    assert same == planned
+    assert few < now
+
+
+def test_fewer_saves_none_of_what_is_provisioned():
+    s = changed(tier__billed_on="provisioned", tier__capacity_bytes=1e15, policy__keep_last=inf)
+    now, few = keeping_shares(s, evaluate(s))
+    assert now == few > 0.0
