@@ -6,7 +6,15 @@ from typing import Any
 
 from ckptcost.jobs.levers import Lever
 from ckptcost.jobs.sensitivity import MEASURED, NOISE, Response, Sensitivity, Share
-from ckptcost.present.amounts import between, count, duration, number, quantities, quantity, share
+from ckptcost.present.amounts import (
+    count,
+    drawn_between,
+    duration,
+    number,
+    quantities,
+    quantity,
+    share,
+)
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.compare import PEOPLE
 from ckptcost.report.studies.compare_words import amount
@@ -52,12 +60,13 @@ def _said(found: Sensitivity, value: float) -> str:
 
 
 def _range(found: Sensitivity, low: float, high: float) -> str:
+    """A range that comes from draws, with the digits that hold."""
     if found.measure.id == "goodput":
-        return f"{between(low * 100, high * 100) or number(low * 100)} %"
+        return f"{drawn_between(low * 100, high * 100) or number(low * 100)} %"
     if found.measure.unit == "s":
         return quantities(low, high, "s") or duration(low)
     convert = PEOPLE[found.measure.unit][1]
-    return between(convert(low), convert(high)) or number(convert(low))
+    return drawn_between(convert(low), convert(high)) or number(convert(low))
 
 
 def _about(found: Sensitivity) -> str:
@@ -199,7 +208,21 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
         else ""
     )
     note = f"{note} {count(found.draws)} draws.".strip()
-    return _both(Table("measure_next", title, columns, rows), "measure_next_top", title, top, note)
+    full, few = _both(
+        Table("measure_next", title, columns, rows), "measure_next_top", title, top, note
+    )
+    if found.measure.id == "goodput":
+        return [full, few]
+    ends = ("known_low", "known_high")
+    return [
+        full,
+        few._replace(rows=[row | {end: _two_digits(row[end]) for end in ends} for row in few.rows]),
+    ]
+
+
+def _two_digits(value: float | None) -> float | None:
+    """What holds of an end of a range that comes from draws, for people; programs get all of it."""
+    return None if value is None else float(f"{value:.2g}")
 
 
 def _known(value: float) -> float | None:
