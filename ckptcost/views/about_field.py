@@ -75,6 +75,8 @@ def _absent(resolved: Resolved, path: str) -> str:
     section, _, key = path.partition(".")
     if section == "policy" and key in CADENCES:
         return f"Follows from policy.{resolved.words['policy.cadence']}; give one of {', '.join(CADENCES)} and optimal."
+    if path == "failures.mtbf":
+        return "Follows from the rates and the job's size; given, it stands for all of them."
     return (
         "Counted: parameters x bytes per parameter."
         if path == "checkpoint.size"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, unit_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.failures import mtbf_s
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import CkptcostError, InputError, UnknownName
@@ -93,7 +94,7 @@ FIRST: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Failures",
         (
-            ("failures.rate", "rate"),
+            ("failures.mtbf", "one each"),
             ("failures.detect", "detect"),
             ("failures.reschedule", "reschedule"),
         ),
@@ -231,6 +232,7 @@ def _without(resolved: Resolved, outcome: Outcome, section: str, key: str) -> tu
         "checkpoint.size": quantity(float(full_bytes(s.checkpoint)), "bytes"),
         "policy.interval": quantity(float(outcome.interval_s), "s"),
         "policy.saves": count(float(outcome.saves)),
+        "failures.mtbf": quantity(float(mtbf_s(outcome.plan.failures_per_s)), "s"),
     }
     if (text := follows.get(f"{section}.{key}")) is not None:
         return "=", text

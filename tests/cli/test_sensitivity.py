@@ -54,9 +54,9 @@ def test_every_form(cli, form, replan):
 @pytest.mark.parametrize(
     ("path", "low", "high"),
     [
-        ("failures.rate", "2.3 /1000 node-days", "6.5 /1000 node-days"),
+        ("failures.rate_factor", "0.3", "5.2"),
         ("site.pue", "1.08", "1.56"),
-        ("cluster.gpu_stall", "126 W", "504 W"),
+        ("cluster.gpu_stall", "94.5 W", "315 W"),
     ],
 )
 @pytest.mark.parametrize("of", COLUMN)

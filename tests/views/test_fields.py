@@ -76,6 +76,8 @@ def test_typing_what_stands_there_changes_no_value(preset):
     for each in model.form(before, everything=True):
         if not each.text or each.path in fields.KINDS or each.path.endswith("keep_last"):
             continue
+        if each.path in ("failures.rate", "failures.gpu_rate"):
+            continue  # given, they are taken alone, without the law of size: test_scenario
         found = model.evaluate(fields.put(desk, each.path, each.text))
         assert found.looked.values == pytest.approx(before.looked.values, rel=1e-12, nan_ok=True), (
             each.path
@@ -299,3 +301,13 @@ def test_a_refusal_names_the_file_that_is_wrong_below_what_was_typed(tmp_path):
     with pytest.raises(InputError) as refused:
         Desk(base=str(file)).edited("cluster.gpus", "8").resolved()
     assert fields.reason(refused.value).startswith("job.toml: is not valid TOML")
+
+
+def test_the_time_between_failures_is_shown_and_can_be_typed():
+    desk = Desk()
+    shown = {each.path: each for each in model.form(model.evaluate(desk))}["failures.mtbf"]
+    assert (shown.label, shown.text, shown.mark) == ("one each", "", "=")
+    assert shown.placeholder.endswith(" h")
+    assert "stands for all of them" in said(desk, "failures.mtbf")
+    mine = model.evaluate(fields.put(desk, "failures.mtbf", "6 h")).looked.case
+    assert mine.outcome.plan.failures_per_s == pytest.approx(1 / 21_600)
