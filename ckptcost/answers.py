@@ -73,7 +73,7 @@ def simulation(
     gates: Sequence[Gate] = (),
     timeline: int | None = None,
     every_run: bool = False,
-    note: Callable[[int], None] | None = None,
+    note: Callable[[float], None] | None = None,
 ) -> Study:
     """Many runs, their targets, and the steps of one run where asked for."""
     from ckptcost.jobs.simulate import simulate, time_line, verdicts_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable
+import threading
 from typing import Any
 
 EPILOG = """\
@@ -17,6 +18,8 @@ failures: exponential, weibull:SHAPE (gaps between failures of the job),
           weibull-nodes:SHAPE (nodes of all ages, replaced when they fail);
           a mean may follow: "weibull:0.7:3 h"
 The same seed gives the same numbers, however many workers there are.
+Ctrl-C answers with the runs that have ended, marked as such, and exit code 130;
+with -o it writes nothing. --seconds-at-most does the same by itself, with 0.
 """
 
 
@@ -66,6 +69,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=study_flags.count, default=1, metavar="N", help="processes (default: 1)"
     )
     parser.add_argument(
+        "--seconds-at-most",
+        type=study_flags.seconds,
+        metavar="N",
+        help="stop working after so many seconds, and answer with the runs that have ended",
+    )
+    parser.add_argument(
         "--timeline",
         type=study_flags.count,
         metavar="RUN",
@@ -78,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost import answers, api
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.errors import CkptcostError
 
     gates = study_flags.gates_of(options)
     catalog = Catalog()
@@ -93,38 +103,76 @@ def run(options: argparse.Namespace) -> int:
         options.inputs,
         options.workers,
     )
-    told = _told(asked.runs) if sys.stderr is not None and sys.stderr.isatty() else None
+    bound = _Bound(asked.runs, asked.workers, options.seconds_at_most, options.output is None)
     try:
-        study = answers.simulation(
-            catalog,
-            layers,
-            asked,
-            options.tier,
-            gates,
-            options.timeline,
-            options.table == "runs",
-            told,
-        )
-    finally:
-        if told is not None:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        with bound:
+            study = answers.simulation(
+                catalog,
+                layers,
+                asked,
+                options.tier,
+                gates,
+                options.timeline,
+                options.table == "runs",
+                bound.note,
+            )
+    except CkptcostError as error:
+        if not bound.interrupted:
+            raise
+        print(f"ckptcost: {error}", file=sys.stderr)
+        return 130
     files = [*api.files_of(layers), *answers.read_files(options.trace, options.kinds)]
-    return study_flags.answer(
+    code = study_flags.answer(
         study, options, catalog, _without_workers(scenario_flags.spoken(options)), files
     )
+    return 130 if bound.interrupted else code
 
 
-def _told(runs: int) -> Callable[[int], None]:
-    last = [-1]
+class _Bound:
+    """Says on a terminal how far it is, and stops the work after Ctrl-C or when its time is over; a second Ctrl-C ends all."""
 
-    def note(done: int) -> None:
-        percent = 100 * done // runs
-        if percent != last[0]:
-            last[0] = percent
+    def __init__(self, runs: int, workers: int, seconds: float | None, answers: bool) -> None:
+        self._runs, self._apart, self._seconds = runs, workers > 1, seconds
+        self._heard = [signal.SIGINT] if answers else []
+        self._before: dict[int, Any] = {}
+        self._percent: int | None = -1 if sys.stderr is not None and sys.stderr.isatty() else None
+        self._over = self.interrupted = False
+
+    def __enter__(self) -> _Bound:
+        if threading.current_thread() is threading.main_thread():
+            for number in [*self._heard, *([signal.SIGALRM] if self._seconds else [])]:
+                self._before[number] = signal.signal(number, self._stop)
+            if self._seconds:
+                signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._seconds and self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if self._percent is not None:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def _stop(self, number: int, frame: object) -> None:
+        from ckptcost.core.walk import Enough
+
+        if self.interrupted and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._over, self.interrupted = True, self.interrupted or number == signal.SIGINT
+        if self._apart:  # the work is other processes', and this one waits for them
+            raise Enough
+
+    def note(self, done: float) -> None:
+        if self._over:
+            from ckptcost.core.walk import Enough
+
+            raise Enough
+        percent = int(100 * done / self._runs)
+        if self._percent is not None and percent != self._percent:
+            self._percent = percent
             bar = "#" * (percent * 40 // 100)
             print(f"\rsimulating [{bar:<40}] {percent:3d} %", end="", file=sys.stderr, flush=True)
-
-    return note
 
 
 def _without_workers(words: list[str]) -> list[str]:

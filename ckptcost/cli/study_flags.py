@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -75,6 +76,17 @@ def count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number") from None
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is negative")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Of an option: how long, at most a year."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value <= 366 * 86400:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not from 0 s to a year")
     return value
 
 

@@ -25,8 +25,20 @@ MOST_EVENTS = 1_000_000
 """interruptions of one run after which it counts as endless"""
 
 
+PACE_EVENTS = 10_000
+"""so often it is asked whether a run will be through by then"""
+
+
 class EndlessError(ArithmeticError):
     """A run that does not get through: more than MOST_EVENTS interruptions."""
+
+
+class Enough(Exception):
+    """Raised by whoever listens: no more walking. The walk passes it on with what it has."""
+
+    runs: Runs
+    ended: NDArray[np.bool_]
+    """which of the runs are known, those that are interrupted least among them first"""
 
 
 _SUMS = (
@@ -48,10 +60,13 @@ def walk(
     job: Job,
     process: Process,
     kind_keys: Keys,
-    note: Callable[[int], None] | None = None,
+    note: Callable[[float], None] | None = None,
     line: list[Step] | None = None,
 ) -> Runs:
-    """All runs to their end. `note` hears how many are done, now and then, and may raise to stop; `line` collects the first run's steps."""
+    """All runs to their end. `line` collects the first run's steps.
+
+    `note` hears how many are done, parts of runs counted, now and then, and may raise `Enough`.
+    """
     under_way = _Walk(job, process, kind_keys)
     for event in range(MOST_EVENTS):
         going = under_way.step(event, line)
@@ -60,8 +75,15 @@ def walk(
             under_way.put_away(going)
             if not len(under_way.at):
                 return under_way.result
+        if event and event % PACE_EVENTS == 0 and under_way.is_hopeless(event):
+            raise EndlessError
         if note is not None and event % 16 == 0:
-            note(len(kind_keys) - len(under_way.at))
+            try:
+                note(len(kind_keys) - float(np.sum(1.0 - under_way.progress())))
+            except Enough as stop:
+                stop.runs, stop.ended = under_way.result, np.ones(len(kind_keys), dtype=bool)
+                stop.ended[under_way.at] = False
+                raise
     raise EndlessError
 
 
@@ -97,6 +119,14 @@ class _Walk:
             **zeros,
             by_kind=np.zeros_like(self.by_kind),
         )
+
+    def progress(self) -> Floats:
+        """How far each run has come that still goes on: to the end of its work, or to its limit."""
+        return np.maximum(self.usable_s[0] / self.end.at_s, self.clock_s / self.job.limit_s)
+
+    def is_hopeless(self, event: int) -> bool:
+        """At this pace the foremost run is not half through when it counts as endless."""
+        return bool(self.progress().max() / event * MOST_EVENTS < 0.5)
 
     def put_away(self, going: NDArray[np.bool_]) -> None:
         """Write down the runs that have ended and go on with the others."""

@@ -13,7 +13,7 @@ from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.renewal import long_run_goodput
 from ckptcost.core.simulate import Summary, job_of, ratio_summary, summary_of
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import CkptcostError, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
 from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, walked
 from ckptcost.scenario import Resolved
@@ -36,6 +36,8 @@ class Simulation(NamedTuple):
     """measures and state times by name, base units"""
     by_kind: Floats
     finished: Floats
+    stopped_of: int = 0
+    """so many runs were asked for, and only those in `asked` have ended; 0: all have"""
     long_run_goodput: float | None = None
     """what the renewal series says of many failures, for exponential and Weibull gaps on one tier"""
 
@@ -46,18 +48,25 @@ class Simulation(NamedTuple):
 
 
 def simulate(
-    resolved: Resolved, asked: Asked, note: Callable[[int], None] | None = None
+    resolved: Resolved, asked: Asked, note: Callable[[float], None] | None = None
 ) -> Simulation:
-    """Walk through all runs. `note` hears how many are done and may raise to stop."""
+    """Walk through all runs. `note` hears how many are done; one that raises `Enough` gets those that ended by then."""
     _check(asked)
     prepared = prepared_for(resolved, asked)
     total = asked.runs
     out: dict[str, Floats] = {}
+    ended = 0
     for start, part in parts_of(prepared, note):
         for name, values in part.items():
             if name not in out:
                 out[name] = np.empty((*values.shape[:-1], total))
             out[name][..., start : start + values.shape[-1]] = values
+        ended = start + values.shape[-1]
+    if ended == 0:
+        raise CkptcostError("stopped before one run had ended: nothing is known yet")
+    if ended < total:
+        asked = asked._replace(runs=ended)
+        out = {name: values[..., :ended] for name, values in out.items()}
     exact = (
         asked.process == "exponential"
         and asked.mean_s is None
@@ -69,7 +78,16 @@ def simulate(
     by_kind, finished = out.pop("by_kind"), out.pop("finished")
     names = tuple(kind.name for kind in prepared.kinds)
     return Simulation(
-        resolved, asked, prepared.outcome, exact, names, out, by_kind, finished, _long_run(prepared)
+        resolved,
+        asked,
+        prepared.outcome,
+        exact,
+        names,
+        out,
+        by_kind,
+        finished,
+        total if ended < total else 0,
+        _long_run(prepared),
     )
 
 

@@ -27,7 +27,7 @@ from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
 from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
 from ckptcost.core.timing import nodes_of
-from ckptcost.core.walk import MOST_EVENTS, EndlessError, walk
+from ckptcost.core.walk import MOST_EVENTS, EndlessError, Enough, walk
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.model import as_planned, computable
 from ckptcost.jobs.workers import in_order
@@ -101,18 +101,20 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
             key="policy",
             remedy="save at least once in the run",
         )
-    plain = (
-        asked.limit_s == NEVER and not asked.kinds and asked.mean_s is None and asked.trace is None
-    )
-    if (
-        plain and not float(outcome.failures) <= MOST_EVENTS
-    ):  # the closed form knows at once what a walk finds out in minutes
-        raise _endless()
+    planned = as_planned(s, outcome)
+    if asked.limit_s == NEVER and not asked.kinds and asked.trace is None:
+        # the closed form knows at once what a walk finds out in minutes
+        other = outcome
+        if asked.mean_s is not None:
+            failures = replace(s.failures, mtbf_s=asked.mean_s)
+            other = evaluate(replace(planned, failures=failures, third_tier=None))
+        if not float(other.failures) <= MOST_EVENTS:
+            raise _endless()
     ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
     for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
         ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
     return Prepared(
-        as_planned(s, outcome),
+        planned,
         ranges,
         ties_of(resolved),
         kinds,
@@ -220,29 +222,47 @@ def spans_of(prepared: Prepared) -> list[tuple[int, int]]:
 
 
 def parts_of(
-    prepared: Prepared, note: Callable[[int], None] | None
+    prepared: Prepared, note: Callable[[float], None] | None
 ) -> Iterator[tuple[int, dict[str, Floats]]]:
+    """Pieces as they are done, each with the number of its first run; one that was stopped holds the runs that ended."""
     asked, spans = prepared.asked, spans_of(prepared)
     if asked.workers == 1 or len(spans) == 1:
         for start, stop in spans:
             heard = None if note is None else (lambda done, start=start: note(start + done))
-            yield start, _part(prepared, start, stop, heard)
+            part, whole = _part(prepared, start, stop, heard)
+            yield start, part
+            if not whole:
+                return
         return
     pieces = [(prepared, start, stop) for start, stop in spans]
-    for (start, stop), part in zip(spans, in_order(_part, pieces, asked.workers), strict=True):
-        if note is not None:
-            note(stop)
-        yield start, part
+    parts = zip(spans, in_order(_part, pieces, asked.workers), strict=True)
+    try:
+        for (start, stop), (part, _) in parts:
+            yield start, part
+            if note is not None:
+                note(stop)
+    except Enough:
+        return
 
 
 def _part(
-    prepared: Prepared, start: int, stop: int, note: Callable[[int], None] | None = None
-) -> dict[str, Floats]:
-    """Runs start..stop-1."""
-    runs, s, plan, job = walked(prepared, start, stop, note)
+    prepared: Prepared, start: int, stop: int, note: Callable[[float], None] | None = None
+) -> tuple[dict[str, Floats], bool]:
+    """Runs start..stop-1, and whether these are all of them."""
+    try:
+        runs, s, plan, job = walked(prepared, start, stop, note)
+        ended = np.ones(stop - start, dtype=bool)
+    except Enough as stopped:
+        s, plan, job, _, _ = _jobs(prepared, start, stop)
+        runs, ended = stopped.runs, stopped.ended
+    with np.errstate(divide="ignore", invalid="ignore"):  # of runs that have not ended
+        part = _values(s, plan, job, runs, stop - start)
+    return {name: values[..., ended] for name, values in part.items()}, bool(ended.all())
+
+
+def _values(s: Scenario, plan: Plan, job: Job, runs: Runs, count: int) -> dict[str, Floats]:
     spent = spent_of(s, plan, job, runs)
     bill = bills_of(s, plan, spent)
-    count = stop - start
     wall_s = runs.wall_s
     values: dict[str, Any] = {
         "wall": wall_s,
@@ -272,10 +292,31 @@ def walked(
     prepared: Prepared,
     start: int,
     stop: int,
-    note: Callable[[int], None] | None,
+    note: Callable[[float], None] | None,
     line: list[Step] | None = None,
 ) -> tuple[Runs, Scenario, Plan, Job]:
     """Runs start..stop-1 to their end, with the scenario, plan and job that they are runs of."""
+    s, plan, job, ids, rate_per_s = _jobs(prepared, start, stop)
+    keys = streams.keys_of(prepared.asked.seed, streams.KINDS, ids)
+    horizon_s = HORIZON * float(prepared.outcome.wall_s)
+    while True:
+        try:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                process = _process(prepared, s, ids, rate_per_s, horizon_s)
+                steps: list[Step] | None = None if line is None else []
+                runs = walk(job, process, keys, note, steps)
+        except EndlessError:
+            raise _endless() from None
+        if not isinstance(process, Platform) or float(runs.wall_s.max()) <= horizon_s:
+            break
+        horizon_s *= HORIZON
+    if line is not None and steps is not None:
+        line += steps
+    return runs, s, plan, job
+
+
+def _jobs(prepared: Prepared, start: int, stop: int) -> tuple[Scenario, Plan, Job, Any, Any]:
+    """What runs start..stop-1 are runs of: scenario, plan, job, their numbers and rates of interruption."""
     asked = prepared.asked
     ids: Any = np.arange(start, stop, dtype=np.int64)
     s = prepared.scenario
@@ -303,23 +344,7 @@ def walked(
         }
         kinds = tuple(kind._replace(**own[kind.name]) for kind in kinds)
     kinds, rate_per_s = _shared(prepared, kinds, plan)
-    job = job_of(s, plan, s.policy.every, kinds, asked.limit_s)
-    keys = streams.keys_of(asked.seed, streams.KINDS, ids)
-    horizon_s = HORIZON * float(prepared.outcome.wall_s)
-    while True:
-        try:
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                process = _process(prepared, s, ids, rate_per_s, horizon_s)
-                steps: list[Step] | None = None if line is None else []
-                runs = walk(job, process, keys, note, steps)
-        except EndlessError:
-            raise _endless() from None
-        if not isinstance(process, Platform) or float(runs.wall_s.max()) <= horizon_s:
-            break
-        horizon_s *= HORIZON
-    if line is not None and steps is not None:
-        line += steps
-    return runs, s, plan, job
+    return s, plan, job_of(s, plan, s.policy.every, kinds, asked.limit_s), ids, rate_per_s
 
 
 def _process(

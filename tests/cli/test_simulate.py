@@ -337,7 +337,7 @@ def test_an_interrupt_stops_it(workers):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert out == b""
+    assert b"Stopped early" in out or (out == b"" and err)  # what is known by then
     assert b"Traceback" not in err
 
 

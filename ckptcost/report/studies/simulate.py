@@ -301,6 +301,11 @@ def _findings(found: Simulation) -> list[str]:
     goodput, wall, kwh, usd = (found.summary(name) for name in ("goodput", "wall", "kwh", "usd"))
     finished = float(found.finished.mean())
     said = []
+    if found.stopped_of:
+        said.append(
+            f"Stopped early: {count(found.asked.runs)} of {count(found.stopped_of)} runs had ended. "
+            "The shorter ones of those under way end first, so durations and costs lean low."
+        )
     if finished < 1.0:
         said.append(
             f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}."
