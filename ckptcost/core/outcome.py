@@ -141,7 +141,7 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
 
 
 def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
-    """Cost per second in each state for one objective; carbon is operational (location-based) plus embodied where known."""
+    """Cost per second in each state for one objective; carbon is operational, location-based, as in every table."""
     if objective == "time":
         return optimum.TIME
     c, site = s.cluster, s.site
@@ -157,7 +157,7 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
     if objective == "energy":
         per_j, per_s, save_cost = 1.0, 0.0, save_j
     elif objective == "carbon":
-        per_j, per_s = site.kgco2e_per_j, known(c.embodied_kgco2e_per_gpu_s, 0.0) * c.gpus
+        per_j, per_s = site.kgco2e_per_j, 0.0
         save_cost = save_j * per_j
     else:
         per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
@@ -207,9 +207,9 @@ def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Numb
 
 
 def billed(bill: Bill, objective: str) -> Number:
-    """What a bill counts for an objective: J, USD, or kgCO2e (location-based, and embodied where known)."""
+    """What a bill counts for an objective: J, USD, or kgCO2e (location-based; embodied is a figure of its own)."""
     if objective == "carbon":
-        return bill.total("location_kgco2e") + known(bill.total("embodied_kgco2e"), 0.0)
+        return bill.total("location_kgco2e")
     return bill.total("energy_j" if objective == "energy" else "cost_usd")
 
 

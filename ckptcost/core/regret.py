@@ -1,7 +1,7 @@
 """What another interval than the best one costs: regret, and the plateau around the best within which nobody would notice.
 
 The cost of an objective is what `core.outcome.cost_at` minimises: the wall time of the run for time; for energy, dollars and carbon
-what checkpoints and failures add to the run (the marginal totals; carbon is location-based plus the embodied share, where known).
+what checkpoints and failures add to the run (the marginal totals; carbon is location-based, without the embodied share).
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from ckptcost.report.studies.run_columns import regret_value, row_of
 from ckptcost.report.studies.solve_words import PARTS
 from ckptcost.views.interval import UNITS, Studied, hopeless, seconds_of, text_of
 from ckptcost.views.interval_words import LIGHTS, RULED, RULES, Line, notes, trial_line
-from ckptcost.views.tiers_amounts import carbon_said, carbon_unit
 from ckptcost.views.tiers_table import short
 
 TITLES = {"time": "Goodput", "energy": "kWh added", "usd": "USD added"}
@@ -93,7 +92,7 @@ def chart(one: Studied, trial: Point) -> Chart:
     )
     time = one.objective == "time"
     return Chart(
-        f"{TITLES.get(one.objective) or f'{carbon(one)} added'} over the interval, on {short(one.found.option.tier_id, 32)}",
+        f"{TITLES.get(one.objective) or f'{UNITS[one.objective]} added'} over the interval, on {short(one.found.option.tier_id, 32)}",
         (Curve("", xs, ys),),
         dots,
         bands,
@@ -120,11 +119,6 @@ def _kept_range(ys: list[float]) -> tuple[float, float] | None:
 
 def value_text(one: Studied, value: float) -> str:
     return share(value) if one.objective == "time" else f"{number(value)} {UNITS[one.objective]}"
-
-
-def carbon(one: Studied) -> str:
-    """Which kgCO2e."""
-    return carbon_unit(carbon_said([one.best.outcome]))
 
 
 def _curve(one: Studied, ends_s: tuple[float, float]) -> tuple[list[float], list[float]]:
@@ -200,9 +194,7 @@ def points(one: Studied, trial: Point) -> Grid:
         if each in by_id
     ]
     rows = [_point_row(one, label, point, tone) for label, point, tone in named]
-    return Grid(
-        heads, rows, "The run at each interval", f"kgCO2e: {carbon_said([one.best.outcome])}"
-    )
+    return Grid(heads, rows, "The run at each interval", "kgCO2e: location-based")
 
 
 def _point_row(one: Studied, label: str, point: Point, tone: Tone) -> Row:
@@ -246,20 +238,11 @@ def parts(one: Studied, outcome: Outcome) -> dict[str, float]:
     if one.objective == "time":
         shares, wall_s = shares_of(outcome)._asdict(), float(outcome.wall_s)
         return {name: part * wall_s for name, part in shares.items() if name != "kept"}
-    measures = {"energy": ("kwh",), "usd": ("usd",), "carbon": ("kgco2e", "embodied_kgco2e")}[
-        one.objective
-    ]
-    found: dict[str, float] = {}
-    for at, measure in enumerate(measures):
-        for name, part in parts_of(outcome, measure).items():
-            if at and part != part:
-                continue  # embodied carbon that nobody knows is no part of the objective either
-            found[name] = found.get(name, 0.0) + part
-    return (
-        {name: float(to_kwh(part)) for name, part in found.items()}
-        if one.objective == "energy"
-        else found
-    )
+    measure = {"energy": "kwh", "usd": "usd", "carbon": "kgco2e"}[one.objective]
+    found = parts_of(outcome, measure)
+    if one.objective == "energy":
+        return {name: float(to_kwh(part)) for name, part in found.items()}
+    return dict(found)
 
 
 def lost(one: Studied, trial: Point) -> Grid:
@@ -283,9 +266,7 @@ def lost(one: Studied, trial: Point) -> Grid:
     return Grid(
         heads,
         rows,
-        "Time lost, min a day"
-        if time
-        else f"{UNITS[unit] if unit != 'carbon' else carbon(one)} added a day",
+        "Time lost, min a day" if time else f"{UNITS[unit]} added a day",
         "",
         "",
     )

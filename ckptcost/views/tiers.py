@@ -20,9 +20,9 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
 from ckptcost.jobs.ranking import undecided
 from ckptcost.report.build import build
+from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
-from ckptcost.views.tiers_amounts import amounts_of
 
 if TYPE_CHECKING:
     from ckptcost.jobs.pareto import Front, Option
@@ -186,7 +186,7 @@ def _figures(asked: Outcome | None, best: Outcome | None) -> dict[Shown, dict[st
     """One save is the same at any interval; the run is not."""
     runs = {"best": best, "asked": asked}
     found = {
-        name: {} if run is None else {key: float(value) for key, value in amounts_of(run).items()}
+        name: {} if run is None else {key: float(value) for key, value in columns_of(run).items()}
         for name, run in runs.items()
     }
     once = {

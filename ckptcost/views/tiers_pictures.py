@@ -28,14 +28,20 @@ from ckptcost.present.chart import Bar, Bars, Chart, Curve, Dot, Part
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.present.words import caution_text
 from ckptcost.report.factors import sources_of
+from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Input
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import OWN, Entry, Shown, Weighed, with_interval
-from ckptcost.views.tiers_amounts import CARBON, UNITS, amounts_of
-from ckptcost.views.tiers_table import evidence_of, rates_said, said, short
+from ckptcost.views.tiers_amounts import UNITS
+from ckptcost.views.tiers_table import evidence_of, rates_said, short
 
 Line = tuple[str, Tone]
-AGAINST = {"time": "cost_usd", "energy": "energy_kwh", "usd": "cost_usd", "carbon": CARBON}
+AGAINST = {
+    "time": "cost_usd",
+    "energy": "energy_kwh",
+    "usd": "cost_usd",
+    "carbon": "location_kgco2e",
+}
 """what goodput is held against, by objective"""
 _TOLD = (
     ("power", ("write_energy", "active_power", "idle_power")),
@@ -84,7 +90,7 @@ def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
         named = best or not many or entry.key in (baseline, cursor)
         dots.append(Dot(x, lost, short(entry.key) if named else "", tone))
     return Chart(
-        f"time lost against {said(weighed, key, 'best')}",
+        f"time lost against {UNITS[key]}",
         (),
         dots,
         x_label=UNITS[key],
@@ -108,7 +114,7 @@ def _front_curve(weighed: Weighed, key: str) -> tuple[Curve, ...]:
         if not each.on_front.any():
             continue
         with np.errstate(over="ignore", invalid="ignore"):
-            columns = amounts_of(each.outcome)
+            columns = columns_of(each.outcome)
             xs = np.broadcast_to(
                 np.asarray(columns[f"run_{key}"], dtype=float), each.interval_s.shape
             )

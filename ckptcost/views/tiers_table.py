@@ -15,13 +15,10 @@ from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends
 from ckptcost.views.tiers_amounts import (
     AMOUNTS,
-    CARBON,
     COUNTED,
     QUANTITIES,
     RANKS,
     UNITS,
-    carbon_said,
-    carbon_unit,
 )
 
 ALIKE = 1e-9
@@ -85,8 +82,8 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
         *_NUMBERS,
         *([] if shown == "save" else [Head("goodput", "goodput", rank=1)]),
         *(
-            Head(name, UNITS[name], rank=0 if name == counted(weighed, shown) else RANKS[name])
-            for name in AMOUNTS[shown]
+            Head(name, UNITS[name], rank=0 if name == counted(weighed) else RANKS[name])
+            for name in AMOUNTS
         ),
         *([Head("storage", "storage kWh", rank=7)] if shown == "save" else []),
         Head("every", "best every", rank=2),
@@ -105,7 +102,7 @@ def _row(
 ) -> Row:
     found, evidence = entry.figures[shown], evidence_of(desk, entry)
     run, prefix = entry.run(shown), "save" if shown == "save" else "run"
-    key = counted(weighed, shown)
+    key = counted(weighed)
     mine, theirs = found.get(f"{prefix}_{key}"), baseline.figures[shown].get(f"{prefix}_{key}")
     alike = known_alike(entry, baseline, shown, key)
     ratio = mine / theirs if mine is not None and theirs and alike else None
@@ -125,8 +122,7 @@ def _row(
         never = run is not None and never_ends(run)
         pairs.append(("never" if never else share(found.get("goodput")), found.get("goodput")))
     pairs += [
-        (number(found.get(f"{prefix}_{name}")), found.get(f"{prefix}_{name}"))
-        for name in AMOUNTS[shown]
+        (number(found.get(f"{prefix}_{name}")), found.get(f"{prefix}_{name}")) for name in AMOUNTS
     ]
     if shown == "save":
         pairs.append((number(found.get("save_storage_kwh")), found.get("save_storage_kwh")))
@@ -161,26 +157,9 @@ def _row(
     )
 
 
-def counted(weighed: Weighed, shown: Shown) -> str:
+def counted(weighed: Weighed) -> str:
     """What the ratio to the baseline is of."""
-    key = COUNTED[weighed.objective]
-    return "location_kgco2e" if shown == "save" and key == CARBON else key
-
-
-def said(weighed: Weighed, key: str, shown: Shown) -> str:
-    """An amount's unit, and of kgCO2e which."""
-    if key not in (CARBON, "location_kgco2e"):
-        return UNITS[key]
-    return carbon_unit(carbon_of(weighed, shown))
-
-
-def carbon_of(weighed: Weighed, shown: Shown) -> str:
-    """What the kgCO2e of the table are."""
-    return (
-        "location-based"
-        if shown == "save"
-        else carbon_said(entry.run(shown) for entry in weighed.entries)
-    )
+    return COUNTED[weighed.objective]
 
 
 def _title(weighed: Weighed, shown: Shown) -> str:
@@ -190,7 +169,7 @@ def _title(weighed: Weighed, shown: Shown) -> str:
         "asked": " at the interval in force",
         "save": ", one save",
     }[shown]
-    return f"Storage tiers{of}; vs base: {said(weighed, counted(weighed, shown), shown)}"
+    return f"Storage tiers{of}; vs base: {UNITS[counted(weighed)]}"
 
 
 def known_alike(one: Entry, other: Entry, shown: Shown, key: str) -> bool:
@@ -204,7 +183,7 @@ def _deciding(weighed: Weighed, shown: Shown) -> tuple[str, ...]:
     """Inputs that only some of the tiers have, of what the ratio counts."""
     runs = [run for entry in weighed.entries if (run := entry.run(shown)) is not None]
     bills = [run.one_save if shown == "save" else run.run for run in runs]
-    return missing_keys(bills, QUANTITIES[counted(weighed, shown)])
+    return missing_keys(bills, QUANTITIES[counted(weighed)])
 
 
 def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
@@ -214,10 +193,8 @@ def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
         parts.append(_in_force(weighed))
     if shown == "save":
         parts.append(f"best: of the run, for {weighed.objective}")
-    parts.append(f"kgCO2e: {carbon_of(weighed, shown)}")
-    if not all(
-        known_alike(entry, baseline, shown, counted(weighed, shown)) for entry in weighed.entries
-    ):
+    parts.append("kgCO2e: location-based")
+    if not all(known_alike(entry, baseline, shown, counted(weighed)) for entry in weighed.entries):
         parts.append(
             f"no ratio where {' and '.join(_deciding(weighed, shown))} is known for one of the two only"
         )
@@ -293,7 +270,7 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
                 continue
             if abs(left - right) > ALIKE * max(abs(left), abs(right)):
                 (saved if left > right else more).append(
-                    f"{number(abs(left - right))} {said(weighed, key, run)}"
+                    f"{number(abs(left - right))} {UNITS[key]}"
                 )
     if not saved and not more:
         return (

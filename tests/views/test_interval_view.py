@@ -303,11 +303,11 @@ def test_every_kgco2e_says_which(cli: Callable[..., Any]) -> None:
     for objective in ("time", "carbon"):
         one = interval.studied(DESKS["one of four"], objective)
         view = interval_shown.view_of(one, interval.trial_of(one))
-        assert view.points.note == "kgCO2e: location-based with embodied"
+        assert view.points.note == "kgCO2e: location-based"
         row = rows_of(printed(cli, interval.command(one)), "intervals")["now"]
-        assert cells(view.points, "now")["carbon"] == number(row["location"] + row["embodied"])
-    assert view.chart.title.startswith("kgCO2e with embodied added over the interval")
-    assert view.lost.title == "kgCO2e with embodied added a day"
+        assert cells(view.points, "now")["carbon"] == number(row["location"])
+    assert view.chart.title.startswith("kgCO2e added over the interval")
+    assert view.lost.title == "kgCO2e added a day"
 
 
 def test_another_catalogue_or_a_rewritten_file_is_another_study(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_the_run_at_each_best_interval_is_what_optimize_prints(
         assert shown["gpu_hours"] == number(row["gpu_hours"])
         assert shown["energy_kwh"] == number(row["energy"])
         assert shown["cost_usd"] == number(row["cost"])
-        assert shown["carbon_kgco2e"] == number(row["carbon"])
-        assert row["carbon"] > row["location"]
+        assert shown["location_kgco2e"] == number(row["carbon"])
+        assert row["carbon"] == row["location"]
         assert shown["every"] == duration(row["interval"])
     best = min(rows, key=lambda row: row["over"])["tier"]
     assert [row.key for row in grid.rows if row.tone == "best"] == [best]
@@ -104,12 +104,7 @@ def test_the_run_in_force_and_one_save_are_what_model_prints(
         mine = cells(grid, tier)
         for name in ("gpu_hours", "energy_kwh", "cost_usd"):
             assert mine[name] == number(values[f"{prefix}_{name}"])
-        if shown == "save":
-            assert mine["location_kgco2e"] == number(values["save_location_kgco2e"])
-        else:
-            assert mine["carbon_kgco2e"] == number(
-                values["run_location_kgco2e"] + values["run_embodied_kgco2e"]
-            )
+        assert mine["location_kgco2e"] == number(values[f"{prefix}_location_kgco2e"])
         assert mine["stall"] == duration(values["stall_s"])
         assert mine["safe"] == duration(values["stall_s"] + values["lag_s"])
         assert mine["rate"] == number(values["rate_bytes_per_s"] / 1e9)
@@ -141,16 +136,7 @@ def test_the_ratio_is_to_the_baseline_and_compare_says_the_same(
     assert cells(grid, "nas-hdd")["ratio"] == "base"
     for row, tier in zip(found[1:], others, strict=True):
         assert row["relative"] is not None
-        if (
-            quantity == "kgco2e" and not of
-        ):  # a run's are with the embodied share, which stands in a row of its own
-            embodied = [row for row in rows if row["quantity"] == "embodied_kgco2e"]
-            (mine,) = [each for each in embodied if each["scenario"] == row["scenario"]]
-            assert orders(grid, tier)["ratio"] == pytest.approx(
-                (row["value"] + mine["value"]) / (found[0]["value"] + embodied[0]["value"])
-            )
-        else:
-            assert cells(grid, tier)["ratio"] == f"{number(1.0 + row['relative'])}x"
+        assert cells(grid, tier)["ratio"] == f"{number(1.0 + row['relative'])}x"
 
 
 def test_another_baseline_turns_the_ratios() -> None:
@@ -459,36 +445,32 @@ def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(
     weighed = tiers.weighed(desk, "carbon")
     for shown in ("best", "asked"):
         grid = tiers_table.grid(weighed, desk, shown)  # type: ignore[arg-type]
-        assert "kgCO2e: location-based with embodied" in grid.note
-        assert grid.title.endswith("vs base: kgCO2e with embodied")
+        assert "kgCO2e: location-based" in grid.note
+        assert grid.title.endswith("vs base: kgCO2e")
         for entry in weighed.entries:
             run = entry.run(shown)  # type: ignore[arg-type]
             assert run is not None
-            assert orders(grid, entry.key)["carbon_kgco2e"] == pytest.approx(
+            assert orders(grid, entry.key)["location_kgco2e"] == pytest.approx(
                 float(cost_of(run, "carbon"))
             )
     saved = (
-        orders(grid, "ddn-exascaler-20")["carbon_kgco2e"]
-        - orders(grid, "ddn-exascaler-40")["carbon_kgco2e"]
+        orders(grid, "ddn-exascaler-20")["location_kgco2e"]
+        - orders(grid, "ddn-exascaler-40")["location_kgco2e"]
     )
     text, _ = tiers_table.sentence(weighed, desk, "asked")
-    assert f"it saves {number(saved)} kgCO2e with embodied, " in text
+    assert f"it saves {number(saved)} kgCO2e, " in text
     (document,) = printed(
         cli,
         desk.command(
             "compare", "--set", "tier.id=ddn-exascaler-20", "--with", "tier.id=ddn-exascaler-40"
         ),
     )
-    rows = [
-        row
-        for row in document["tables"]["values"]["rows"]
-        if row["quantity"] in ("kgco2e", "embodied_kgco2e")
-    ]
+    rows = [row for row in document["tables"]["values"]["rows"] if row["quantity"] == "kgco2e"]
     assert saved == pytest.approx(
         -sum(row["difference"] for row in rows if row["difference"] is not None), rel=1e-6
     )
     chart = tiers_pictures.front_chart(weighed, desk)
-    assert chart.title == "time lost against kgCO2e with embodied"
+    assert chart.title == "time lost against kgCO2e"
     assert {dot.label: dot.x for dot in chart.dots} == pytest.approx(
         {
             entry.key: float(cost_of(entry.best, "carbon"))
@@ -497,16 +479,8 @@ def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(
         }
     )
     one = tiers_table.grid(weighed, desk, "save")
-    assert one.title == "Storage tiers, one save; vs base: kgCO2e location-based"
+    assert one.title == "Storage tiers, one save; vs base: kgCO2e"
     assert "kgCO2e: location-based" in one.note.split("; ")
-
-
-def test_where_embodied_carbon_is_not_known_none_is_promised() -> None:
-    desk = Desk().edited("cluster.accelerator", "gb300")
-    weighed = tiers.weighed(desk, "carbon")
-    known = weighed.entries[0].figures["best"].get("run_embodied_kgco2e")
-    assert not known
-    assert "kgCO2e: location-based" in tiers_table.grid(weighed, desk, "best").note.split("; ")
 
 
 def test_best_intervals_that_are_asked_for_differ_from_tier_to_tier_and_are_not_said_to_be_one() -> (

@@ -113,11 +113,7 @@ def _intervals(found: Optimum) -> Table:
                 **row_of(point.outcome),
             }
         rows.append(row)
-    note = (
-        "kgCO2e: location-based and the embodied share of the GPU time lost"
-        if _embodied(found)
-        else ""
-    )
+    note = "kgCO2e: location-based"
     unknown = excludes_of(found.recommended.outcome)
     unknown.pop("emissions", None)
     if unknown:
@@ -125,12 +121,8 @@ def _intervals(found: Optimum) -> Table:
             f"{what}: {', '.join(line_label(line) for line in lines)}"
             for what, lines in unknown.items()
         )
-        note += f"{'; ' if note else ''}left out because unknown: {missing}"
+        note += f"; left out because unknown: {missing}"
     return Table("intervals", f"The run at each interval{where_of(found)}", columns, rows, note)
-
-
-def _embodied(found: Optimum) -> bool:
-    return bool(found.recommended.outcome.run.total("embodied_kgco2e") > 0)
 
 
 def _regrets(found: Optimum) -> Table:

@@ -25,7 +25,7 @@ AMOUNTS = (
         "carbon",
         "kgCO2e",
         "kgCO2e",
-        "what the objective carbon minimises: location-based plus embodied, where known",
+        "what the objective carbon minimises: emissions added, location-based",
     ),
     Column("wall", "wall", "s", "expected duration of the run", shown=False),
     Column("gpu_hours", "GPU-h lost", "GPU-h", "GPU-hours lost, failures included", shown=False),

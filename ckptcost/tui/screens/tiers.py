@@ -33,8 +33,7 @@ class TiersScreen(ModeScreen):
     ABOUT = (
         "Storage tiers for the same job, side by side. A run on each is judged at that tier's own best interval (o: at the interval in "
         "force, or one save alone): goodput is the share of time that goes into training, the amounts are what checkpoints and failures "
-        "add. vs base is the ratio to the baseline (b), of what the title says. kgCO2e of a run are location-based with the embodied "
-        "share of the GPU time lost, where that is known, as carbon is minimised; of one save, location-based alone. GB/s is the "
+        "add. vs base is the ratio to the baseline (b), of what the title says. kgCO2e are location-based. GB/s is the "
         "narrowest place between GPU memory and the medium; evidence says who vouches for the tier's own rate. In the picture down and to "
         "the left is better, and a filled diamond is a tier that no other beats in time, energy, money and carbon at once. A tier without "
         "figures stays in the list, and says why below."
