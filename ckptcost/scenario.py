@@ -380,13 +380,15 @@ SHARED: Final = ("storage-system", "cluster", "facility")
 LEAST_RATE_OF_DEFAULT_ENERGY: Final = 10e9
 """the default joules per byte are those of systems of 48-953 GB/s"""
 _SLOW_ENERGY: Final = Figure(
-    1e-6,
+    1.17e-6,
     38e-9,
     36e-6,
     "assumed",
     "mlperf-storage-v3; ddn-2025-07; house",
     note="slower than 10 GB/s: a system draws most of its power at rest, so that a slow one spends "
-    "more on a byte; the low end is the least of fast systems, the high end 7.2 kW at 0.2 GB/s",
+    "more on a byte; from the least of fast systems to 7.2 kW at 0.2 GB/s, and the middle of these "
+    "on a logarithmic scale",
+    text="1170 J/GB",
 )
 _LOCAL_ENERGY: Final = Figure(
     3e-9,
@@ -395,6 +397,7 @@ _LOCAL_ENERGY: Final = Figure(
     "assumed",
     "micron-2026-sdc; house",
     note="inside the node: drives that publish it take 2 to 4 J/GB, memory less",
+    text="3 J/GB",
 )
 
 

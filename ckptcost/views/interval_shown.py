@@ -183,7 +183,11 @@ def points(one: Studied, trial: Point) -> Grid:
     if one.found.robust.moves:
         named.append(("robust interval", one.advised, "best"))
     named += [
-        (f"best for {each}", by_id[each], "best" if each == unit else "")
+        (
+            f"best for {each}",
+            by_id[each],
+            "best" if each == unit and not one.found.robust.moves else "",
+        )
         for each in OBJECTIVES
         if each in by_id
     ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer, case_of
-from ckptcost.present.amounts import duration, number, rate, share
+from ckptcost.present.amounts import drawn_between, duration, number, rate, share
 from ckptcost.report import text
 from ckptcost.report.build import plain
 from ckptcost.views import model
@@ -127,7 +127,7 @@ def test_the_bills_range_is_that_of_the_metric(metric, cli):
     for part in report["components"]:
         if part["id"] in shown:
             low, high = part[field]["low"], part[field]["high"]
-            assert shown[part["id"]] == ("-" if low is None else f"{number(low)}-{number(high)}")
+            assert shown[part["id"]] == ("-" if low is None else drawn_between(low, high))
 
 
 def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
@@ -288,6 +288,9 @@ def test_what_is_in_no_sum_of_the_metric_is_said():
         "none is best: tier.network_energy is known for some of them only; "
         "left out because unknown: network to storage [nas-hdd]"
     )
+    every = [without(run, "network", "energy_j") for run in view.runs]
+    everywhere = tiers_grid(METRICS["kwh"], every, every[0], None, every[0], ()).note
+    assert everywhere == "left out because unknown: network to storage"
     assert model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"})).grid.note == "", (
         "where there are no sums nothing is left out"
     )
