@@ -270,7 +270,7 @@ def test_about_what_you_wrote():
 
 def test_about_what_nobody_gives():
     assert "1170 J/GB, range 38-36,000 J/GB: assumed" in said(Desk(), "tier.write_energy")
-    assert "not known" in said(Desk(), "tier.active_power")
+    assert "Nobody gives it" in said(Desk(), "tier.active_power")
     assert "Follows from policy.saves" in said(Desk(), "policy.interval")
     assert "Not used" in said(Desk(), "checkpoint.params")
 
