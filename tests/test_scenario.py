@@ -520,19 +520,18 @@ def test_sources_resolve_for_every_tier(catalog, name):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_tier_without_a_rate_says_what_is_missing(catalog, name):
-    layers = layers_of(catalog, name)
-    for tier in catalog.ids("tier"):
-        if {"write", "node_write", "gpu_write"} & catalog.get("tier", tier).figures.keys() or any(
-            layer.sections.get("tier", {}).get("id") == tier for layer in layers
-        ):
-            continue
-        with pytest.raises(
-            InputError, match=r"tier\.(write|capacity): the write rate of .* is not known"
-        ):
-            resolve(
-                catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")]
-            )
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [({}, "write"), ({"write_per_capacity": "125 MB/s/TiB"}, "capacity")],
+)
+def test_a_tier_without_a_rate_says_what_is_missing(catalog, name, said, missing):
+    layers = [
+        layer._replace(sections={k: v for k, v in layer.sections.items() if k != "tier"})
+        for layer in layers_of(catalog, name)
+    ]
+    ours = read_layer(catalog, {"tier": {"name": "ours", **said}}, "--tier", "flag")
+    with pytest.raises(InputError, match=rf"tier\.{missing}: the write rate of ours is not known"):
+        resolve(catalog, [*layers, ours])
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

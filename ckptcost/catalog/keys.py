@@ -46,6 +46,7 @@ KEYS: Final[dict[str, dict[str, str]]] = {
         "idle_power": "idle_w",
         "network_energy": "network_j_per_byte",
         "storage_price": "usd_per_byte_s",
+        "write_price": "usd_per_byte",
         "request_price": "usd_per_request",
         "request_size": "request_bytes",
         "standing_price": "usd_per_s",

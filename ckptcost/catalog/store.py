@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ckptcost.catalog import files, schema
 from ckptcost.catalog.figures import Figure, figure_of
 from ckptcost.catalog.keys import KEYS, unit_of
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import InputError, UnknownName, brief
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -83,7 +83,9 @@ class Catalog:
         """The entry, validated."""
         kind = "tier" if kind in ("second_tier", "third_tier") else kind
         if (kind, name) not in self._seen:
-            if kind == "accelerator":
+            if kind == "tier" and ":" in name and name not in self.ids(kind):
+                entity = self._tier_of_size(name)
+            elif kind == "accelerator":
                 entity = self._accelerator(name)
             elif kind == "grid":
                 entity = self._grid(name)
@@ -125,6 +127,23 @@ class Catalog:
             entry.note,
             entry.kind,
             shown,
+        )
+
+    def _tier_of_size(self, name: str) -> Entity:
+        """A tier with the capacity that its name asks for, e.g. aws-fsx-p2-125:200TiB."""
+        base, _, said = name.partition(":")
+        entity = self.get("tier", base)
+        try:
+            figure = schema.section_values("tier", {"capacity": said})["capacity"]
+        except InputError as error:
+            raise InputError(
+                f"{brief(said)} after {base}: is no capacity ({error.problem})",
+                remedy=f"write e.g. {base}:200TiB",
+            ) from None
+        return entity._replace(
+            id=name,
+            name=f"{entity.name}, {said.strip()}",
+            figures=entity.figures | {"capacity": figure.or_else("user", "")},
         )
 
     @cached_property

@@ -63,6 +63,7 @@ _EXAMPLES = {
     "idle_power": "9.5 kW",
     "network_energy": "5 J/GB",
     "storage_price": "0.023 USD/GB-month",
+    "write_price": "0.0032 USD/GiB",
     "request_price": "0.005 USD/1000 requests",
     "request_size": "8 MB",
     "standing_price": "12 USD/h",

@@ -294,6 +294,8 @@ def _storage(
     )
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
     asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
+    if not local:
+        asking_usd = asking_usd + times(bytes_, known(tier.usd_per_byte, 0.0))
     standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
     return [

@@ -89,6 +89,7 @@ class Tier:
     idle_w: Number = _is("power of the whole tier at rest", UNKNOWN)
     network_j_per_byte: Number = _is("energy of carrying one byte to the tier", UNKNOWN)
     usd_per_byte_s: Number = _is("price of keeping bytes", UNKNOWN)
+    usd_per_byte: Number = _is("price of writing one byte, whatever the requests", UNKNOWN)
     usd_per_request: Number = _is("price of one write request", UNKNOWN)
     request_bytes: Number = _is("bytes in one write request", UNKNOWN)
     usd_per_s: Number = _is("standing price of the whole tier, used or not", UNKNOWN)

@@ -94,6 +94,7 @@ UNITS: Final[dict[str, tuple[Dims, str]]] = {
     "bytes_per_param": ((("bytes", 1),), "14 B"),
     "usd_per_gpu_s": ((("gpu", -1), ("s", -1), ("usd", 1)), "2.50 USD/GPU-h"),
     "usd_per_byte_s": ((("bytes", -1), ("s", -1), ("usd", 1)), "0.023 USD/GB-month"),
+    "usd_per_byte": ((("bytes", -1), ("usd", 1)), "0.0032 USD/GiB"),
     "usd_per_request": ((("request", -1), ("usd", 1)), "0.005 USD/1000 requests"),
     "usd_per_j": ((("j", -1), ("usd", 1)), "0.09 USD/kWh"),
     "usd_per_s": ((("s", -1), ("usd", 1)), "12 USD/h"),

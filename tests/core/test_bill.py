@@ -720,6 +720,14 @@ def test_replicas_write_more_and_load_no_less():
     assert keeping[0] == pytest.approx(keeping[1], rel=0.01)  # written twice, kept and paid once
 
 
+def test_bytes_that_are_sold_by_writing():
+    """A price for each byte written, beside that of requests, in the same line."""
+    plain, sold = (evaluate(changed(tier__usd_per_byte=price)) for price in (0.0, 0.0032 / 2**30))
+    written = plain.spent.saves * plain.plan.saved.written_bytes
+    more = sold.run.line("requests").cost_usd - plain.run.line("requests").cost_usd
+    assert more == pytest.approx(written * 0.0032 / 2**30, rel=1e-12)
+
+
 def test_breakeven_price():
     """Equal goodput, equal price; a tier that saves a tenth of the GPU time is worth a tenth of the rent and of itself."""
     assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.9, 0.9) == pytest.approx(0.2, rel=1e-14)
