@@ -149,6 +149,7 @@ COLUMNS = {
     "gpu_prices": "id,provider,usd_per_gpu_h,basis,source,note",
     "grids": "id,name,scope,gco2e_per_kwh,year,basis,source,licence,note",
     "failure_rates": "id,gpus,gpus_per_node,mtbf,fit,basis,source,note",
+    "published_saves": "id,system,printed,size,params,bytes_per_param,save_time,load_time,basis,source,note",
     "tariffs": "id,name,price_per_kwh,currency,year,basis,source,licence,note",
     "pue": "id,name,pue,wue_l_per_kwh,year,basis,source,note",
     "mlperf_checkpoint": "round,submitter,system,model,accelerators,client_hosts,checkpoint_gib,save_gib_s,save_sd_gib_s,save_gb_s,save_s,"
