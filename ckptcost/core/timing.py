@@ -39,6 +39,8 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
         minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_write_bytes_per_s,
     )
+    if _absent(tier.save_time_s):
+        return narrowest
     return known(ratio(tier.timed_bytes, tier.save_time_s), narrowest)
 
 
@@ -50,6 +52,8 @@ def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
         minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_read_bytes_per_s,
     )
+    if _absent(tier.load_time_s):
+        return narrowest
     return known(ratio(tier.timed_bytes, tier.load_time_s), narrowest)
 
 
@@ -88,9 +92,8 @@ def copy_s(
 
 def fixed_s(checkpoint: Checkpoint, tier: Tier) -> Number:
     """Time of a save that no bandwidth shortens; a measured time of the whole save contains it."""
-    return where(
-        isnan(tier.save_time_s), tier.setup_s + ratio(checkpoint.files, tier.files_per_s), 0.0
-    )
+    setup_s = tier.setup_s + ratio(checkpoint.files, tier.files_per_s)
+    return setup_s if _absent(tier.save_time_s) else where(isnan(tier.save_time_s), setup_s, 0.0)
 
 
 def buffers(policy: Policy) -> Number:
@@ -129,9 +132,11 @@ def save(
     moved_bytes = size_bytes * checkpoint.replicas_writing
     written_bytes = moved_bytes / checkpoint.compression_ratio
     rate = write_rate_bytes_per_s(tier, cluster)
-    whole_s = tier.save_time_s * ratio(written_bytes, tier.timed_bytes)
     setup_s = fixed_s(checkpoint, tier)
-    moving_s = known(whole_s, checkpoint.straggler_factor * ratio(written_bytes, rate))
+    moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
+    timed = not _absent(tier.save_time_s)
+    if timed:
+        moving_s = known(tier.save_time_s * ratio(written_bytes, tier.timed_bytes), moving_s)
     write_s = setup_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
     d2h_s = copy_s(
@@ -153,8 +158,9 @@ def save(
             spilled_s = spilled_fraction(checkpoint, cluster, policy) * behind_s
             stall_s, lag_s = stall_s + spilled_s, lag_s - spilled_s
     else:
-        # a measured time of the whole save contains its planning
-        stall_s = through_s + where(isnan(whole_s), tier.planning_s, 0.0)
+        stall_s = through_s + tier.planning_s
+        if timed:  # a measured time of the whole save contains its planning
+            stall_s = where(isnan(tier.save_time_s), stall_s, through_s)
         lag_s = through_s * 0.0
     narrowest = minimum(rate, cluster.gpus * cluster.gpu_d2h_bytes_per_s)
     return Save(
@@ -180,10 +186,16 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
         cluster.gpu_d2h_bytes_per_s,
         checkpoint.straggler_factor,
     )
-    timed_s = tier.load_time_s * ratio(
-        stored_bytes / checkpoint.compression_ratio, tier.timed_bytes
-    )
-    return known(timed_s, tier.setup_s + maximum(reading_s, copying_s))
+    through_s = tier.setup_s + maximum(reading_s, copying_s)
+    if _absent(tier.load_time_s):
+        return through_s
+    stored = stored_bytes / checkpoint.compression_ratio
+    return known(tier.load_time_s * ratio(stored, tier.timed_bytes), through_s)
+
+
+def _absent(amount: Number) -> bool:
+    """Not known of any: nothing needs to be computed with it."""
+    return isinstance(amount, float) and amount != amount
 
 
 def _some(flag: Any) -> bool:
