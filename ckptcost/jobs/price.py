@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ckptcost.core.bill import OF_THE_JOB, billed_bytes, is_local
-from ckptcost.core.domain import Tier
+from ckptcost.core.domain import UNKNOWN, Tier
 from ckptcost.core.money import breakeven_usd_per_s
 from ckptcost.core.numeric import isnan, known
 from ckptcost.core.outcome import Outcome
@@ -18,7 +18,7 @@ from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.model import two_tiers_at_most
 from ckptcost.jobs.needs import unknown_inputs, what_is_missing
 from ckptcost.jobs.trials import Trials
-from ckptcost.scenario import Resolved
+from ckptcost.scenario import DEFAULTS, Resolved
 
 _OF_THE_TIER = ("storage_write", "network", "retention")
 
@@ -86,9 +86,16 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
         resolved,
         outcome,
         lost_usd,
-        price_of(s.tier, held),
+        UNKNOWN if _is_assumed(resolved) else price_of(s.tier, held),
         held,
         float(s.tier.capacity_bytes),
+    )
+
+
+def _is_assumed(resolved: Resolved) -> bool:
+    """Whether the tier's price is the wide range of tiers that publish one: too wide to say of a price that it is below another."""
+    return any(
+        each.path == "tier.storage_price" and each.origin == DEFAULTS for each in resolved.inputs
     )
 
 

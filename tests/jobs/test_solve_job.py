@@ -560,6 +560,17 @@ def test_break_even_as_published(slow, fast, usd_per_h):
     assert found.below is None
 
 
+def test_an_assumed_price_is_no_price_to_be_below_of():
+    """What a tier without a price is given for a ranking spans a factor of thirty: no verdict rests on it."""
+    slow, fast = (side_of(published(rate)) for rate in (100, 400))
+    found = breakeven(slow, fast)
+    assert math.isnan(slow.price_usd_per_s)
+    assert found.below is None
+    assert found.premium_usd_per_s * 3600 == pytest.approx(1875, abs=0.6)
+    given = side_of(published(100, "tier.storage_price=0.1 USD/GB-month"))
+    assert given.price_usd_per_s > 0
+
+
 def test_break_even_over_a_known_price():
     price = ("tier.standing_price=100 USD/h", "tier.capacity=100 TB")
     slow, fast = side_of(published(100, *price)), side_of(published(400, *price))
