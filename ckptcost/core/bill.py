@@ -290,12 +290,13 @@ def _storage(
         else money.keeping_usd(billed_bytes(tier, held_bytes), wall_s, rent_usd_per_byte_s(tier))
     )
     asking_usd = (
-        0.0 if local else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request)
+        0.0
+        if local
+        else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request, tier.usd_per_byte)
     )
     # requests are sold together with bytes: a tier without a price for either does not charge for requests
-    asking_usd = where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request), 0.0, asking_usd)
-    if not local:
-        asking_usd = asking_usd + times(bytes_, known(tier.usd_per_byte, 0.0))
+    free = isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request) & isnan(tier.usd_per_byte)
+    asking_usd = where(free, 0.0, asking_usd)
     standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
     return [

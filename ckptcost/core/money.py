@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import minimum, ratio, times, where
+from ckptcost.core.numeric import known, minimum, ratio, times, where
 
 
 def gpu_usd(gpu_s: Number, usd_per_gpu_s: Number) -> Number:
@@ -40,9 +40,19 @@ def standing_usd(
     return times(usd_per_s, times(held_bytes / capacity_bytes, time_s))
 
 
-def request_usd(written_bytes: Number, request_bytes: Number, usd_per_request: Number) -> Number:
-    """Price of the write requests that carry `written_bytes`."""
-    return times(ratio(written_bytes, request_bytes), usd_per_request)
+def request_usd(
+    written_bytes: Number,
+    request_bytes: Number,
+    usd_per_request: Number,
+    usd_per_byte: Number = float("nan"),
+) -> Number:
+    """Price of writing: of the requests that carry `written_bytes`, and of the bytes where they are sold too.
+
+    >>> round(request_usd(written_bytes=1e9, request_bytes=8e6, usd_per_request=5e-6, usd_per_byte=3e-12), 9)
+    0.003625
+    """
+    by_request = times(ratio(written_bytes, request_bytes), usd_per_request)
+    return by_request + times(written_bytes, known(usd_per_byte, 0.0))
 
 
 def kept_saves(saves: Number, keep_last: Number) -> Number:

@@ -175,7 +175,12 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
             0.0
             if local
             else known(
-                request_usd(plan.saved.written_bytes, s.tier.request_bytes, s.tier.usd_per_request),
+                request_usd(
+                    plan.saved.written_bytes,
+                    s.tier.request_bytes,
+                    s.tier.usd_per_request,
+                    s.tier.usd_per_byte,
+                ),
                 0.0,
             )
         )

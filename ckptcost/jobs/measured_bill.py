@@ -13,7 +13,6 @@ from ckptcost.core import carbon, money
 from ckptcost.core.attribution import WHOLE, Cost, excess, spent
 from ckptcost.core.bill import Bill, Cause, Line, crosses_network, is_local, storage_usd_per_j
 from ckptcost.core.domain import Boundary, Scenario
-from ckptcost.core.numeric import ratio
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -168,12 +167,14 @@ def at_facility(energy: Energy, s: Scenario) -> Energy:
 
 
 def _asked_usd(s: Scenario, bytes_: float) -> float:
-    """The scenario's price of requests, for the bytes that were measured."""
-    if is_local(s.tier) or (
-        isnan(float(s.tier.usd_per_request)) and isnan(float(s.tier.usd_per_byte_s))
-    ):
+    """The scenario's price of writing, by the request and by the byte, for the bytes that were measured."""
+    tier = s.tier
+    prices = (tier.usd_per_request, tier.usd_per_byte_s, tier.usd_per_byte)
+    if is_local(tier) or all(isnan(float(price)) for price in prices):
         return 0.0
-    return float(ratio(bytes_, s.tier.request_bytes) * s.tier.usd_per_request)
+    return float(
+        money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request, tier.usd_per_byte)
+    )
 
 
 def line_of(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) -> Line:

@@ -120,6 +120,7 @@ _PEOPLE = {
     "failures_per_s": (1 / DAY_S, "/day"),
     "per_s": (1e6 / 2**40, "MB/s/TiB"),
     "usd_per_s": (1 / HOUR_S, "USD/h"),
+    "usd_per_byte": (1e-9, "USD/GB"),
     "usd_per_request": (1e-3, "USD/1000 requests"),
     "bytes_per_param": (1.0, "B"),
     "files_per_s": (1.0, "files/s"),

@@ -58,6 +58,7 @@ _BASE = {
     "failures_per_s": "/s",
     "per_s": "/s",
     "usd_per_s": "USD/s",
+    "usd_per_byte": "USD/B",
     "usd_per_request": "USD/request",
     "bytes_per_param": "B",
     "files_per_s": "files/s",

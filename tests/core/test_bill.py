@@ -725,7 +725,18 @@ def test_bytes_that_are_sold_by_writing():
     plain, sold = (evaluate(changed(tier__usd_per_byte=price)) for price in (0.0, 0.0032 / 2**30))
     written = plain.spent.saves * plain.plan.saved.written_bytes
     more = sold.run.line("requests").cost_usd - plain.run.line("requests").cost_usd
-    assert more == pytest.approx(written * 0.0032 / 2**30, rel=1e-12)
+    assert more == pytest.approx(written * 0.0032 / 2**30, rel=1e-9)
+
+
+def test_the_best_interval_knows_what_a_byte_written_costs():
+    """Saves that cost more are made less often, and the best is still the bill's least."""
+    dear = changed(tier__usd_per_byte=1e-9)
+    expect_best(dear, "usd")
+    best = [
+        evaluate(changed(s, policy__cadence="optimal", policy__objective="usd")).interval_s
+        for s in (BASE, dear)
+    ]
+    assert best[1] > 1.1 * best[0]
 
 
 def test_breakeven_price():

@@ -73,6 +73,7 @@ quick = settings(max_examples=100, deadline=None, derandomize=True)
         ("2.50 USD/GPU-h", "usd_per_gpu_s", 2.5 / 3600),
         ("0.023 USD/GB-month", "usd_per_byte_s", 0.023 / 1e9 / (730 * 3600)),
         ("0.005 USD/1000 requests", "usd_per_request", 5e-6),
+        ("0.0032 USD/GiB", "usd_per_byte", 0.0032 / 2**30),
         ("0.09 USD/kWh", "usd_per_j", 0.09 / 3.6e6),
         ("9 cent/kWh", "usd_per_j", 0.09 / 3.6e6),
         ("$100", "usd", 100),
