@@ -512,3 +512,71 @@ def test_a_users_name_for_a_tier_is_used(cli):
         )
     )
     assert done["subject"]["tier"] == "the old filer"
+
+
+def test_whether_copies_fit_is_never_surer_than_the_figures(cli):
+    """A share of 2.77 GB a node; what the node has and what the job holds decide together."""
+    job = ("-s", "llama31-405b-16k", "--set", "policy.mode=async")
+    there, used = ("--set", "cluster.node_ram=1 TB"), ("--set", "cluster.node_ram_used=998 GB")
+    for said, verdict, sentence in (
+        ((), "unknown", "cluster.node_ram and cluster.node_ram_used would decide."),
+        (there, "unknown", "is not known: cluster.node_ram_used would decide."),
+        (used, "unknown", "is not known: cluster.node_ram would decide."),
+        ((*there, "--set", "cluster.node_ram_used=900 GB"), "fits", "of 1 TB: it fits."),
+        ((*there, *used), "too much", "too much, and the node may be killed."),
+        (
+            (*there, *used, "--set", "cluster.staging_budget=1 GB"),
+            "fits",
+            "copies of saves take 1 GB, the job 998 GB, of 1 TB: it fits.",
+        ),
+    ):
+        words = " ".join(cli("model", *job, *said).out.split())
+        assert sentence in words
+        found = report(cli("model", *job, *said, "-f", "json"))
+        assert found["schedule"]["ram_verdict"] == verdict
+        codes = {each["code"] for each in found["warnings"]}
+        assert ("HOST_RAM" in codes) == (verdict == "too much")
+    assert "Host memory" not in cli("model", "-s", "llama31-405b-16k").out
+
+
+def test_what_a_failure_costs(cli):
+    shown = " ".join(cli("model", "-s", "llama31-405b-16k").out.split())
+    assert "A failure costs" in shown
+    found = report(cli("model", "-s", "llama31-405b-16k", "-f", "json"))
+    schedule, [row] = found["schedule"], found["cases"]
+    lost_s = schedule["lost_per_failure_s"]
+    assert 0 < schedule["redone_per_failure_s"] < lost_s
+    assert row["values"]["lost_per_failure_s"] == lost_s
+    of_failures = ("redone_work", "restart", "loading")
+    gpu_hours = sum(
+        each["gpu_time_lost"]["value"] for each in found["components"] if each["id"] in of_failures
+    )
+    gpus = found["subject"]["accelerator_count"]
+    assert lost_s * schedule["failures"] * gpus / 3600 == pytest.approx(gpu_hours, rel=1e-6)
+
+
+def test_two_durations_need_no_rate(cli):
+    timed = ("--set", "tier.save_time=758 s", "--set", "tier.load_time=174 s")
+    refused = cli("model", "-s", "llama31-405b-16k", *timed)
+    assert refused.code == 2
+    assert "tier.timed_size" in refused.err
+    found = report(
+        cli(
+            "model",
+            "-s",
+            "llama31-405b-16k",
+            *timed,
+            "--set",
+            "tier.timed_size=5.68 TB",
+            "-f",
+            "json",
+        )
+    )
+    schedule = found["schedule"]
+    assert schedule["stall_s"] == pytest.approx(758.0, rel=1e-3)
+    assert schedule["load_s"] == pytest.approx(174.0, rel=1e-3)
+    by_clock = report(
+        cli("model", "-s", "llama31-405b-16k", "--set", "policy.clock=30 min", "-f", "json")
+    )["schedule"]
+    assert by_clock["cadence"] == "clock"
+    assert by_clock["interval_s"] + by_clock["stall_s"] == pytest.approx(1800.0)
