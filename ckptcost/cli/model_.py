@@ -23,7 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="a storage tier of the catalogue; may repeat, the first is billed in full",
+        help="a storage tier of the catalogue, with its size where it is sold by it, e.g. "
+        "aws-fsx-p2-125:200TiB; may repeat, the first is billed in full",
     )
     parser.add_argument(
         "--saves",
