@@ -201,6 +201,16 @@ def test_a_node_saves_no_faster_than_its_links():
     assert save(node, Tier(), cluster, unbound).stall_s == pytest.approx(60e9 / links, rel=1e-12)
 
 
+def test_a_faster_file_system_loads_40_times_faster():
+    """A26: an NFS read 1 GB/s, the Storage Scale that replaced it 40 GB/s: the preset loads in a 40th. E."""
+    read = Catalog().get("tier", "ibm-storage-scale-vela").figures["read"].value
+    checkpoint, cluster = Checkpoint(size_bytes=1e12), Cluster(gpus=1024.0)
+    before, after = (
+        load_s(checkpoint, Tier(read_bytes_per_s=speed), cluster) for speed in (1e9, read)
+    )
+    assert before / after == pytest.approx(40.0, rel=1e-12)
+
+
 # ---- what was said of them: the audit -------------------------------------------------------------
 
 

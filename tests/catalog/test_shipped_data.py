@@ -146,7 +146,7 @@ COLUMNS = {
     "async_measured": "key,value,bound,system,conditions,source,note",
     "accelerators": "id,name,vendor,kind,note",
     "accelerator_figures": "id,key,value,low,high,basis,source,note",
-    "gpu_prices": "id,provider,usd_per_gpu_h,basis,source,note",
+    "gpu_prices": "id,provider,usd_per_gpu_h,date,basis,source,note",
     "grids": "id,name,scope,gco2e_per_kwh,year,basis,source,licence,note",
     "failure_rates": "id,gpus,gpus_per_node,mtbf,fit,basis,source,note",
     "published_saves": "id,system,printed,size,params,bytes_per_param,save_time,load_time,basis,source,note",
@@ -378,6 +378,13 @@ def test_prices_grids_tariffs_and_pue_are_plausible_numbers() -> None:
     )
     assert all(1 < float(row["pue"]) < 2 for row in table("pue"))
     assert all(parse(f"{row['gco2e_per_kwh']} g/kWh", "kgco2e_per_j") > 0 for row in table("grids"))
+
+
+def test_a_price_carries_its_date() -> None:
+    """As exactly as it is known: the day, the month or the year it was read; or the note says that none is given."""
+    for row in table("gpu_prices"):
+        dated = re.fullmatch(r"20\d\d(-\d\d(-\d\d)?)?", row["date"])
+        assert dated or "no date given" in row["note"], row
 
 
 def test_gpu_price_is_spanned_by_the_price_list() -> None:
