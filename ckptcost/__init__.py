@@ -19,6 +19,8 @@ __all__ = [
     "compare",
     "doctor",
     "export",
+    "fits",
+    "lead",
     "load_report",
     "measure",
     "model",

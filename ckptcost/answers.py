@@ -85,6 +85,35 @@ def simulation(
     return study_of(found, verdicts_of(found, list(gates)), line, timeline or 0, every_run)
 
 
+def lead(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -> Study:
+    """How early the last save must begin, by the scenario's ranges."""
+    from ckptcost.jobs.lead import of_scenario
+    from ckptcost.report.studies.lead import study_of
+
+    resolved = one_of(catalog, layers, tier)
+    return study_of(of_scenario(resolved), resolved.name or "scenario")
+
+
+def lead_of_run(name: str) -> Study:
+    """The same by what a recorded run's saves took."""
+    from ckptcost.jobs.lead import of_run
+    from ckptcost.jobs.measure import reviewed
+    from ckptcost.report.studies.lead import study_of
+
+    kept = run_named(name)
+    return study_of(of_run(reviewed(kept.path, run_id=kept.run)), kept.run)
+
+
+def room(
+    directory: str | Path, catalog: Catalog, layers: Sequence[Layer], tier: str | None = None
+) -> Study:
+    """Whether a folder has room for the checkpoints that are kept and those being written."""
+    from ckptcost.jobs.room import look
+    from ckptcost.report.studies.room import study_of
+
+    return study_of(look(Path(directory), one_of(catalog, layers, tier)))
+
+
 def optimum(
     catalog: Catalog,
     layers: Sequence[Layer],

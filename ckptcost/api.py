@@ -163,6 +163,44 @@ def simulate(
     return _built(study, catalog, [*files_of(layers), *answers.read_files(trace, kinds)])
 
 
+def lead(
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    run: str | os.PathLike[str] | None = None,
+    tier: str | None = None,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
+    """How early before the end the last save must begin: of a scenario, or of a recorded `run`."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    if run is not None:
+        return _built(answers.lead_of_run(os.fspath(run)), catalog, [])
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    return _built(answers.lead(catalog, layers, tier), catalog, files_of(layers))
+
+
+def fits(
+    directory: str | os.PathLike[str],
+    scenario: str | os.PathLike[str] | None = None,
+    *,
+    tier: str | None = None,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyDocument:
+    """Whether the checkpoints that are kept, and those being written, have room in a folder: `question["fits"]`."""
+    from ckptcost import answers
+
+    catalog = catalog or Catalog()
+    layers = layers_for(catalog, scenario, interval, _settings(changes))
+    return _built(
+        answers.room(os.fspath(directory), catalog, layers, tier), catalog, files_of(layers)
+    )
+
+
 def optimize(
     scenario: str | os.PathLike[str] | None = None,
     *,

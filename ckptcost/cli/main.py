@@ -26,6 +26,8 @@ COMMANDS = {
     "compare": "scenarios side by side, with absolute and relative differences",
     "sensitivity": "which inputs decide the result, and which to measure next",
     "audit": "claims of a vendor's sheet held against each other",
+    "fits": "will the checkpoints that are kept fit into a folder",
+    "lead": "how early before the wall limit the last save must begin",
     "measure": "what this machine uses for a while, by meter and by checkpoint",
     "run": "run a command and record what its checkpoints take",
     "attach": "the same of a process that runs already",

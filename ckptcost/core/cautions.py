@@ -25,6 +25,10 @@ GRID_STEP_W = 10e6
 """a job that falls and rises by so much within seconds is felt by those who supply it"""
 
 
+COLLECTIVE_TIMEOUT_S = 600.0
+"""NCCL's default in PyTorch; other backends wait 1,800 s      [pytorch-nccl-timeout]"""
+
+
 class Caution(NamedTuple):
     code: str
     holds: Any
@@ -134,6 +138,13 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
         Caution("POWER_STEP", _ok(step_w > GRID_STEP_W), step_w, GRID_STEP_W),
+        # ranks that wait for others' saves wait in a collective; a usual save at half of the limit passes it now and then
+        Caution(
+            "COLLECTIVE_TIMEOUT",
+            _ok(o.cycle.stall_s > COLLECTIVE_TIMEOUT_S / 2.0),
+            o.cycle.stall_s,
+            COLLECTIVE_TIMEOUT_S,
+        ),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution(
             "RECOVERY_NEAR_MTBF",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from ckptcost.core.cautions import Caution
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import amount, count, duration, number, power, quantity, share, size
@@ -56,6 +58,12 @@ def caution_text(caution: Caution) -> str:
                 f"When a save holds training up, the job's power falls by {power(value)} and comes back when it is "
                 "over, at every save: agree that with whoever supplies it. A snapshot shortens the step, and makes it "
                 "no smaller."
+            )
+        case "COLLECTIVE_TIMEOUT":
+            return (
+                f"A save blocks for {duration(value)}; ranks that wait for it in a collective give up after "
+                f"{duration(limit)} by default with NCCL in PyTorch, 30 min with other backends. Call "
+                f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * value, 1800.0) / 600.0) * 600}))."
             )
         case "STALL_NEAR_MTBF":
             return (
