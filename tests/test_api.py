@@ -135,6 +135,8 @@ def test_public_names():
         "compare",
         "doctor",
         "export",
+        "fits",
+        "lead",
         "load_report",
         "measure",
         "model",
