@@ -44,7 +44,7 @@ STEP = {
 FIRES = {
     "NEVER_FINISHES": changed(policy__every=30 * DAY, failures__failures_per_s=1e-3),
     "POWER_STEP": changed(cluster__gpus=40_000.0, failures__failures_per_node_s=1e-9),
-    "COLLECTIVE_TIMEOUT": changed(tier__write_bytes_per_s=5e9),
+    "COLLECTIVE_TIMEOUT": changed(tier__write_bytes_per_s=2e9),
     "STALL_NEAR_MTBF": changed(tier__write_bytes_per_s=0.5e9, failures__failures_per_s=1e-4),
     "RECOVERY_NEAR_MTBF": changed(failures__warmup_s=4000.0, failures__failures_per_s=1e-4),
     "STALL_OVER_INTERVAL": changed(
