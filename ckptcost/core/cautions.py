@@ -27,6 +27,8 @@ GRID_STEP_W = 10e6
 
 COLLECTIVE_TIMEOUT_S = 600.0
 """NCCL's default in PyTorch; other backends wait 1,800 s      [pytorch-nccl-timeout]"""
+NEAR_TIMEOUT_S = COLLECTIVE_TIMEOUT_S / 2.0
+"""a usual save of that length passes the timeout now and then"""
 
 
 class Caution(NamedTuple):
@@ -138,12 +140,11 @@ def cautions_of(s: Scenario, o: Outcome) -> list[Caution]:
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
         Caution("POWER_STEP", _ok(step_w > GRID_STEP_W), step_w, GRID_STEP_W),
-        # ranks that wait for others' saves wait in a collective; a usual save at half of the limit passes it now and then
         Caution(
             "COLLECTIVE_TIMEOUT",
-            _ok(o.cycle.stall_s > COLLECTIVE_TIMEOUT_S / 2.0),
+            _ok(o.cycle.stall_s > NEAR_TIMEOUT_S),
             o.cycle.stall_s,
-            COLLECTIVE_TIMEOUT_S,
+            NEAR_TIMEOUT_S,
         ),
         Caution("STALL_NEAR_MTBF", _ok(rate * o.cycle.stall_s > 0.1), rate * o.cycle.stall_s, 0.1),
         Caution(

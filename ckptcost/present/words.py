@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from ckptcost.core.cautions import Caution
+from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import amount, count, duration, number, power, quantity, share, size
 
@@ -62,7 +62,7 @@ def caution_text(caution: Caution) -> str:
         case "COLLECTIVE_TIMEOUT":
             return (
                 f"A save blocks for {duration(value)}; ranks that wait for it in a collective give up after "
-                f"{duration(limit)} by default with NCCL in PyTorch, 30 min with other backends. Call "
+                f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with other backends. Call "
                 f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * value, 1800.0) / 600.0) * 600}))."
             )
         case "STALL_NEAR_MTBF":
