@@ -275,19 +275,21 @@ def test_what_is_exported_is_the_document_that_model_writes(
 # what is lacking
 
 
-def test_a_tier_without_a_rate_stays_and_says_why() -> None:
-    desk = Desk(tiers=("aws-s3-standard", "nas-hdd"))
+def test_a_tier_without_a_rate_stays_and_says_why(tmp_path: Path) -> None:
+    ours = tmp_path / "models" / "tiers" / "ours.toml"
+    ours.parent.mkdir(parents=True)
+    ours.write_text('id = "ours"\nname = "our storage"\n')
+    desk = Desk(tiers=("ours", "nas-hdd"), catalog=Catalog(overlay=tmp_path))
     weighed = tiers.weighed(desk, "time")
     grid = tiers_table.grid(weighed, desk, "best")
-    assert set(cells(grid, "aws-s3-standard").values()) == {"aws-s3-standard", "-"}
+    assert set(cells(grid, "ours").values()) == {"ours", "-"}
     assert weighed.baseline(desk).key == "nas-hdd"
-    lines = tiers_pictures.details(weighed, desk, "aws-s3-standard", "best")
+    lines = tiers_pictures.details(weighed, desk, "ours", "best")
     assert any(
-        "the write rate of aws-s3-standard is not known" in text and tone == "bad"
-        for text, tone in lines
+        "the write rate of ours is not known" in text and tone == "bad" for text, tone in lines
     )
     assert "1 of 2 without figures" in grid.note
-    assert "aws-s3-standard" not in tiers.command(weighed, "best")
+    assert "ours" not in tiers.command(weighed, "best")
 
 
 def test_without_failures_there_is_no_best_interval_but_there_is_a_run() -> None:
