@@ -214,6 +214,11 @@ class _Builder:
             key = f"{which}_keep_last"
             if section == "policy" and not self.values[f"{which}_tier"] and key not in mine:
                 figures.pop(key, None)
+        if section == "site" and "grid_location" in figures:
+            # a factor of the user's own has the method that the user says, not that of the grid it replaces
+            if "grid_method" not in mine and not figures["grid_location"][1].startswith("grid "):
+                words["grid_method"] = "unknown"
+            words.setdefault("grid_method", "unknown")
         if section == "site" and "grid_location" not in figures:
             self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
         if section == "failures" and not mine.isdisjoint(("rate", "gpu_rate")):
@@ -222,7 +227,7 @@ class _Builder:
                 figures.pop(key, None)
         fields_ = self._note(section, figures)
         for word, value in words.items():
-            if word not in ("id", "model", "name", "accelerator", "grid", "optimal"):
+            if word not in ("id", "model", "name", "accelerator", "grid", "grid_method", "optimal"):
                 fields_[word] = value
             self.words[f"{section}.{word}"] = value
         if section in ("tier", "second_tier", "third_tier", "cluster", "checkpoint", "site"):

@@ -48,6 +48,7 @@ _UNIT = re.compile(
     r"(?<![a-z])(mg|kg|g|tonne|t|lbs|lb) ?(?:co2|co₂)?-? ?(?:eq|₂eq|e)?\.?(?: ?/ ?|_per_| per )([kmg]?wh)",
     re.IGNORECASE,
 )
+_MARGINAL = re.compile(r"moer|marginal", re.IGNORECASE)
 _HOW = "docs/howto/grid-factors.md shows one"
 
 
@@ -108,6 +109,14 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
         raise InputError("holds no factors", remedy=_HOW)
     header = [name.strip() for name in rows[0]]
     at_time, at_value = _time_column(header), _value_column(header, column)
+    if marginal := next(
+        (name for name in (header[at_value], Path(path).name) if _MARGINAL.search(name)), ""
+    ):
+        raise InputError(
+            f"{brief(marginal)} is of marginal factors: what the next kWh would emit, not the mean one",
+            remedy="location-based totals take average factors; a marginal one says what a shift of "
+            "load in time would save, and is never added to them",
+        )
     scale = unit_of(unit) if unit else unit_of(header[at_value])
     if scale is None:
         said = (

@@ -156,6 +156,10 @@ MEANINGS: Final = {
     "gpu_tdp": "the accelerator's rated power",
 }
 
+GRID_METHODS: Final = ("combustion", "life-cycle", "unknown")
+"""what a grid factor counts: what burning fuel emits at the power stations (Scope 2), or that and what lies before and
+after it; a marginal factor is of the next kWh, not of the mean one, and has no place in a location-based total"""
+
 # words a section may hold besides figures: allowed values, or free text
 WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "checkpoint": {"model": (str,)},
@@ -176,7 +180,7 @@ WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
         "pipelined": (bool,),
     },
     "failures": {},
-    "site": {"id": (str,), "grid": (str,)},
+    "site": {"id": (str,), "grid": (str,), "grid_method": GRID_METHODS},
     "run": {},
 }
 WORDS["second_tier"] = WORDS["third_tier"] = WORDS["tier"]

@@ -205,7 +205,7 @@ class Catalog:
             for row in files.csv_of(
                 self._shipped / "data" / "grids.csv",
                 "data/grids.csv",
-                ("id", "name", "scope", "gco2e_per_kwh", "year", "basis", "source"),
+                ("id", "name", "scope", "method", "gco2e_per_kwh", "year", "basis", "source"),
             )
         }
 
@@ -217,16 +217,16 @@ class Catalog:
             "value": row["gco2e_per_kwh"] + " g/kWh",
             "basis": row["basis"],
             "source": row["source"],
-            "note": f"{row['scope']}, {row['year']}".rstrip(", "),
+            "note": f"{row['scope']}, {row['method']}, {row['year']}".rstrip(", "),
         }
         figure = figure_of(raw, "kgco2e_per_j")
-        about = {key: row[key] for key in ("scope", "year", "licence") if row.get(key)}
+        about = {key: row[key] for key in ("scope", "method", "year", "licence") if row.get(key)}
         return Entity(
             "grid",
             name,
             row["name"],
             {"grid_location": figure},
-            {},
+            {"grid_method": row["method"]},
             about,
             (),
             row.get("note", ""),

@@ -44,6 +44,8 @@ class Difference(NamedTuple):
     """lines that are unknown in both and in neither sum"""
     lacking: tuple[str, ...]
     """lines that are unknown in one of them only, so that no difference can be told"""
+    methods: tuple[str, str] = ("", "")
+    """where the two count carbon by grid factors of different methods, so that no difference can be told"""
 
     @property
     def sign_is_certain(self) -> bool:
@@ -129,6 +131,15 @@ RESULTS: tuple[Result, ...] = (
 )
 
 
+OF_THE_GRID = frozenset({"kgco2e", "save_kgco2e", "kgco2e_per_useful"})
+"""what rests on the location-based factor of the grid"""
+
+
+def grid_method(case: Case) -> str:
+    """What the case's grid factor counts: combustion, life cycle, or nobody says."""
+    return str(case.resolved.words.get("site.grid_method", "unknown"))
+
+
 def difference(answer: Compared, at: int, result: Result) -> Difference:
     """How much more the scenario at a place has than the first."""
     first, other = answer.cases[0], answer.cases[at]
@@ -139,6 +150,9 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
         tuple(sorted(left_out[0] ^ left_out[1])),
     )
     nothing = float("nan")
+    methods = grid_method(first), grid_method(other)
+    if result.id in OF_THE_GRID and methods[0] != methods[1]:
+        return Difference(nothing, nothing, nothing, nothing, nothing, without, (), methods)
     if one != one or two != two or lacking:
         return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
     if np.isinf(one) or np.isinf(two):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
@@ -163,3 +164,29 @@ def gate_text(verdict: Verdict) -> str:
 def unknown_text(path: str, reason: str) -> str:
     """One sentence on an input that nobody gives."""
     return f"{path} is not known: {reason}. Figures that need it are left out, not counted as zero."
+
+
+GRID_METHODS = {
+    "combustion": "combustion alone: Scope 2",
+    "life-cycle": "life cycle: Scope 2 and what Scope 3 has of fuels and energy, not told apart",
+    "unknown": "what it counts is not known: site.grid_method",
+}
+"""what a location-based factor counts, in words"""
+
+
+def method_text(choices: Mapping[str, object]) -> str:
+    """What the grid factor of a scenario counts."""
+    return GRID_METHODS.get(str(choices.get("site.grid_method")), GRID_METHODS["unknown"])
+
+
+def scope_text(choices: Mapping[str, object], scope_2: str = "Scope 2") -> str:
+    """What an inventory may call the location-based figure: gross Scope 2 is combustion alone.
+
+    >>> scope_text({"site.grid_method": "combustion"}), scope_text({"site.grid_method": "life-cycle"})
+    ('Scope 2', 'Scope 2 with Scope 3.3 (life cycle)')
+    """
+    method = choices.get("site.grid_method")
+    if method == "combustion":
+        return scope_2
+    why = "life cycle" if method == "life-cycle" else "method not known"
+    return f"Scope 2 with Scope 3.3 ({why})"

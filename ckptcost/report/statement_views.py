@@ -18,6 +18,7 @@ from ckptcost.present.amounts import (
     share,
 )
 from ckptcost.present.table import columns, markdown
+from ckptcost.present.words import scope_text
 from ckptcost.report import sci
 from ckptcost.report.document import Component, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement, StatementDocument
@@ -137,10 +138,15 @@ def _speaks(c: Component) -> bool:
 def scope_two(s: Statement) -> Table:
     """Location and market apart, never added, never averaged."""
     rows = [
-        [f"Scope 2, {which}-based", _factor_text(s, f"site.grid_{which}"), *_amount(q, 1.0), q.unit]
-        for which, q in (
-            ("location", s.totals.emissions_location),
-            ("market", s.totals.emissions_market),
+        [
+            f"{called}, {which}-based",
+            _factor_text(s, f"site.grid_{which}"),
+            *_amount(q, 1.0),
+            q.unit,
+        ]
+        for which, called, q in (
+            ("location", scope_text(s.choices), s.totals.emissions_location),
+            ("market", "Scope 2", s.totals.emissions_market),
         )
     ]
     bought = "; ".join(
@@ -169,7 +175,7 @@ def esrs(s: Statement) -> Table:
     rows = [
         ["E1-5 energy consumption (memo)", *_amount(s.totals.energy, KWH_PER_MWH), "MWh"],
         [
-            "E1-6 Scope 2, location-based (memo)",
+            f"E1-6 {scope_text(s.choices)}, location-based (memo)",
             *_amount(s.totals.emissions_location, KG_PER_T),
             tonnes,
         ],

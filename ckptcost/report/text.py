@@ -21,7 +21,7 @@ from ckptcost.present.amounts import (
     size,
 )
 from ckptcost.present.table import columns, markdown
-from ckptcost.present.words import line_label
+from ckptcost.present.words import line_label, method_text
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
@@ -303,7 +303,8 @@ def carbon_lines(report: Report) -> list[str]:
     )
     embodied = f"{number(t.embodied.value)} kgCO2e" if t.embodied.value is not None else "not known"
     return [
-        f"kgCO2e is location-based ({where}). Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."
+        f"kgCO2e is location-based ({where}; {method_text(report.choices)}). "
+        f"Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."
     ]
 
 

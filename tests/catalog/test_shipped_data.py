@@ -147,7 +147,7 @@ COLUMNS = {
     "accelerators": "id,name,vendor,kind,note",
     "accelerator_figures": "id,key,value,low,high,basis,source,note",
     "gpu_prices": "id,provider,usd_per_gpu_h,date,basis,source,note",
-    "grids": "id,name,scope,gco2e_per_kwh,year,basis,source,licence,note",
+    "grids": "id,name,scope,method,gco2e_per_kwh,year,basis,source,licence,note",
     "failure_rates": "id,gpus,gpus_per_node,mtbf,fit,basis,source,note",
     "published_saves": "id,system,printed,size,params,bytes_per_param,save_time,load_time,basis,source,note",
     "tariffs": "id,name,price_per_kwh,currency,year,basis,source,licence,note",

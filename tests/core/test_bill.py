@@ -429,7 +429,7 @@ OBJECTIVES = {
     "time": lambda o: o.wall_s,
     "energy": lambda o: o.run.total("energy_j"),
     "usd": lambda o: o.run.total("cost_usd"),
-    "carbon": lambda o: o.run.total("location_kgco2e") + o.run.total("embodied_kgco2e"),
+    "carbon": lambda o: o.run.total("location_kgco2e"),
 }
 
 

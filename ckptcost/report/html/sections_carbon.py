@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ckptcost.present.amounts import amount, number, share
+from ckptcost.present.words import scope_text
 from ckptcost.report.document import Quantity
 from ckptcost.report.html.extras import Sci
 from ckptcost.report.html.markup import (
@@ -92,7 +93,8 @@ def _contracts(statement: Statement) -> Markup | None:
 def scope_2(at: str, statement: Statement, level: int) -> Markup:
     """Location and market side by side, never one sum."""
     t = statement.totals
-    location = _figure(statement, "emissions_location", "Scope 2, location-based")
+    called = scope_text(statement.choices)
+    location = _figure(statement, "emissions_location", f"{called}, location-based")
     market = _figure(statement, "emissions_market", "Scope 2, market-based")
     inside = el(
         "div",
@@ -103,7 +105,11 @@ def scope_2(at: str, statement: Statement, level: int) -> Markup:
     )
     lines = [
         ("E1-5 energy consumption", t.energy, "MWh"),
-        ("E1-6 gross Scope 2 emissions, location-based", t.emissions_location, "tCO2e"),
+        (
+            f"E1-6 {scope_text(statement.choices, 'gross Scope 2')} emissions, location-based",
+            t.emissions_location,
+            "tCO2e",
+        ),
         ("E1-6 gross Scope 2 emissions, market-based", t.emissions_market, "tCO2e"),
     ]
     rows = [

@@ -56,6 +56,13 @@ def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
     return said + _best(answer, found)
 
 
+def _method(name: str) -> str:
+    """What a grid factor counts, inside a sentence."""
+    return {"combustion": "combustion alone", "life-cycle": "the whole life cycle"}.get(
+        name, "a method that is not known"
+    )
+
+
 def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> list[str]:
     letter = LETTERS[at]
     if change.lacking:
@@ -76,6 +83,12 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         return [
             f"{letter}: no difference of the {result.label} is told, because {_named(change.lacking)} is known in one of the two only; "
             f"the lines known in both differ by {_signed(sum(parts), result)}."
+        ]
+    if change.methods[0] != change.methods[1]:
+        return [
+            f"{letter}: no difference of the {result.label} is told, because A's grid factor is of "
+            f"{_method(change.methods[0])} and {letter}'s of {_method(change.methods[1])}: name grids "
+            "of one method (site.grid), or give site.grid_location and site.grid_method."
         ]
     if change.value != change.value:
         return []

@@ -269,10 +269,12 @@ def test_both_methods_with_their_own_factor_and_tonnes():
     s = statement((1000.0, 0.0, 0.0, 0.0, 0.0), grid=0.4, market=0.1, dated=False)
     said = words(sections_carbon.scope_2("", s, 2))
     assert said.startswith("Scope 2 Memo item. This energy already sits in the facility's meter")
-    assert "Scope 2, location-based 400 kgCO2e 360-440 (p5-p95) at 400 g/kWh" in said
+    called = "Scope 2 with Scope 3.3 (method not known), location-based"
+    assert f"{called} 400 kgCO2e 360-440 (p5-p95) at 400 g/kWh" in said
     assert "Scope 2, market-based 100 kgCO2e 90-110 (p5-p95) at 100 g/kWh" in said
     assert said.endswith(
-        "E1-5 energy consumption MWh 1 E1-6 gross Scope 2 emissions, location-based tCO2e 0.4"
+        "E1-5 energy consumption MWh 1"
+        " E1-6 Scope 2 with Scope 3.3 (method not known) emissions, location-based tCO2e 0.4"
         " E1-6 gross Scope 2 emissions, market-based tCO2e 0.1"
     )
 

@@ -1,0 +1,82 @@
+"""What a grid factor counts: said of each, kept apart in comparisons, and called by its name in an inventory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ckptcost.catalog.grid_hours import read_grid
+from ckptcost.catalog.keys import GRID_METHODS
+from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
+from ckptcost.present.words import scope_text
+
+
+def test_every_grid_says_what_it_counts_and_who_says_so():
+    catalog = Catalog()
+    methods = {}
+    for name in catalog.ids("grid"):
+        grid = catalog.get("grid", name)
+        assert grid.words["grid_method"] in GRID_METHODS, name
+        source = grid.figures["grid_location"].source
+        assert source in catalog.sources, name
+        methods.setdefault(source, set()).add(grid.words["grid_method"])
+    assert methods == {
+        "ember-owid": {"life-cycle"},
+        "google-region-carbon": {"combustion"},
+        "ccf-aws": {"combustion"},
+        "ccf-azure": {"combustion"},
+    }
+
+
+def emissions(cli, *words):
+    done = cli("compare", "-s", "small-8b", *words, "-f", "json")
+    study = json.loads(done.out)
+    rows = [r for r in study["tables"]["values"]["rows"] if "kgco2e" in r["quantity"]]
+    return {r["quantity"]: r["difference"] for r in rows if r["scenario"] != "A"}, study
+
+
+def test_factors_of_two_methods_have_no_difference(cli):
+    apart = ("--set", "site.id=sweden", "--with", "site.id=azure-sweden-central")
+    found, study = emissions(cli, *apart)
+    assert found["kgco2e"] is None
+    assert found["save_kgco2e"] is None
+    assert found["embodied_kgco2e"] is not None, "what no grid factor is in still compares"
+    said = [each for each in study["findings"] if "grid factor" in each]
+    assert len(said) == 1
+    assert "whole life cycle" in said[0]
+    assert "combustion alone" in said[0]
+    assert not [each for each in study["findings"] if "Least emissions" in each]
+
+
+def test_factors_of_one_method_compare(cli):
+    found, _ = emissions(cli, "--set", "site.id=sweden", "--with", "site.id=france")
+    assert found["kgco2e"] is not None
+
+
+def test_a_factor_of_ones_own_has_the_method_that_one_says(cli):
+    own = ("--set", "site.grid_location=30 g/kWh")
+    found, study = emissions(cli, "--set", "site.id=sweden", "--with", own[1])
+    assert found["kgco2e"] is None
+    assert "a method that is not known" in " ".join(study["findings"])
+    said = f"{own[1]},site.grid_method=life-cycle"
+    found, _ = emissions(cli, "--set", "site.id=sweden", "--with", said)
+    assert found["kgco2e"] is not None
+
+
+def test_a_marginal_factor_is_no_location_based_one(cli, tmp_path):
+    done = cli("model", "--set", "site.grid_method=marginal")
+    assert done.code == 2
+    for name, column in (("moer.csv", "gCO2/kWh"), ("hours.csv", "marginal gCO2/kWh")):
+        path = tmp_path / name
+        path.write_text(f"time,{column}\n2026-01-01T00:00Z,400\n2026-01-01T01:00Z,410\n", "utf-8")
+        with pytest.raises(InputError, match="marginal"):
+            read_grid(str(path))
+
+
+def test_only_combustion_is_called_scope_2():
+    names = {method: scope_text({"site.grid_method": method}) for method in GRID_METHODS}
+    assert names.pop("combustion") == "Scope 2"
+    assert all("Scope 3.3" in name for name in names.values())
+    assert "Scope 3.3" in scope_text({}), "a statement of before says nothing of it"
