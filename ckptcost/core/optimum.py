@@ -9,11 +9,13 @@ y = l*tau, that is y = 1 + W0(-(B/A)*exp(-l*d)/e). Written with eps = 1 - (B/A)*
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ckptcost.core.domain import Number
 from ckptcost.core.failures import Recovery, until_hit_s
-from ckptcost.core.numeric import exp, expm1, log1p, maximum, minimum, ratio, sqrt, where
+from ckptcost.core.numeric import exp, expm1, isnan, log1p, minimum, ratio, sqrt, where
 
 _STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9 (tested against scipy)
 
@@ -126,18 +128,46 @@ def daly_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
     return where(stall_s < 2.0 * mtbf_s, long_s, mtbf_s)
 
 
-def validity(
-    stall_s: Number, exposed_s: Number, interval_s: Number, failures_per_s: Number
-) -> Number:
-    """How far the first-order rules can be trusted: 2 green, 1 amber, 0 red, from the largest of l*C, l*R and l*tau.
+GREEN_OFF, AMBER_OFF = 0.005, 0.02
+"""how far the first-order goodput may be from the exact one: half a point, and two"""
+GREEN_REGRET, AMBER_REGRET = 0.01, 0.05
+"""what a rule's interval may cost over the best one's"""
+ROUNDING = 1e-12
+"""two costs, or two shares, this close are the same one, summed in another order"""
 
-    Their relative error in the overhead is of the order of that number: below 0.02 nobody will notice, above 0.2 they mislead.
 
-    >>> validity(stall_s=10.0, exposed_s=60.0, interval_s=600.0, failures_per_s=1 / 86400), validity(600.0, 60.0, 600.0, 1 / 1000)
+def regret(cost: Number, least: Number) -> Number:
+    """Share by which a cost exceeds the least one; a difference that rounding makes is none.
+
+    >>> regret(103.0, 100.0), regret(100.0 + 1e-11, 100.0)
+    (0.03, 0.0)
+    """
+    with np.errstate(
+        invalid="ignore"
+    ):  # where even the least is infinite there is nothing to compare with: NaN
+        more = ratio(cost - least, least)
+    return where(abs(more) < ROUNDING, 0.0, more)
+
+
+def goodput_light(first_order: Number, exact: Number) -> Number:
+    """How far the first-order goodput is from the exact one: 2 green, 1 amber, 0 red. Below 0, or unknown, it is red.
+
+    >>> goodput_light(0.973, 0.9725), goodput_light(-0.667, 0.375)
     (2, 0)
     """
-    worst = failures_per_s * maximum(maximum(stall_s, exposed_s), interval_s)
-    return where(worst < 0.02, 2, where(worst < 0.2, 1, 0))
+    off: Any = abs(first_order - exact)
+    near = where(off <= GREEN_OFF + ROUNDING, 2, where(off <= AMBER_OFF + ROUNDING, 1, 0))
+    return where(first_order >= 0, near, 0)
+
+
+def regret_light(over: Number) -> Number:
+    """How much a rule's interval costs over the best one's: 2 green, 1 amber, 0 red; NaN where the rule cannot be applied.
+
+    >>> regret_light(0.0), regret_light(0.02), regret_light(float("nan"))
+    (2, 1, nan)
+    """
+    judged = where(over <= GREEN_REGRET + ROUNDING, 2, where(over <= AMBER_REGRET + ROUNDING, 1, 0))
+    return where(isnan(over), float("nan"), judged)
 
 
 def golden_interval_s(

@@ -26,7 +26,18 @@ from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
 from ckptcost.core.failures import Recovery, States
 from ckptcost.core.money import kept_saves, request_usd
-from ckptcost.core.numeric import ceil, exp, exprel, isnan, known, maximum, ratio, times, where
+from ckptcost.core.numeric import (
+    ceil,
+    exp,
+    exprel,
+    isnan,
+    known,
+    maximum,
+    minimum,
+    ratio,
+    times,
+    where,
+)
 from ckptcost.core.timing import Cycle, Save
 from ckptcost.core.units import DAY_S
 
@@ -431,6 +442,15 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
 
 
 HOPELESS_GOODPUT = 1e-6
+HEADWAY_GOODPUT = 0.1
+"""below this a run makes next to no headway, and a difference against it says nothing: it lasts over ten times its training, and its
+amounts go with nearly the third power of the failure rate, which nobody knows to a factor of two (at the best recovery, x/(exp(x)-1)
+= 0.1 at x = 3.6 failures expected between two saves, and the elasticity there is x/(1-exp(-x)) - 1 = 2.7)"""
+
+
+def makes_headway(outcome: Outcome) -> bool:
+    """Whether a run keeps enough of its time for a comparison with it to mean anything; not so where nothing is known of it."""
+    return float(outcome.goodput) >= HEADWAY_GOODPUT
 
 
 class FailureCost(NamedTuple):
@@ -454,16 +474,30 @@ def failure_cost(o: Outcome) -> FailureCost:
 
 
 class Classic(NamedTuple):
-    """The textbook answers beside the exact one, and how far they can be trusted (2 green, 1 amber, 0 red)."""
+    """The textbook answers beside the exact ones, and how far apart the two are."""
 
     young_interval_s: Number
     daly_interval_s: Number
     exact_interval_s: Number
     first_order_goodput: Number
-    validity: Number
+    """what the rules promise at the interval in use"""
+    goodput_off: Number
+    """how far that is from the exact goodput there"""
+    daly_regret: Number
+    """what Daly's interval costs over the best one's; NaN where the rule cannot be applied"""
+    goodput_light: Number
+    interval_light: Number
+    """2 green, 1 amber, 0 red; NaN where the rule cannot be applied"""
+
+    @property
+    def validity(self) -> Number:
+        """The worse light of the two; without an interval a red goodput is still red."""
+        both = minimum(self.goodput_light, self.interval_light)
+        alone = where(self.goodput_light == 0, 0, float("nan"))
+        return where(isnan(self.interval_light), alone, both)
 
 
-def classic_of(s: Scenario, outcome: Outcome) -> Classic:
+def classic_of(s: Scenario, outcome: Outcome, objective: str = "time") -> Classic:
     """Young's and Daly's rules on what they would be told: the mean stall and drag of a save, and with a second tier the rate
     l1 + n*l2, because a failure that the first tier does not survive loses half a period of n intervals instead of half of one."""
     plan, p = outcome.plan, s.policy
@@ -485,12 +519,26 @@ def classic_of(s: Scenario, outcome: Outcome) -> Classic:
         - plan.failures_per_s * lost_s
     )
     mtbf_s = fail.mtbf_s(rate)
+    daly_s = optimum.daly_interval_s(stall_s, mtbf_s)
+    exact_s = best_interval_s(replace(s, policy=replace(p, objective="time")), plan, "time")
+    best_s = exact_s if objective == "time" else best_interval_s(s, plan, objective)
+    over = _regret(s, plan, objective, daly_s, best_s)
     return Classic(
         optimum.young_interval_s(stall_s, mtbf_s),
-        optimum.daly_interval_s(stall_s, mtbf_s),
-        best_interval_s(replace(s, policy=replace(p, objective="time")), plan, "time"),
+        daly_s,
+        exact_s,
         first_order,
-        optimum.validity(
-            stall_s, plan.recovery.exposed_s + plan.saved.lag_s, outcome.interval_s, rate
-        ),
+        abs(first_order - outcome.goodput),
+        over,
+        optimum.goodput_light(first_order, outcome.goodput),
+        optimum.regret_light(over),
     )
+
+
+def _regret(s: Scenario, plan: Plan, objective: str, interval_s: Number, best_s: Number) -> Number:
+    """What the run at an interval costs over the best one's; NaN where either is no interval."""
+    both = (interval_s > 0) & (interval_s < float("inf")) & (best_s > 0) & (best_s < float("inf"))
+    own, least = (
+        cost_at(s, plan, objective, where(both, each, s.work_s)) for each in (interval_s, best_s)
+    )
+    return where(both, optimum.regret(own, least), float("nan"))

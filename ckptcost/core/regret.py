@@ -10,36 +10,18 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import ratio, where
 from ckptcost.core.outcome import Outcome, billed
 from ckptcost.core.solve import boundary
 
 OBJECTIVES = ("time", "energy", "usd", "carbon")
 WITHIN = 0.01
 """the plateau: a cost at most 1 % above the least"""
-ROUNDING = 1e-12
-"""two costs this close are the same cost, summed in another order"""
 
 
 def cost_of(outcome: Outcome, objective: str) -> Number:
     """What an outcome costs in an objective's unit (s, J, USD, kgCO2e); the same figure that decides the best interval."""
     return outcome.wall_s if objective == "time" else billed(outcome.run, objective)
-
-
-def regret(cost: Number, least: Number) -> Number:
-    """Share by which a cost exceeds the least one; a difference that rounding makes is none.
-
-    >>> regret(103.0, 100.0), regret(100.0 + 1e-11, 100.0)
-    (0.03, 0.0)
-    """
-    with np.errstate(
-        invalid="ignore"
-    ):  # where even the least is infinite there is nothing to compare with: NaN
-        more = ratio(cost - least, least)
-    return where(abs(more) < ROUNDING, 0.0, more)
 
 
 class Plateau(NamedTuple):

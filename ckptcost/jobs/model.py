@@ -36,6 +36,8 @@ class Case(NamedTuple):
     """best interval by objective"""
     cautions: tuple[Caution, ...]
     draws: int = SAMPLES
+    judged_by: str = "time"
+    """whose cost the rules of thumb are judged by"""
 
     @property
     def scenario(self) -> Scenario:
@@ -65,7 +67,9 @@ def case_of(
         if intervals
         else {}
     )
-    classic = classic_of(s, outcome) if intervals else NOT_LOOKED_FOR
+    # the rules are held against the objective's own optimum; where that is unknown, against the least time
+    judged_by = s.policy.objective if best.get(s.policy.objective, UNKNOWN) > 0 else "time"
+    classic = classic_of(s, outcome, judged_by) if intervals else NOT_LOOKED_FOR
     held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
     return Case(
         str(resolved.words.get("tier.id", "tier")),
@@ -76,6 +80,7 @@ def case_of(
         best,
         held,
         draws,
+        judged_by,
     )
 
 

@@ -22,8 +22,9 @@ from ckptcost.core.nested import (
     nested,
     nested_base_s,
 )
+from ckptcost.core.optimum import regret
 from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_at, interval_of
-from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s, regret
+from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s
 from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import InputError, UnknownName
@@ -147,7 +148,9 @@ def optimize(
     points = [point_of(option, each, option.best[each]) for each in option.known]
     points += [recommended] if robust.moves else []
     classic = classic_of(
-        option.scenario, option.at(option.best["time" if "time" in option.known else objective])
+        option.scenario,
+        option.at(option.best["time" if "time" in option.known else objective]),
+        objective,
     )
     for name, interval_s in (
         ("young", classic.young_interval_s),

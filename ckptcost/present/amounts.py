@@ -184,6 +184,15 @@ def share(fraction: float | None) -> str:
     return f"{number(fraction * 100)} %"
 
 
+def points(fraction: float) -> str:
+    """A difference of two shares.
+
+    >>> points(0.844), points(-0.01)
+    ('84.4 points', '-1 points')
+    """
+    return f"{share(fraction).removesuffix(' %')} points"
+
+
 def between(low: float | None, high: float | None) -> str:
     """A range, or nothing when there is none.
 

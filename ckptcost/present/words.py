@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
+from ckptcost.core.domain import Number
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import amount, count, duration, number, power, quantity, share, size
 
@@ -24,6 +25,29 @@ LINES = {
     "waiting": "nodes waiting for the last one",
     "missing_nodes": "nodes that are missing, estimated",
 }
+
+
+def light_word(light: Number) -> str:
+    """The light of a first-order rule as a word.
+
+    >>> light_word(2), light_word(float("nan"))
+    ('green', 'not applicable')
+    """
+    return "not applicable" if light != light else ("red", "amber", "green")[int(light)]
+
+
+def rule_text(over: float | None, cost: str, light: str) -> str:
+    """What an interval by a rule of thumb costs over the best one.
+
+    >>> rule_text(0.0123, "wall time", "amber"), rule_text(4e-8, "wall time", "green")
+    ('costs 1.23 % over the least wall time (amber)', 'costs less than 0.01 % over the least wall time (green)')
+    >>> rule_text(float("nan"), "wall time", "not applicable")
+    'is not applicable'
+    """
+    if over is None or over != over:
+        return f"is {light}"
+    amount = "less than 0.01 %" if over < 1e-4 else share(over)
+    return f"costs {amount} over the least {cost} ({light})"
 
 
 def line_label(line_id: str) -> str:
@@ -68,8 +92,8 @@ def caution_text(caution: Caution) -> str:
             )
         case "STALL_NEAR_MTBF":
             return (
-                f"A save blocks for {share(value)} of the mean time between failures: first-order rules (Young, Daly, "
-                "1-C/t) no longer hold; the exact figures do."
+                f"A save blocks for {share(value)} of the mean time between failures: failures hit many saves before "
+                "they are through. A faster tier or a snapshot shortens them."
             )
         case "RECOVERY_NEAR_MTBF":
             return (

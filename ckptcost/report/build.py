@@ -28,7 +28,7 @@ from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_name
-from ckptcost.present.words import caution_text, line_label, unknown_text
+from ckptcost.present.words import caution_text, light_word, line_label, unknown_text
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.factors import (
     Part,
@@ -251,13 +251,18 @@ def _schedule(case: Case) -> Part:
         "young_interval_s": classic.young_interval_s,
         "daly_interval_s": classic.daly_interval_s,
         "first_order_goodput": classic.first_order_goodput,
+        "first_order_goodput_off": classic.goodput_off,
+        "daly_regret": classic.daly_regret,
     }
     return {
         "mode": s.policy.mode,
         "cadence": s.policy.cadence
         if s.policy.cadence != "optimal"
         else f"optimal for {s.policy.objective}",
-        "validity": ("red", "amber", "green")[int(classic.validity)],
+        "rules_judged_by": case.judged_by,
+        "goodput_light": light_word(classic.goodput_light),
+        "interval_light": light_word(classic.interval_light),
+        "validity": light_word(classic.validity),
         "best_interval_s": {name: tidy(float(value)) for name, value in case.best.items()},
         "ram_verdict": ram_verdict(ram),
         **{name: tidy(float(value)) for name, value in numbers.items()},

@@ -148,8 +148,23 @@ class Schedule(_Part):
     young_interval_s: float | None
     daly_interval_s: float | None
     first_order_goodput: float | None
-    validity: Literal["green", "amber", "red"] = Field(
-        description="how far the first-order rules can be trusted here"
+    first_order_goodput_off: float | None = Field(
+        default=None,
+        description="distance of the first-order goodput from the exact one: up to 0.005 green, up to 0.02 amber, "
+        "beyond, below 0 or unknown red",
+    )
+    goodput_light: Literal["green", "amber", "red"] | None = None
+    rules_judged_by: str | None = Field(
+        default=None, description="objective whose cost the rule's interval is judged by"
+    )
+    daly_regret: float | None = Field(
+        default=None,
+        description="what Daly's interval costs over the best one: up to 0.01 green, up to 0.05 amber, beyond red; "
+        "null where the rule cannot be applied",
+    )
+    interval_light: Literal["green", "amber", "red", "not applicable"] | None = None
+    validity: Literal["green", "amber", "red", "not applicable"] = Field(
+        description="the worse of goodput_light and interval_light: measured distances, not a bound"
     )
 
 

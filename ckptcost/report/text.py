@@ -13,6 +13,7 @@ from ckptcost.present.amounts import (
     drawn_between,
     duration,
     number,
+    points,
     power,
     quantities,
     quantity,
@@ -21,7 +22,8 @@ from ckptcost.present.amounts import (
     size,
 )
 from ckptcost.present.table import columns, markdown
-from ckptcost.present.words import line_label, method_text
+from ckptcost.present.words import line_label, method_text, rule_text
+from ckptcost.report.studies.run_columns import COSTS
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
@@ -216,8 +218,7 @@ def interval_lines(report: Report) -> list[str]:
     best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
     lines = [
         f"Interval {duration(s.interval_s)} ({s.cadence}); best for {best}.",
-        f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}, "
-        f"goodput {share(s.first_order_goodput)} against {share(s.goodput)} exact ({s.validity}).",
+        *_rules_lines(report),
         f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
     ]
     if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
@@ -291,6 +292,23 @@ def ram_lines(report: Report) -> list[str]:
     ]
     decides = " and ".join(f"cluster.{key}" for key in keys)
     return [f"{said}. Whether that fits is not known: {decides} would decide."]
+
+
+def _rules_lines(report: Report) -> list[str]:
+    """The textbook's intervals and goodput, each with its measured distance and the light of that."""
+    s = report.schedule
+    rules = f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}"
+    promise = f"{share(s.first_order_goodput)} against {share(s.goodput)} exact"
+    if s.rules_judged_by is None:  # a document from before distances were measured
+        return [f"{rules}, goodput {promise} ({s.validity})."]
+    over = rule_text(s.daly_regret, COSTS[s.rules_judged_by], s.interval_light or "")
+    off = (
+        f"{points(s.first_order_goodput_off)} off " if s.first_order_goodput_off is not None else ""
+    )
+    return [
+        f"{rules}; Daly's interval {over}. First-order goodput every {duration(s.interval_s)}: "
+        f"{promise}, {off}({s.goodput_light})."
+    ]
 
 
 def carbon_lines(report: Report) -> list[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core.measures import saves_per_day
+from ckptcost.core.optimum import regret_light
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of
 from ckptcost.core.units import DAY_S, HOUR_S, to_kwh
@@ -191,12 +192,11 @@ def points(one: Studied, trial: Point) -> Grid:
         for each in OBJECTIVES
         if each in by_id
     ]
-    light = LIGHTS[int(one.found.classic.validity)]
-    named += [
-        (RULES[light].format(NAMES[each].removesuffix("'s rule")), by_id[each], light)
-        for each in RULED
-        if each in by_id
-    ]
+    for each in RULED:
+        if each in by_id:
+            light = LIGHTS.get(float(regret_light(by_id[each].regrets[unit])), "")
+            name = RULES[light].format(NAMES[each].removesuffix("'s rule"))
+            named.append((name, by_id[each], light))
     rows = [_point_row(one, label, point, tone) for label, point, tone in named]
     return Grid(heads, rows, "The run at each interval", "kgCO2e: location-based")
 

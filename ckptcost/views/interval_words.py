@@ -9,16 +9,21 @@ from ckptcost.jobs.optimize import Point
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import caution_text
-from ckptcost.report.studies.optimize import LIGHT, WORTH_SAYING, advice
+from ckptcost.report.studies.optimize import WORTH_SAYING, advice, rules_line
 from ckptcost.report.studies.optimize_levels import two_tiers
 from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of
 from ckptcost.views.interval import Studied, hopeless
 
 Line = tuple[str, Tone]
-LIGHTS: dict[int, Tone] = {2: "good", 1: "warn", 0: "bad"}
-"""the traffic light of the rules of thumb"""
+LIGHTS: dict[float, Tone] = {2: "good", 1: "warn", 0: "bad"}
+"""the traffic light of a rule of thumb"""
 RULED = ("young", "daly")
-RULES: dict[Tone, str] = {"good": "{}'s rule", "warn": "{}: rough", "bad": "{}: unsound"}
+RULES: dict[Tone, str] = {
+    "": "{}'s rule",
+    "good": "{}'s rule",
+    "warn": "{}: rough",
+    "bad": "{}: off",
+}
 """the light once more as words, for their rows"""
 
 
@@ -64,13 +69,8 @@ def notes(one: Studied) -> list[Line]:
                 "",
             )
         )
-    classic = found.classic
-    light = int(classic.validity)
-    rules = f"Young {duration(float(classic.young_interval_s))}, Daly {duration(float(classic.daly_interval_s))}"
-    exact = f"exact {duration(float(classic.exact_interval_s))}"
-    lines.append(
-        (f"For time: {rules}, {exact}. The rules of thumb are {LIGHT[light]}.", LIGHTS[light])
-    )
+    light = float(found.classic.interval_light)
+    lines.append((rules_line(found), LIGHTS.get(light, "")))
     cheaper = [each for each, value in found.never.items() if value < 0]
     if cheaper:
         lines.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -580,3 +581,23 @@ def test_two_durations_need_no_rate(cli):
     )["schedule"]
     assert by_clock["cadence"] == "clock"
     assert by_clock["interval_s"] + by_clock["stall_s"] == pytest.approx(1800.0)
+
+
+def test_the_light_is_of_the_figure_beside_it(cli):
+    """2 TB at 2 GB/s every 10 min on 8 GPUs: the rule's interval is right and the goodput it promises is nonsense."""
+    words = ("--tier", "generic-pfs", "--set", "cluster.gpus=8", "--interval", "10 min")
+    out = " ".join(cli("model", *words, "--set", "tier.write=2 GB/s").out.split())
+    said = re.search(r"Daly's interval costs (.*?) % over the least wall time \((.*?)\)", out)
+    assert said is not None
+    assert float(said[1]) < 0.01
+    assert said[2] == "green"
+    promised = re.search(r"every 600 s: (.*?) % against (.*?) % exact, (.*?) points off", out)
+    assert promised is not None
+    assert float(promised[1]) < 0 < float(promised[2])
+    assert f"{promised[3]} points off (red)" in out
+    schedule = json.loads(cli("model", *words, "--set", "tier.write=2 GB/s", "-f", "json").out)[
+        "schedule"
+    ]
+    assert schedule["validity"] == schedule["goodput_light"] == "red"
+    assert schedule["interval_light"] == "green"
+    assert schedule["rules_judged_by"] == "time"

@@ -16,7 +16,7 @@ from ckptcost.core.bill import QUANTITIES, Bill, avoidable
 from ckptcost.core.domain import UNKNOWN, UNLIMITED, Cluster, Site, Tier
 from ckptcost.core.energy import job_w
 from ckptcost.core.money import breakeven_usd_per_s, kept_saves
-from ckptcost.core.outcome import classic_of, evaluate, failure_cost
+from ckptcost.core.outcome import classic_of, evaluate, failure_cost, outcome_at, plan_of
 from ckptcost.core.timing import nodes_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
@@ -757,7 +757,53 @@ def test_classic_answers_stand_beside():
     )
     assert classic.daly_interval_s == pytest.approx(classic.exact_interval_s, rel=1e-3)
     assert classic.first_order_goodput == pytest.approx(outcome.goodput, abs=0.01)
-    assert classic.validity == 1
+    assert classic.goodput_off == abs(classic.first_order_goodput - outcome.goodput)
+    assert classic.daly_regret == pytest.approx(0.0, abs=1e-6)
+    assert classic.interval_light == 2
+    assert classic.validity == classic.goodput_light
+
+
+def lights(outcome_of, **changes):
+    s = changed(**changes)
+    classic = classic_of(s, outcome_of(s))
+    return classic.goodput_light, classic.interval_light, classic.validity
+
+
+def test_a_promise_below_nothing_is_red_however_rare_failures_are():
+    """2 TB at 2 GB/s every 10 min on 8 GPUs: 1,000 s of stall after each 600 s of training."""
+    slow = {
+        "checkpoint__params": 2e12 / 14.0,
+        "cluster__gpus": 8.0,
+        "tier__write_bytes_per_s": 2e9,
+        "tier__node_write_bytes_per_s": 2e9,
+        "policy__cadence": "interval",
+        "policy__every": 600.0,
+    }
+    s = changed(**slow)
+    outcome = evaluate(s)
+    assert classic_of(s, outcome).first_order_goodput < 0 < outcome.goodput
+    assert lights(evaluate, **slow) == (0, 2, 0)
+
+
+def test_a_rule_that_cannot_be_applied_is_not_green():
+    """Without failures no interval is best, and with free saves the rule's is 0."""
+    never = {"failures__failures_per_node_s": 0.0, "failures__failures_per_s": 0.0}
+    goodput, interval, both = lights(evaluate, **never)
+    assert goodput == 2
+    assert math.isnan(interval)
+    assert math.isnan(both)
+
+
+def test_the_lights_are_the_same_for_one_and_for_many():
+    intervals = np.array([60.0, 600.0, 3600.0, 36_000.0, 360_000.0])
+    many = classic_of(s := changed(), outcome_at(s, plan_of(s), intervals))
+    for i, interval_s in enumerate(intervals.tolist()):
+        one = classic_of(s, outcome_at(s, plan_of(s), interval_s))
+        assert many.goodput_off[i] == pytest.approx(one.goodput_off, rel=1e-9)
+        assert many.goodput_light[i] == one.goodput_light
+        assert np.broadcast_to(many.interval_light, 5)[i] == one.interval_light
+        assert np.broadcast_to(many.validity, 5)[i] == one.validity
+    assert {0, 1, 2} >= set(many.goodput_light.tolist()) > {0}
 
 
 def test_domain_defaults_are_unknown_or_no_limit():

@@ -20,9 +20,10 @@ from ckptcost.core.optimum import (
     daly_interval_s,
     first_order_interval_s,
     golden_interval_s,
+    goodput_light,
     one_plus_w0,
     recovery_cost,
-    validity,
+    regret_light,
     young_interval_s,
 )
 
@@ -278,9 +279,6 @@ def test_arrays_equal_scalars():
         assert daly_interval_s(stall, 1 / rate)[i] == pytest.approx(
             daly_interval_s(float(stall[i]), 1 / float(rate[i])), rel=1e-12
         )
-        assert validity(stall, load, 100.0, rate)[i] == validity(
-            float(stall[i]), float(load[i]), 100.0, float(rate[i])
-        )
 
 
 @quick
@@ -314,11 +312,46 @@ def test_golden_section_finds_the_closed_form():
     assert side_by_side[1] == pytest.approx(best_interval_s(80.0, recovery, rate), rel=1e-6)
 
 
-def test_validity_light():
-    """2 green below 0.02, 1 amber below 0.2, else 0 red; the worst of stall, recovery and interval decides."""
-    assert [validity(1.0, 1.0, x, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
-    assert [validity(1.0, x, 1.0, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
-    assert [validity(x, 1.0, 1.0, 1e-4) for x in (100.0, 300.0, 3000.0)] == [2, 1, 0]
+GOODPUTS = [
+    (0.905, 0.9, 2),
+    (0.895, 0.9, 2),
+    (0.9051, 0.9, 1),
+    (0.92, 0.9, 1),
+    (0.88, 0.9, 1),
+    (0.9201, 0.9, 0),
+    (-0.001, 0.0, 0),  # near, and yet no share of time
+    (-0.667, 0.375, 0),
+    (float("nan"), 0.9, 0),
+    (float("-inf"), 0.0, 0),
+    (0.0, 0.004, 2),
+]
+REGRETS = [
+    (0.0, 2),
+    (-1e-13, 2),
+    (0.01, 2),
+    (0.0101, 1),
+    (0.05, 1),
+    (0.0501, 0),
+    (float("inf"), 0),
+    (float("nan"), float("nan")),
+]
+
+
+@pytest.mark.parametrize(("first_order", "exact", "light"), GOODPUTS)
+def test_the_light_of_a_goodput_is_its_distance_from_the_exact_one(first_order, exact, light):
+    assert goodput_light(first_order, exact) == light
+
+
+@pytest.mark.parametrize(("over", "light"), REGRETS)
+def test_the_light_of_an_interval_is_what_it_costs_over_the_best(over, light):
+    assert regret_light(over) == pytest.approx(light, nan_ok=True)
+
+
+def test_the_lights_of_many_are_those_of_each():
+    first_order, exact, light = (np.array(column) for column in zip(*GOODPUTS, strict=True))
+    assert goodput_light(first_order, exact).tolist() == light.tolist()
+    over, light = (np.array(column) for column in zip(*REGRETS, strict=True))
+    np.testing.assert_array_equal(regret_light(over), light)
 
 
 def test_where_nothing_costs_anything_no_interval_is_best():

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_scenarios import BASE, SHAPES, changed
 
-from ckptcost.core.optimum import golden_interval_s
+from ckptcost.core.optimum import golden_interval_s, regret
 from ckptcost.core.outcome import best_interval_s, cost_at, outcome_at, plan_of
-from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of, plateau_s, regret
+from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of, plateau_s
 
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=list(SHAPES))
 quick = settings(max_examples=60, deadline=None, derandomize=True)

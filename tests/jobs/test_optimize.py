@@ -12,6 +12,7 @@ import pytest
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.nested import nested_base_s
+from ckptcost.core.optimum import regret_light
 from ckptcost.core.outcome import cost_at, outcome_at, plan_of
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError, UnknownName
@@ -120,9 +121,14 @@ def test_the_plateau_ends_where_the_cost_is_1_percent_more(preset, mode, objecti
 
 
 def test_the_light_is_of_the_best_interval():
-    assert found("small-8b").classic.validity == 2
-    assert found("llama31-405b-16k").classic.validity == 1
-    assert found("llama31-405b-16k", tiers=("nas-hdd",)).classic.validity == 0
+    """What Daly's interval costs over the best one, in the objective's own cost: none of it where it is the best one."""
+    assert found("gpt4-scale-2tb", tiers=("nas-hdd",)).classic.interval_light == 2
+    for objective in OBJECTIVES:
+        mine = found("llama31-405b-16k", tiers=("nas-hdd",), objective=objective)
+        daly = next(point for point in mine.points if point.id == "daly")
+        assert mine.classic.daly_regret == pytest.approx(daly.regrets[objective], abs=1e-11)
+        assert mine.classic.interval_light == regret_light(daly.regrets[objective])
+    assert found("small-8b", objective="energy").classic.interval_light == 0
 
 
 def test_the_curve_has_its_lowest_point_in_the_middle():

@@ -13,7 +13,15 @@ from ckptcost.jobs.differences import (
     lines_of,
     useful_gpu_s,
 )
-from ckptcost.present.amounts import count, drawn_between, duration, number, quantities, share
+from ckptcost.present.amounts import (
+    count,
+    drawn_between,
+    duration,
+    number,
+    points,
+    quantities,
+    share,
+)
 from ckptcost.present.words import caution_text, line_label, unknown_text
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
@@ -152,7 +160,7 @@ def amount(value: float, name: str, unit: str) -> str:
 
 def _signed(value: float, result: Result) -> str:
     if result.id == "goodput":
-        return f"{_plus(value)}{share(value).removesuffix(' %')} points"
+        return f"{_plus(value)}{points(value)}"
     return _plus(value) + amount(value, result.id, result.unit)
 
 

@@ -15,7 +15,7 @@ from ckptcost.jobs.gates import Gate
 from ckptcost.jobs.optimize import Optimum, Point, name_of
 from ckptcost.jobs.ranking import SURE, Order
 from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.present.words import caution_text, line_label
+from ckptcost.present.words import caution_text, light_word, line_label, rule_text
 from ckptcost.report.rows import excludes_of
 from ckptcost.report.studies.optimize_front import front_tables
 from ckptcost.report.studies.optimize_levels import levels_table, rule_table, two_tiers
@@ -32,7 +32,6 @@ from ckptcost.report.studies.run_columns import (
 from ckptcost.report.study import Column, Study, Table
 
 NAMES = {"robust": "robust interval", "young": "Young's rule", "daly": "Daly's rule", "now": "now"}
-LIGHT = {2: "green: nobody will notice", 1: "amber: off by some per cent", 0: "red: they mislead"}
 WORTH_SAYING = 1e-4
 """a regret below 0.01 % is left to the table"""
 
@@ -333,23 +332,23 @@ def _findings(found: Optimum) -> list[str]:
         out.append(
             f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures."
         )
-    classic = found.classic
-    rules = f"First-order rules: Young {duration(float(classic.young_interval_s))}, Daly {duration(float(classic.daly_interval_s))}; "
-    drain_s = float(found.option.plan.saved.lag_s)
-    held = float(found.option.best[objective]) > 1.01 * float(
-        classic.young_interval_s
-    ) and drain_s > float(classic.young_interval_s)
-    out.append(
-        rules
-        + (
-            f"they do not know that a save takes {duration(drain_s)} to drain."
-            if held
-            else f"{LIGHT[int(classic.validity)]}."
-        )
-    )
+    out.append(rules_line(found))
     if found.levels is not None:
         out += two_tiers(found.levels, objective)
     return out + _unknown(found)
+
+
+def rules_line(found: Optimum) -> str:
+    """The textbook's intervals, and what Daly's costs over the best one, with the light of that."""
+    classic = found.classic
+    young_s, daly_s = float(classic.young_interval_s), float(classic.daly_interval_s)
+    text = f"First-order rules: Young {duration(young_s)}, Daly {duration(daly_s)}; Daly's interval"
+    light = light_word(classic.interval_light)
+    text += f" {rule_text(float(classic.daly_regret), COSTS[found.objective], light)}."
+    drain_s = float(found.option.plan.saved.lag_s)
+    if found.option.best[found.objective] > 1.01 * young_s and drain_s > young_s:
+        text += f" They do not know that a save takes {duration(drain_s)} to drain."
+    return text
 
 
 def _how_sure(found: Optimum, order: Order) -> list[str]:
