@@ -589,7 +589,7 @@ def test_the_light_is_of_the_figure_beside_it(cli):
     out = " ".join(cli("model", *words, "--set", "tier.write=2 GB/s").out.split())
     said = re.search(r"Daly's interval costs (.*?) % over the least wall time \((.*?)\)", out)
     assert said is not None
-    assert float(said[1]) < 0.01
+    assert said[1] == "less than 0.01"
     assert said[2] == "green"
     promised = re.search(r"every 600 s: (.*?) % against (.*?) % exact, (.*?) points off", out)
     assert promised is not None

@@ -34,8 +34,8 @@ class IntervalScreen(ModeScreen):
         "that checkpoints and failures add. best is the exact optimum, the shade is where the cost stays within 1 % of the least, now is "
         "the interval in force, trial is yours to move (left, right, a click, Enter on a row); a puts it into the scenario. Young's and "
         "Daly's rules stand beside the exact answer, each with what its interval costs over the best one: green up to 1 %, amber (rough) "
-        "up to 5 %, red (off) beyond. kgCO2e are location-based. over best is what an interval costs over the least there is. w asks backwards: what a target "
-        "takes."
+        "up to 5 %, red (off) beyond. kgCO2e are location-based. over best is what an interval "
+        "costs over the least there is. w asks backwards: what a target takes."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
