@@ -442,6 +442,7 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
 
 
 HOPELESS_GOODPUT = 1e-6
+
 HEADWAY_GOODPUT = 0.1
 """below this a run makes next to no headway, and a difference against it says nothing: it lasts over ten times its training, and its
 amounts go with nearly the third power of the failure rate, which nobody knows to a factor of two (at the best recovery, x/(exp(x)-1)

@@ -150,11 +150,11 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
         tuple(sorted(left_out[0] ^ left_out[1])),
     )
     nothing = float("nan")
+    if one != one or two != two or lacking:
+        return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
     methods = grid_method(first), grid_method(other)
     if result.id in OF_THE_GRID and methods[0] != methods[1]:
         return Difference(nothing, nothing, nothing, nothing, nothing, without, (), methods)
-    if one != one or two != two or lacking:
-        return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
     if np.isinf(one) or np.isinf(two):
         return Difference(
             0.0 if one == two else two - one, nothing, nothing, nothing, nothing, without, ()

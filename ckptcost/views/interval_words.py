@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.measures import saves_per_day
+from ckptcost.core.outcome import makes_headway
 from ckptcost.core.regret import WITHIN
 from ckptcost.jobs.optimize import Point
 from ckptcost.present.amounts import count, duration, number, share
@@ -37,7 +38,7 @@ def trial_line(one: Studied, trial: Point) -> str:
     worse = (
         f"{share(over)} over the least {COSTS[one.objective]}"
         if far
-        else f"as good as the best for {one.objective}"
+        else f"within {share(WORTH_SAYING)} of the best for {one.objective}"
     )
     amounts = [f"goodput {share(values['goodput'])}"]
     amounts += [
@@ -105,9 +106,16 @@ def _now_line(one: Studied) -> Line:
             f"{lead} the run would all but never finish; best is every {duration(best.interval_s)}.",
             "bad",
         )
+    if not makes_headway(now.outcome):
+        return (
+            f"{lead} the run makes next to no headway (goodput {share(float(now.outcome.goodput))}); "
+            f"best is every {duration(best.interval_s)}.",
+            "bad",
+        )
     if not over >= WORTH_SAYING:
         return (
-            f"{lead}: as good as the best for {one.objective}, every {duration(best.interval_s)}.",
+            f"{lead}: within {share(WORTH_SAYING)} of the best for {one.objective}, "
+            f"every {duration(best.interval_s)}.",
             "good",
         )
     mine, least = (row_of(point.outcome)["cost"] for point in (now, best))

@@ -24,7 +24,7 @@ from ckptcost.views.model_runs import (
     less,
     total_of,
 )
-from ckptcost.views.tiers import never_ends
+from ckptcost.views.tiers import never_ends, no_headway
 from ckptcost.views.tiers_table import short
 
 Lines = tuple[tuple[str, Tone], ...]
@@ -91,6 +91,8 @@ def _counted(metric: Metric) -> Metric:
 def _change(metric: Metric, best: TierRuns, other: TierRuns, saves: bool) -> str:
     """What the best tier saves, or what the other one costs more; where a quantity goes the other way, that is said."""
     saved = less(best, other, metric)
+    if no_headway(other.case.outcome):
+        return DASH
     if not np.isfinite(saved) or not comparable(best, other, metric):
         return DASH
     text = metric.said(abs(saved))
@@ -138,8 +140,8 @@ def headline_of(
     )
     if against.found is None:
         return f"{name} is best; {other} has no figures; {every}", "best"
-    if never_ends(against.case.outcome):
-        return f"{name} is best; on {other} the run never ends; {every}", "best"
+    if why := no_headway(against.case.outcome):
+        return f"{name} is best; on {other} {why}; {every}", "best"
     if not np.isfinite(total_of(against, metric)):
         return (
             f"{name} is best; the {metric.unit} of a run on {other} are not known; {every}",

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ckptcost.api import answer, files_of
-from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate
+from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate, makes_headway
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
 from ckptcost.jobs.ranking import undecided
+from ckptcost.present.amounts import share
 from ckptcost.report.build import build
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Resolved
@@ -207,6 +208,15 @@ def _figures(asked: Outcome | None, best: Outcome | None) -> dict[Shown, dict[st
 
 def never_ends(outcome: Outcome) -> bool:
     return not float(outcome.goodput) >= HOPELESS_GOODPUT
+
+
+def no_headway(outcome: Outcome) -> str:
+    """Why nothing is saved against a run, in words; empty where something may be."""
+    if never_ends(outcome):
+        return "the run never ends"
+    if not makes_headway(outcome):
+        return f"the run makes next to no headway (goodput {share(float(outcome.goodput))})"
+    return ""
 
 
 def command(weighed: Weighed, shown: Shown) -> str:

@@ -12,7 +12,7 @@ from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input
 from ckptcost.views.desk import Desk
-from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends
+from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends, no_headway
 from ckptcost.views.tiers_amounts import (
     AMOUNTS,
     COUNTED,
@@ -249,13 +249,11 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
             "best",
         )
     mine, theirs = best.figures[run], base.figures[run]
+    their_run = base.run(run)
+    if their_run is not None and (why := no_headway(their_run)):
+        return f"{name} is best for {objective}; on {against}, the baseline, {why}.", "best"
     if not theirs.get("run_gpu_hours"):
-        why = (
-            "never finishes"
-            if base.asked is not None and never_ends(base.asked)
-            else "has no figures"
-        )
-        return f"{name} is best for {objective}; {against}, the baseline, {why}.", "best"
+        return f"{name} is best for {objective}; {against}, the baseline, has no figures.", "best"
     saved: list[str] = []
     more: list[str] = []
     asked = COUNTED[objective]

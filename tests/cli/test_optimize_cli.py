@@ -165,7 +165,7 @@ def test_regret_moves_with_the_interval(cli):
     assert float(slow["now"]["regret_time"]) > 0.1
     assert float(slow["best for time"]["interval_s"]) == pytest.approx(best_of_model(cli), rel=1e-9)
     out = cli("optimize", "-s", "llama31-405b-16k", "--interval", "2 h").out
-    assert "Now: every 7,200 s, " in out
+    assert "As the scenario stands: every 7,200 s, " in out
     assert "more wall time" in out
 
 

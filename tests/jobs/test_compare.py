@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -376,3 +377,18 @@ def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for
     assert [case.tier_id for case in found.cases] == ["nas-hdd", "generic-pfs"]
     assert [float(case.scenario.tier.setup_s) for case in found.cases] == [9.0, 9.0]
     assert [float(case.scenario.cluster.gpus) for case in found.cases] == [64.0, 64.0]
+
+
+def test_nothing_is_saved_against_a_run_that_makes_no_headway(cli):
+    """A filer of 0.2 GB/s for 5.68 TB: 0.2 % of the time is work, and no dollars are told against it."""
+    job = ("-s", "llama31-405b-16k")
+    findings = json.loads(cli("compare", *job, "--with", "tier=nas-hdd", "-f", "json").out)[
+        "findings"
+    ]
+    assert findings[0].startswith("B makes next to no headway even at its own best interval")
+    assert not [each for each in findings if each.startswith("B: ")]
+    out = " ".join(
+        cli("optimize", *job, "--tier", "flash-shared", "--set", "policy.interval=1 s").out.split()
+    )
+    assert "the run makes next to no headway (goodput" in out
+    assert "nothing is counted as saved against it" in out

@@ -312,7 +312,7 @@ def test_a_run_that_never_ends_is_said_to_and_has_no_amounts() -> None:
     weighed = tiers.weighed(desk, "time")
     row = cells(tiers_table.grid(weighed, desk, "asked"), "nas-hdd")
     assert (row["goodput"], row["energy_kwh"], row["cost_usd"]) == ("never", "-", "-")
-    assert "never finishes" in tiers_table.sentence(weighed, desk, "asked")[0]
+    assert "never ends" in tiers_table.sentence(weighed, desk, "asked")[0]
 
 
 def test_three_tiers_have_no_closed_form_and_say_so() -> None:

@@ -42,7 +42,7 @@ def _cell(q: Quantity, first: Quantity | None, lacking: str, alike: bool) -> Mar
         change = q.value / first.value - 1
         against = "as the first" if change == 0 else f"{'+' if change > 0 else ''}{share(change)}"
         if change and _overlap(q, first):
-            against += ", ranges overlap"
+            against += ", ranges overlap if they are not paired"
     spread = el("span", ranged(q), class_="nb") if ranged(q) else None
     missing = f"without {lacking}" if lacking and q.value is not None else None
     return el("td", data(q.value), small(spread), small(against), small(missing), class_="n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.bill import Quantity
+from ckptcost.core.outcome import makes_headway
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
@@ -58,9 +59,22 @@ def work_differs(answer: Compared) -> bool:
 def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
     """For each scenario what it has more or less of than A, then who is best."""
     said = []
+    hopeless = [at for at, case in enumerate(answer.cases) if not makes_headway(case.outcome)]
+    for at in hopeless:
+        case = answer.cases[at]
+        own = (
+            "even at its own best interval"
+            if case.scenario.policy.cadence == "optimal"
+            else 'at this interval; --set policy.optimal="time" compares it at its own best'
+        )
+        said.append(
+            f"{LETTERS[at]} makes next to no headway {own}: {share(float(case.outcome.goodput))} of its "
+            "time is work that lasts. Nobody would let it go on, so nothing is saved or added against it."
+        )
     for at in range(1, len(answer.cases)):
         for name in _TOLD:
-            said += _sentence(answer, at, _BY_ID[name], found[at, name])
+            if not {0, at} & set(hopeless):
+                said += _sentence(answer, at, _BY_ID[name], found[at, name])
     return said + _best(answer, found)
 
 
@@ -88,6 +102,8 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
             )
             == rise
         ]
+        if len(change.lacking) == len(lines_of(answer)):
+            return [f"{letter}: {result.label}: known in one of the two only."]
         return [
             f"{letter}: no difference of the {result.label} is told, because {_named(change.lacking)} is known in one of the two only; "
             f"the lines known in both differ by {_signed(sum(parts), result)}."
@@ -102,6 +118,11 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         return []
     if change.value == 0 and change.low == change.high:
         return [f"{letter}: {result.label} as in A."]
+    if change.value == 0:
+        return [
+            f"{letter}: {result.label} as in A at the stated values; the ranges of the inputs differ "
+            f"(p5-p95 of the difference {_between(change, result)})."
+        ]
     relative = (
         ""
         if change.relative != change.relative or result.id == "goodput"

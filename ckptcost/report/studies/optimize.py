@@ -7,7 +7,7 @@ from typing import Any
 
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.measures import saves_per_day
-from ckptcost.core.outcome import HOPELESS_GOODPUT
+from ckptcost.core.outcome import HOPELESS_GOODPUT, makes_headway
 from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of
 from ckptcost.core.robust import MOST_CORNERS
 from ckptcost.core.size import full_bytes
@@ -312,16 +312,7 @@ def _findings(found: Optimum) -> list[str]:
         out += advice(found)
     now = next((point for point in found.points if point.id == "now"), None)
     if now is not None and not hopeless:
-        more = [
-            f"{share(value)} more {COSTS[o]}"
-            for o, value in now.regrets.items()
-            if value >= WORTH_SAYING
-        ]
-        out.append(
-            f"Now{_elsewhere(found)}: every {duration(now.interval_s)}, "
-            + (", ".join(more) if more else "as good as the best for every objective")
-            + "."
-        )
+        out.append(_as_it_stands(found, now))
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
         out.append(
@@ -336,6 +327,27 @@ def _findings(found: Optimum) -> list[str]:
     if found.levels is not None:
         out += two_tiers(found.levels, objective)
     return out + _unknown(found)
+
+
+def _as_it_stands(found: Optimum, now: Point) -> str:
+    """What the scenario's own interval costs over the best."""
+    lead = f"As the scenario stands{_elsewhere(found)}: every {duration(now.interval_s)}"
+    if not makes_headway(now.outcome):
+        return (
+            f"{lead} the run makes next to no headway (goodput {share(float(now.outcome.goodput))}): "
+            "nothing is counted as saved against it."
+        )
+    more = [
+        f"{share(value)} more {COSTS[o]}"
+        for o, value in now.regrets.items()
+        if value >= WORTH_SAYING
+    ]
+    if more:
+        return f"{lead}, {', '.join(more)}."
+    return (
+        f"{lead}, within {share(WORTH_SAYING)} of the least for every objective: "
+        "between these two the interval hardly matters."
+    )
 
 
 def rules_line(found: Optimum) -> str:
