@@ -3,7 +3,7 @@
 >>> import ckptcost
 >>> report = ckptcost.model("gpt4-scale-2tb")
 >>> report.schedule.stall_s
-10000.0
+10005.0
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 >>> import ckptcost
 >>> report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
 >>> [round(row.values["stall_s"]) for row in report.cases]
-[10000, 1000]
+[10005, 1005]
 """
 
 from __future__ import annotations
