@@ -106,3 +106,34 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         )
 
     return compare
+
+
+@pytest.fixture
+def unmetered_slow_tiers(monkeypatch):
+    """Tiers below 10 GB/s without energy of writing: the defaults leave nothing of a tier unknown."""
+    from ckptcost import scenario
+
+    rules = scenario._Builder._tier_rules
+
+    def without_energy(self, section, figures, words):
+        rules(self, section, figures, words)
+        if figures.get("write_energy", (None,))[0] is scenario._SLOW_ENERGY:
+            del figures["write_energy"]
+            self.unknown[f"{section}.write_energy"] = "nobody says it in this test"
+
+    monkeypatch.setattr(scenario._Builder, "_tier_rules", without_energy)
+
+
+@pytest.fixture
+def unpriced_gpus(monkeypatch):
+    """GPU time without a price: the catalogue has one for every accelerator."""
+    from ckptcost import scenario
+
+    rules = scenario._Builder._cluster_rules
+
+    def without_price(self, figures):
+        if figures.get("gpu_price", ("", ""))[1].startswith("accelerator "):
+            del figures["gpu_price"]
+        rules(self, figures)
+
+    monkeypatch.setattr(scenario._Builder, "_cluster_rules", without_price)

@@ -274,7 +274,9 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
     assert same["delta"]["totals"]["energy"]["change"] == 0
 
 
-def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(cli, tmp_path, monkeypatch):
+def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
+    cli, tmp_path, monkeypatch, unmetered_slow_tiers
+):
     """The energy of writing is known of one tier and not of the other: no change of the sum, and no refusal."""
     monkeypatch.chdir(tmp_path)
     for tier in ("nas-hdd", "flash-shared"):

@@ -305,7 +305,9 @@ def test_a_key_that_comes_twice_is_refused(cli, report, tmp_path):
     assert "thousands of digits" in cli("report", "long.json").err
 
 
-def test_a_comparison_tells_no_difference_of_sums_that_lack_other_lines(cli, tmp_path, monkeypatch):
+def test_a_comparison_tells_no_difference_of_sums_that_lack_other_lines(
+    cli, tmp_path, monkeypatch, unmetered_slow_tiers
+):
     """The energy of writing is known on one tier and not on the other: the table above says what the findings below say."""
     monkeypatch.chdir(tmp_path)
     assert (

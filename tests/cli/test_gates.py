@@ -55,7 +55,7 @@ def test_missed(cli, tmp_path):
     )
     assert done.code == 3
     assert done.err.count("MISSED") == 2
-    assert "goodput>=0.95, it is 37.6 %" in done.err
+    assert "goodput>=0.95, it is 33.7 %" in done.err
     assert (
         json.loads(file.read_text())["schema_name"] == "ckptcost.report"
     )  # a miss does not cost the report

@@ -273,14 +273,15 @@ def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
     )
 
 
-def test_a_missing_capacity_can_be_given_as_the_message_says(cli):
-    assert "give its capacity" in cli("model", "-s", "small-8b", "--tier", "aws-fsx-p2-125").err
-    assert (
-        cli(
-            "model", "-s", "small-8b", "--tier", "aws-fsx-p2-125", "--set", "tier.capacity=100 TB"
-        ).code
-        == 0
+def test_a_missing_capacity_can_be_given_as_the_message_says(cli, tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        '[checkpoint]\nparams = "8B"\n[tier]\nname = "mine"\nwrite_per_capacity = "125 MB/s/TiB"\n'
+        '[cluster]\nid = "h100-8"\n[policy]\ninterval = "1 h"\n[run]\nwork = "10 days"\n',
+        "utf-8",
     )
+    assert "give its capacity" in cli("model", "-s", str(job)).err
+    assert cli("model", "-s", str(job), "--set", "tier.capacity=100 TB").code == 0
 
 
 def test_order_of_set_flags_does_not_matter(cli):

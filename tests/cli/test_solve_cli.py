@@ -27,16 +27,16 @@ def test_the_bandwidth_a_goodput_needs(cli):
     done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.9")
     assert done.code == 0
     assert (
-        "It takes a write rate of 357 GB/s, 2.13 times today's 168 GB/s: goodput is 90 % by the model, with 584 s"
+        "It takes a write rate of 527 GB/s, 3.15 times today's 168 GB/s: goodput is 90 % by the model, with 582 s"
         in flat(done.out)
     )
-    assert "To first order 439 GB/s: bytes / (((1-G) - L/M)^2 * M/2 - fixed time)." in flat(
+    assert "To first order 726 GB/s: bytes / (((1-G) - L/M)^2 * M/2 - fixed time)." in flat(
         done.out
     )
     assert "chosen anew at every trial, the best for time" in flat(done.out)
     assert "met: goodput>=0.9" in done.out
     # and the model agrees, asked forwards
-    there = ("--set", "tier.write=357.0626 GB/s", "--set", "tier.read=167.5 GB/s", "-f", "json")
+    there = ("--set", "tier.write=526.8095 GB/s", "--set", "tier.read=167.5 GB/s", "-f", "json")
     values = json.loads(cli("model", *LLAMA, *there).out)["cases"][0]["values"]
     assert values["goodput"] == pytest.approx(0.9, abs=1e-7)
 
@@ -77,10 +77,10 @@ def test_out_of_reach_says_what_stands_in_the_way(cli):
     done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.975")
     assert done.code == 3
     assert (
-        "INFEASIBLE: even with an infinitely fast write goodput is 94.7 %: detection and restart"
+        "INFEASIBLE: even with an infinitely fast write goodput is 92.1 %: detection and restart"
         in flat(done.out)
     )
-    assert "MISSED: goodput>=0.975, it is 94.7 % [the best that can be had]" in done.err
+    assert "MISSED: goodput>=0.975, it is 92.1 % [the best that can be had]" in done.err
 
 
 def test_the_projection_to_100k(cli):
@@ -94,7 +94,7 @@ def test_the_projection_to_100k(cli):
     )
     assert "a stall of 0.54 s = (1-G)^2 * M/2" in said
     assert "failures / (1-G) = 50 / 0.025 = 2,000 saves a day" in said
-    assert re.search(r"^57 s +no", done.out, re.M)
+    assert re.search(r"^57.8 s +no", done.out, re.M)
 
 
 def test_saves_a_day_of_the_projection(cli):
@@ -183,12 +183,12 @@ def test_csv_and_markdown(cli):
     words = ("solve", "write", *LLAMA, "--for", "goodput>=0.9")
     rows = list(csv.DictReader(io.StringIO(cli(*words, "-f", "csv").out)))
     assert rows[0]["id"] == "write"
-    assert float(rows[0]["needed"]) == pytest.approx(357.06e9, rel=1e-4)
+    assert float(rows[0]["needed"]) == pytest.approx(526.81e9, rel=1e-4)
     assert rows[0]["unit"] == "bytes_per_s"
     assert rows[0]["status"] == "reached"
     parts = list(csv.DictReader(io.StringIO(cli(*words, "-f", "csv", "--table", "parts").out)))
     assert sum(float(each["then"]) for each in parts) == pytest.approx(1.0)
-    assert "| write rate | 168 GB/s | 357 GB/s | 2.13 |" in cli(*words, "-f", "md").out
+    assert "| write rate | 168 GB/s | 527 GB/s | 3.15 |" in cli(*words, "-f", "md").out
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_questions_that_are_refused(cli, words, message):
     assert len(done.err.splitlines()) == 1
 
 
-def test_an_unknown_price_is_named(cli):
+def test_an_unknown_price_is_named(cli, unpriced_gpus):
     done = cli("solve", "write", *LLAMA, "--set", "cluster.id=gb200-nvl72", "--for", "usd<=100")
     assert done.code == 2
     assert "cluster.gpu_price: the cost of this run is not known" in done.err
@@ -297,7 +297,8 @@ def test_price_with_both_prices_known(cli):
     provisioned = row(document, "tb_month_provisioned", "prices")
     assert month["breakeven"] == pytest.approx(hour["breakeven"] * 730)
     assert hour["breakeven"] == pytest.approx(hour["premium"] + hour["slow"])
-    assert provisioned["fast"] == pytest.approx(145.0)
+    # 0.145 USD a GiB-month
+    assert provisioned["fast"] == pytest.approx(0.145e12 / 2**30)
     assert provisioned["breakeven"] == pytest.approx(month["breakeven"] / (500 * 2**40 / 1e12))
     assert len(document["scenarios"]) == 2
 
@@ -318,8 +319,8 @@ def test_bandwidth_keeps_the_proportion_of_reading_to_writing(cli):
     )
     write, read = row(document, "bandwidth"), row(document, "read")
     assert (write["today"], read["today"]) == (167.5e9, 335e9)
-    assert read["needed"] == pytest.approx(2 * write["needed"], rel=1e-12)
-    assert write["factor"] == pytest.approx(write["needed"] / write["today"], rel=1e-12)
+    assert read["needed"] == pytest.approx(2 * write["needed"], rel=1e-9)
+    assert write["factor"] == pytest.approx(write["needed"] / write["today"], rel=1e-9)
 
 
 @pytest.mark.parametrize(

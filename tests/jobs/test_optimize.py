@@ -165,8 +165,8 @@ def test_an_unknown_objective_is_left_out_with_its_reason():
     )
     assert tuple(unknown_inputs(on_prem, "usd")) == ("site.tariff",)
     assert tuple(
-        unknown_inputs(replace(s, cluster=replace(s.cluster, host_stall_w=math.nan)), "energy")
-    ) == ("cluster.host_stall",)
+        unknown_inputs(replace(s, cluster=replace(s.cluster, host_train_w=math.nan)), "energy")
+    ) == ("cluster.host_train", "cluster.host_stall", "cluster.host_idle")
     for objective in OBJECTIVES:
         assert tuple(unknown_inputs(s, objective)) == ()
 
