@@ -23,7 +23,6 @@ from ckptcost.present.amounts import (
 )
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import line_label, method_text, rule_text
-from ckptcost.report.studies.run_columns import COSTS
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Component, Quantity, Report, Row, RunTotals
@@ -301,6 +300,8 @@ def _rules_lines(report: Report) -> list[str]:
     promise = f"{share(s.first_order_goodput)} against {share(s.goodput)} exact"
     if s.rules_judged_by is None:  # a document from before distances were measured
         return [f"{rules}, goodput {promise} ({s.validity})."]
+    from ckptcost.report.studies.run_columns import COSTS
+
     over = rule_text(s.daly_regret, COSTS[s.rules_judged_by], s.interval_light or "")
     off = (
         f"{points(s.first_order_goodput_off)} off " if s.first_order_goodput_off is not None else ""
