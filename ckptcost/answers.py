@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ckptcost.catalog.interruptions import law_of, read_kinds, read_trace
 from ckptcost.catalog.schema import flag_value
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.domain import UNKNOWN
 from ckptcost.core.draws import SAMPLES
 from ckptcost.core.interruptions import NEVER
 from ckptcost.errors import InputError, UnknownName
@@ -18,7 +20,7 @@ from ckptcost.jobs.walks import Asked
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
 from ckptcost.meters.found import Wanted
 from ckptcost.report.study import Study
-from ckptcost.scenario import Resolved, resolve
+from ckptcost.scenario import DEFAULTS, Resolved, resolve
 
 if TYPE_CHECKING:
     from ckptcost.report.statement import Statement, StatementDocument
@@ -439,7 +441,13 @@ def run_named(name: str, within: str | None = None) -> Found:
 def standing(
     catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str
 ) -> Resolved:
-    """A scenario for its site and prices."""
+    """A scenario for its site and prices. What is measured has no line for keeping bytes, so a storage price that
+    is only assumed cannot be the one that contains the storage's electricity: it is left out."""
     layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
     said = [*([f"site.id={site}"] if site else []), *settings]
-    return one_of(catalog, [*layers, set_layer(catalog, said, None)] if said else layers)
+    found = one_of(catalog, [*layers, set_layer(catalog, said, None)] if said else layers)
+    price = next((each for each in found.inputs if each.path == "tier.storage_price"), None)
+    if price is None or price.origin != DEFAULTS:
+        return found
+    s = found.scenario
+    return found._replace(scenario=replace(s, tier=replace(s.tier, usd_per_byte_s=UNKNOWN)))

@@ -137,3 +137,34 @@ def unpriced_gpus(monkeypatch):
         rules(self, figures)
 
     monkeypatch.setattr(scenario._Builder, "_cluster_rules", without_price)
+
+
+@pytest.fixture
+def unrated_s3(monkeypatch):
+    """The tier aws-s3-standard without a rate: each tier of the catalogue has one."""
+    from ckptcost import scenario
+
+    rules = scenario._Builder._tier_rules
+
+    def without_rates(self, section, figures, words):
+        for key in [key for key in figures if key.endswith(("write", "read"))]:
+            if figures[key][1] == "tier aws-s3-standard":
+                del figures[key]
+        rules(self, section, figures, words)
+
+    monkeypatch.setattr(scenario._Builder, "_tier_rules", without_rates)
+
+
+@pytest.fixture
+def unpowered_gpus(monkeypatch):
+    """An accelerator whose power nobody says: the catalogue has a rating for each."""
+    from ckptcost import scenario
+
+    rules = scenario._Builder._cluster_rules
+
+    def without_power(self, figures):
+        for key in ("gpu_tdp", "gpu_train", "gpu_stall", "gpu_idle", "host_train"):
+            figures.pop(key, None)
+        rules(self, figures)
+
+    monkeypatch.setattr(scenario._Builder, "_cluster_rules", without_power)

@@ -91,7 +91,7 @@ def _counted(metric: Metric) -> Metric:
 def _change(metric: Metric, best: TierRuns, other: TierRuns, saves: bool) -> str:
     """What the best tier saves, or what the other one costs more; where a quantity goes the other way, that is said."""
     saved = less(best, other, metric)
-    if no_headway(other.case.outcome):
+    if other.found is not None and no_headway(other.case.outcome):
         return DASH
     if not np.isfinite(saved) or not comparable(best, other, metric):
         return DASH

@@ -79,10 +79,13 @@ def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
     assert {f.id.partition(".")[0] for f in s.factors} >= {"tier", "second_tier", "third_tier"}
 
 
-def test_lines_of_a_simulation_that_are_not_known_are_named_in_its_sums(catalog):
+def test_lines_of_a_simulation_that_are_not_known_are_named_in_its_sums(
+    catalog, unmetered_slow_tiers
+):
     s = simulated.statement_of(
         simulate(
-            one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5)
+            one_of(catalog, layers_for(catalog, "small-8b", None, ["tier.id=nas-hdd"])),
+            answers.asked_of(runs=5),
         ),
         catalog,
     )

@@ -72,9 +72,9 @@ def test_first_sight_at_every_size(drive, snapshot):
             seen = screen_text(app)
             for said in (
                 "ddn-exascaler-40",
-                "257,000 kWh",
-                "1.81M USD",
-                "3,450 s",
+                "221,000 kWh",
+                "2.13M USD",
+                "2,130 s",
                 "gpt4-scale-2tb",
                 "2 TB a save",
             ):
@@ -128,7 +128,7 @@ def test_an_invalid_field(drive, snapshot):
     drive(app, script)
 
 
-def test_figures_that_nobody_knows(drive, snapshot):
+def test_figures_that_nobody_knows(drive, snapshot, unpowered_gpus):
     app = CkptcostApp(Desk(edits={"cluster.accelerator": "tpu-v4"}))
 
     async def script(pilot):
@@ -319,7 +319,7 @@ def test_a_sum_that_cannot_be_done_is_a_refusal_everywhere(drive, monkeypatch, e
     drive(app, script)
 
 
-def test_what_sums_leave_out_stands_below_the_tiers(drive):
+def test_what_sums_leave_out_stands_below_the_tiers(drive, unmetered_slow_tiers):
     app = CkptcostApp()
 
     async def script(pilot):
@@ -389,7 +389,7 @@ def test_metrics_and_the_best_tier(drive):
     drive(app, script)
 
 
-def test_enter_on_a_tier_and_tiers_side_by_side(drive):
+def test_enter_on_a_tier_and_tiers_side_by_side(drive, unrated_s3):
     app = CkptcostApp()
 
     async def script(pilot):

@@ -298,7 +298,7 @@ def test_a_rewritten_scenario_or_tier_is_reported_anew(drive, tmp_path, monkeypa
         _screen(pilot).change(calibrating_effect.fresh(pilot.app.desk))
         await settled(pilot)
         assert "2 GB/s" not in _text(pilot)
-        assert "50 s" in _text(pilot)
+        assert "55 s" in _text(pilot)
         assert "1,024 x" in _text(pilot)
         (tmp_path / "below.toml").write_text('extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 512\n')
         await pilot.press("down", "up")

@@ -243,12 +243,12 @@ def test_a_tier_calibrated_again_has_other_figures(
         assert isinstance(app.screen, TiersScreen)
         app.screen.change(calibrating_effect.put_on(app.desk, "mine", {}))
         await settled(pilot)
-        assert stall() == "50 s"
+        assert stall() == "55 s"
 
     drive(app, script)
 
 
-def test_a_tier_without_a_rate_says_what_to_give(drive: Drive) -> None:
+def test_a_tier_without_a_rate_says_what_to_give(drive: Drive, unrated_s3: None) -> None:
     app = app_on(Desk(tiers=("aws-s3-standard", "nas-hdd")))
 
     async def script(pilot: Pilot[None]) -> None:

@@ -371,14 +371,14 @@ def test_without_failures_there_is_no_best_interval() -> None:
         interval.studied(Desk().edited("failures.rate", "0 /1000 node-days"), "time")
 
 
-def test_without_a_price_there_is_none_for_dollars() -> None:
+def test_without_a_price_there_is_none_for_dollars(unpriced_gpus: None) -> None:
     desk = Desk().edited("cluster.accelerator", "gb300")
     assert interval.studied(desk, "time").found.option.known
     with pytest.raises(InputError, match=r"cluster\.gpu_price"):
         interval.studied(desk, "usd")
 
 
-def test_a_tier_without_a_rate_says_so() -> None:
+def test_a_tier_without_a_rate_says_so(unrated_s3: None) -> None:
     with pytest.raises(InputError, match="the write rate of aws-s3-standard is not known"):
         interval.studied(Desk(tiers=("aws-s3-standard",)), "time")
 

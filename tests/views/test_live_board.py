@@ -457,7 +457,7 @@ def test_instants_out_of_order_are_marked_and_said_in_words():
         one.second([600.0, 610.0])
     for window, begin_s, synced_s in (("a.pt", 2.0, 2.4), ("b.pt", 5.0, 5.3)):
         one.mark(begin_s, "begin", window, by="watch", bytes=1e9)
-        one.mark(begin_s + 0.326, "written", window, by="watch")
+        one.mark(begin_s + 0.38, "written", window, by="watch")
         one.mark(synced_s, "synced", window, by="watch")
         one.mark(max(synced_s, begin_s + 0.32), "durable", window, by="watch", how="fsync")
     for _ in range(20):

@@ -218,7 +218,7 @@ def test_the_base_is_the_one_of_the_tiers_screen_and_is_named(baseline, key, rol
     assert view.grid.title.endswith(f"base {key}")
 
 
-def test_a_baseline_without_figures_is_said_to_have_none():
+def test_a_baseline_without_figures_is_said_to_have_none(unrated_s3):
     desk = Desk(tiers=("nas-hdd", "flash-shared", "aws-s3-standard"), baseline="aws-s3-standard")
     view = model.evaluate(desk)
     assert view.headline[0].startswith(
@@ -428,7 +428,7 @@ def test_the_table_and_the_course_say_whether_useful_time_is_in_it(metric, head,
 # ---- what is not known, never ends, or is wrong
 
 
-def test_what_is_not_known_is_a_dash_and_named():
+def test_what_is_not_known_is_a_dash_and_named(unpowered_gpus):
     view = model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"}))
     assert view.best is None
     assert "cluster.gpu_train" in view.headline[0]
@@ -455,7 +455,7 @@ def test_a_run_that_never_ends_is_not_the_best():
     assert alone.headline == ("No run ends on nas-hdd: too much is lost between two saves.", "bad")
 
 
-def test_a_tier_without_figures_stays_with_its_reason_and_out_of_the_command():
+def test_a_tier_without_figures_stays_with_its_reason_and_out_of_the_command(unrated_s3):
     view = model.evaluate(Desk(tiers=("nas-hdd", "aws-s3-standard"), chosen="aws-s3-standard"))
     assert view.looked.key == "nas-hdd"
     assert view.grid.rows[1].tone == "muted"

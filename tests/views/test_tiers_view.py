@@ -212,7 +212,7 @@ def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any
     )
 
 
-def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why() -> None:
+def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why(unpriced_gpus: None) -> None:
     desk = Desk(tiers=("nas-hdd", "flash-shared")).edited("cluster.accelerator", "gb300")
     weighed = tiers.weighed(desk, "time")
     assert all(

@@ -213,7 +213,7 @@ def test_a_line_of_the_bill_by_hand():
     )
     line = words(sections_bill._line(s.components[0]))
     assert line.startswith(
-        "GPUs waiting for saves node 1,000 900-1,100 10 9-11 54.4 48.9-59.8 10 GPU-h x 5.43 400 360-440 100 90-110 0.33 "
+        "GPUs waiting for saves node 1,000 900-1,100 10 9-11 54.4 49-60 10 GPU-h x 5.43 400 360-440 100 90-110 0.33 "
     ), line
     assert line.endswith("modelled published")
 

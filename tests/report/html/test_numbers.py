@@ -141,7 +141,7 @@ def test_cards_say_value_range_and_basis():
         number(s.totals.energy.value),
         "kWh",
         "modelled",
-        "2,480-3,040",
+        "2,500-3,000",
         "(p5-p95)",
         "not in it because unknown: storage writing",
     ):
