@@ -207,10 +207,11 @@ def scope_text(choices: Mapping[str, object], scope_2: str = "Scope 2") -> str:
     """What an inventory may call the location-based figure: gross Scope 2 is combustion alone.
 
     >>> scope_text({"site.grid_method": "combustion"}), scope_text({"site.grid_method": "life-cycle"})
-    ('Scope 2', 'Scope 2 with Scope 3.3 (life cycle)')
+    ('Scope 2', 'Scope 2 and 3.3 (life cycle)')
     """
     method = choices.get("site.grid_method")
     if method == "combustion":
         return scope_2
-    why = "life cycle" if method == "life-cycle" else "method not known"
-    return f"Scope 2 with Scope 3.3 ({why})"
+    if method == "life-cycle":
+        return "Scope 2 and 3.3 (life cycle)"
+    return "Scope 2 (method not known)"

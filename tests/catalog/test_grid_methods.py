@@ -78,5 +78,8 @@ def test_a_marginal_factor_is_no_location_based_one(cli, tmp_path):
 def test_only_combustion_is_called_scope_2():
     names = {method: scope_text({"site.grid_method": method}) for method in GRID_METHODS}
     assert names.pop("combustion") == "Scope 2"
-    assert all("Scope 3.3" in name for name in names.values())
-    assert "Scope 3.3" in scope_text({}), "a statement of before says nothing of it"
+    assert names == {
+        "life-cycle": "Scope 2 and 3.3 (life cycle)",
+        "unknown": "Scope 2 (method not known)",
+    }
+    assert scope_text({}) == names["unknown"], "a statement of before says nothing of it"

@@ -131,10 +131,10 @@ def test_text_says_what_it_should():
     for words in (
         "energy modelled 2,760 kWh 2,500-3,000",
         "GPUs waiting for saves 1,200 1,100-1,300 3,000 16,300 472",
-        "Scope 2, location-based 384 g/kWh 1,090",
+        "Scope 2 (method not known), location-based 384 g/kWh 1,090",
         "Scope 2, market-based",
         "E1-5 energy consumption (memo) 2.76",
-        "E1-6 Scope 2, location-based (memo) 1.09",
+        "E1-6 Scope 2 (method not known), location-based (memo) 1.09",
         "E1-6 Scope 2, market-based (memo) 0.331",
         "SCI per checkpoint",
         "Out: storage writing: energy unknown",

@@ -323,7 +323,7 @@ def test_what_sums_leave_out_stands_below_the_tiers(drive, unmetered_slow_tiers)
     app = CkptcostApp()
 
     async def script(pilot):
-        seen = "~: a line is known for one of the two only; left out because unknown:"
+        seen = "because unknown: storage writing [nas-hdd, generic-pfs]"
         assert seen in screen_text(app)
         await pilot.press("g")
         await settled(pilot)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import pytest
-from screening import screen_text, styles_of
+from screening import screen_text, settled, styles_of
 from textual.containers import Horizontal, Vertical
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
@@ -354,10 +354,10 @@ def test_heights_follow_what_is_shown(drive: Any):
         assert (bars.size.height, stats.size.height) == (4, 3)
         bars.show(energy_bars()._replace(names=()))
         stats.show([stat._replace(note="") for stat in STATS])
-        await pilot.pause()
+        await settled(pilot)
         assert (bars.size.height, stats.size.height) == (3, 2)
         await pilot.resize_terminal(120, 24)
-        await pilot.pause()
+        await settled(pilot)
         assert stats.size.height == 1, "on a short screen"
 
     drive(PicturesApp(), script)

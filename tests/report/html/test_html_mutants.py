@@ -269,12 +269,12 @@ def test_both_methods_with_their_own_factor_and_tonnes():
     s = statement((1000.0, 0.0, 0.0, 0.0, 0.0), grid=0.4, market=0.1, dated=False)
     said = words(sections_carbon.scope_2("", s, 2))
     assert said.startswith("Scope 2 Memo item. This energy already sits in the facility's meter")
-    called = "Scope 2 with Scope 3.3 (method not known), location-based"
+    called = "Scope 2 (method not known), location-based"
     assert f"{called} 400 kgCO2e 360-440 (p5-p95) at 400 g/kWh" in said
     assert "Scope 2, market-based 100 kgCO2e 90-110 (p5-p95) at 100 g/kWh" in said
     assert said.endswith(
         "E1-5 energy consumption MWh 1"
-        " E1-6 Scope 2 with Scope 3.3 (method not known) emissions, location-based tCO2e 0.4"
+        " E1-6 Scope 2 (method not known) emissions, location-based tCO2e 0.4"
         " E1-6 gross Scope 2 emissions, market-based tCO2e 0.1"
     )
 
@@ -319,7 +319,7 @@ def test_differences_are_from_the_first():
         for n in (100, 150, 50)
     )
     said = words(sections_compare.comparison([one, two, three]))
-    assert "n150 modelled nas-hdd 150 135-165 +50 %" in said
+    assert "n150 modelled nas-hdd 150 140-160 +50 %" in said
     assert "n50 modelled nas-hdd 50 45-55 -50 %" in said
 
 
