@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import threading
 import time
@@ -32,9 +33,10 @@ def test_the_process_and_its_memory():
     before = time.process_time()
     cpu_s, memory_bytes = meter.read(0)
     assert before <= cpu_s <= time.process_time()
-    held = bytearray(32 << 20)
-    held[::4096] = b"x" * len(held[::4096])
-    later_s, more_bytes = meter.read(0)
+    with mmap.mmap(-1, 32 << 20) as held:  # not from what the process had before and kept
+        for page in range(0, len(held), mmap.PAGESIZE):
+            held[page] = 1
+        later_s, more_bytes = meter.read(0)
     assert later_s > cpu_s
     assert more_bytes - memory_bytes > 24 << 20
     assert memory_bytes % os.sysconf("SC_PAGE_SIZE") == 0
