@@ -233,10 +233,9 @@ def _factor(larger: float, smaller: float) -> float:
 
 
 def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
-    """One verdict for each law whose quantities are all known, and a word on what no law reaches."""
-    found: list[Verdict] = []
-    need_not: list[tuple[frozenset[str], Verdict]] = []
-    seen: list[frozenset[str]] = []
+    """One verdict for each set of statements that a law holds against each other, and a word on what no law reaches."""
+    found: dict[frozenset[str], Verdict] = {}
+    need_not: dict[frozenset[str], Verdict] = {}
     for relation in RELATIONS:
         both = [
             name for name in relation.forms if name in claim.stated and (name, relation.id) in slots
@@ -247,40 +246,34 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
         target = min(both, key=lambda name: (name in claim.shared, slots[name, relation.id].soft))
         fact, stated = slots[target, relation.id], claim.stated[target]
         together = fact.uses | {target}
-        if together not in seen and not together <= claim.shared:
-            word, how, factor = judged(stated, fact)
-            verdict = Verdict(
-                claim.id,
-                target,
-                stated,
-                fact,
-                word,
-                how,
-                factor,
-                QUANTITIES[target].unit,
-                relation.id,
-            )
-            if relation.only_then and word == INCONSISTENT:
-                need_not.append(
-                    (
-                        together,
-                        verdict._replace(word=NOT_DERIVABLE, how="elsewhere", factor=math.nan),
-                    )
-                )
-                continue
-            seen.append(together)
-            found.append(verdict)
-    for together, verdict in need_not:  # where no law that has to hold says it
-        if together not in seen:
-            seen.append(together)
-            found.append(verdict)
-    reached = frozenset[str]().union(*seen)
-    found += [
+        if together <= claim.shared:
+            continue
+        word, how, factor = judged(stated, fact)
+        unit = QUANTITIES[target].unit
+        verdict = Verdict(claim.id, target, stated, fact, word, how, factor, unit, relation.id)
+        if relation.only_then and word == INCONSISTENT:
+            verdict = verdict._replace(word=NOT_DERIVABLE, how="elsewhere", factor=math.nan)
+            need_not.setdefault(together, verdict)
+        elif together not in found or _says_it_better(verdict, found[together]):
+            found[together] = verdict
+    # where no law that has to hold says it
+    found |= {together: each for together, each in need_not.items() if together not in found}
+    reached = frozenset[str]().union(*found)
+    return [*found.values()] + [
         Verdict(claim.id, name, stated, None, NOT_DERIVABLE, "", unit=QUANTITIES[name].unit)
         for name, stated in claim.stated.items()
         if name not in reached and name not in claim.shared
     ]
-    return found
+
+
+def _says_it_better(verdict: Verdict, other: Verdict) -> bool:
+    """Of statements that do not fit together, under two laws: what is claimed to come of it all, a share, rather than a rate or a time that went into it."""
+    return (
+        verdict.word == other.word == INCONSISTENT
+        and QUANTITIES[verdict.what].is_share
+        and not QUANTITIES[other.what].is_share
+        and not (verdict.fact is not None and verdict.fact.soft)
+    )
 
 
 def _follows(claim: Claim, slots: Slots) -> list[Follow]:

@@ -17,6 +17,10 @@ class Quantity(NamedTuple):
     meaning: str
     most: float = 1e30
 
+    @property
+    def is_share(self) -> bool:
+        return self.most == 1.0
+
 
 def _share(meaning: str) -> Quantity:
     return Quantity("", meaning, 1.0)

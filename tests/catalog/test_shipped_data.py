@@ -167,7 +167,17 @@ SOURCE_KINDS = {
     "survey",
     "derived",
 }
-SOURCE_KEYS = {"title", "publisher", "url", "version", "retrieved", "licence", "kind", "secondary"}
+SOURCE_KEYS = {
+    "title",
+    "publisher",
+    "url",
+    "no_url",
+    "version",
+    "retrieved",
+    "licence",
+    "kind",
+    "secondary",
+}
 # what the three background documents name -> the tier that stands for it
 NAMED = {
     "traditional NAS": "nas-hdd",
@@ -444,7 +454,9 @@ def test_source(name: str) -> None:
     assert entry.keys() <= SOURCE_KEYS
     assert {"title", "publisher", "kind"} <= entry.keys()
     assert entry["kind"] in SOURCE_KINDS
+    assert ("url" in entry) != ("no_url" in entry), "an address, or why there is none"
     assert entry.get("url", "https://").startswith("https://")
+    assert len(entry.get("no_url", "read nowhere")) > 10
     assert entry.get("secondary", True) is True
     assert name in used_sources(), "nothing uses this source"
 

@@ -467,3 +467,16 @@ def test_the_source_is_in_the_bibliography(sheet):
     raw = tomllib.loads((ROOT / "models" / "claims" / f"{sheet}.toml").read_text("utf-8"))
     assert raw["source"] in Catalog().sources
     assert raw["id"] == sheet
+
+
+def test_a_stated_share_is_what_is_held_against_what_goes_into_it(cli, tmp_path):
+    sheet = tmp_path / "sheet.toml"
+    sheet.write_text(
+        'id = "s"\nname = "Sheet"\nsource = "house"\n[[claim]]\nid = "one"\nabout = "System"\n'
+        'size = "2 TB"\nwrite = "2 GB/s"\ninterval = "9000 s"\nstall_share = "40 %"\n',
+        "utf-8",
+    )
+    said = " ".join(cli("audit", str(sheet)).out.split())
+    assert "System, stall_share: stated 40 %; 1 / (1 + interval / time) gives 10 %" in said
+    assert "from size, write and interval" in said
+    assert "System, write: stated" not in said

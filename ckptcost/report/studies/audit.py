@@ -256,7 +256,13 @@ def _contradiction(verdict: Verdict, about: Mapping[str, str], readings: Sequenc
     else:
         hint = f"With {best.reading}, {distance(best.factor)} apart."
     assumes = f" (assuming {verdict.fact.assumes})" if verdict.fact.assumes else ""
-    return f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives {gives}{assumes}: {far}. {hint}"
+    used = sorted(verdict.fact.uses, key=list(QUANTITIES).index) if verdict.claim else []
+    is_longer = any(name not in {each for each, _, _ in verdict.fact.of} for name in used)
+    rests_on = f", from {', '.join(used[:-1])} and {used[-1]}" if is_longer else ""
+    return (
+        f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives {gives}{rests_on}{assumes}: "
+        f"{far}. {hint}"
+    )
 
 
 def _boundary_sentence(about: str, own: Sequence[Reading]) -> list[str]:
