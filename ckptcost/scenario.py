@@ -46,6 +46,11 @@ class Resolved(NamedTuple):
     unknown: dict[str, str]
     """why a quantity that a bill would like is not known, with the key that would supply it"""
 
+    @property
+    def grid_method(self) -> str:
+        """What the grid factor counts: combustion, life-cycle, or unknown."""
+        return str(self.words.get("site.grid_method", "unknown"))
+
 
 @lru_cache(maxsize=4)
 def _defaults(catalog: Catalog) -> Layer:

@@ -267,7 +267,8 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
 
 
 def _says_it_better(verdict: Verdict, other: Verdict) -> bool:
-    """Of statements that do not fit together, under two laws: what is claimed to come of it all, a share, rather than a rate or a time that went into it."""
+    """Of statements that do not fit together, under two laws: what is claimed to come of it all, a share,
+    rather than a rate or a time that went into it."""
     return (
         verdict.word == other.word == INCONSISTENT
         and QUANTITIES[verdict.what].is_share

@@ -135,11 +135,6 @@ OF_THE_GRID = frozenset({"kgco2e", "save_kgco2e", "kgco2e_per_useful"})
 """what rests on the location-based factor of the grid"""
 
 
-def grid_method(case: Case) -> str:
-    """What the case's grid factor counts: combustion, life cycle, or nobody says."""
-    return str(case.resolved.words.get("site.grid_method", "unknown"))
-
-
 def difference(answer: Compared, at: int, result: Result) -> Difference:
     """How much more the scenario at a place has than the first."""
     first, other = answer.cases[0], answer.cases[at]
@@ -152,7 +147,7 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
     nothing = float("nan")
     if one != one or two != two or lacking:
         return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
-    methods = grid_method(first), grid_method(other)
+    methods = first.resolved.grid_method, other.resolved.grid_method
     if result.id in OF_THE_GRID and methods[0] != methods[1]:
         return Difference(nothing, nothing, nothing, nothing, nothing, without, (), methods)
     if np.isinf(one) or np.isinf(two):

@@ -36,6 +36,8 @@ class Sweep(NamedTuple):
 
     overs: tuple[Over, ...]
     pieces: Iterator[Piece]
+    grid_methods: tuple[str, ...] = ()
+    """what the grid factors of the rows count; emissions of two methods are not to be held against each other"""
 
 
 def sweep(
@@ -67,7 +69,8 @@ def sweep(
         )
         two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
-    return Sweep(tuple(overs), _pieces(overs, prepared, rows))
+    methods = sorted({resolved.grid_method for resolved in prepared.values()})
+    return Sweep(tuple(overs), _pieces(overs, prepared, rows), tuple(methods))
 
 
 def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:

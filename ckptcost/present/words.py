@@ -198,6 +198,14 @@ GRID_METHODS = {
 """what a location-based factor counts, in words"""
 
 
+METHODS = {
+    "combustion": "combustion alone",
+    "life-cycle": "the whole life cycle",
+    "unknown": "a method that is not known",
+}
+"""the same inside a sentence"""
+
+
 def method_text(choices: Mapping[str, object]) -> str:
     """What the grid factor of a scenario counts."""
     return GRID_METHODS.get(str(choices.get("site.grid_method")), GRID_METHODS["unknown"])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.gap import product_parts
 from ckptcost.core.units import HOUR_S
+from ckptcost.present.words import METHODS
 from ckptcost.report.canonical import tidy
 from ckptcost.report.diff_document import (
     Amount,
@@ -45,8 +46,10 @@ def _bare(value: float | None) -> Amount:
     return Amount(value=value, high=None, excludes=[])
 
 
-def change_of(unit: Any, before: Amount | None, after: Amount | None) -> Change:
-    """One quantity before and after.
+def change_of(
+    unit: Any, before: Amount | None, after: Amount | None, *, unlike: str | None = None
+) -> Change:
+    """One quantity before and after; `unlike` says why it is not the same quantity.
 
     >>> found = change_of("kWh", Amount(value=100.0, low=90.0, high=110.0), Amount(value=104.0, low=95.0, high=115.0))
     >>> found.change, found.relative, found.direction, found.ranges_overlap
@@ -60,7 +63,7 @@ def change_of(unit: Any, before: Amount | None, after: Amount | None) -> Change:
         "direction": "unknown",
         "ranges_overlap": None,
     }
-    told["reason"] = _unknown(before, after)
+    told["reason"] = _unknown(before, after) or unlike
     if (
         told["reason"] is None
         and before
@@ -117,21 +120,36 @@ def _ends(amount: Amount) -> tuple[float, float]:
     )
 
 
-def _six(before: Any, after: Any, counts: tuple[float, float] = (1.0, 1.0)) -> dict[str, Change]:
+def other_grid_method(past: Statement, current: Statement) -> str | None:
+    """Why location-based emissions have no difference: one grid factor counts the life cycle, the other combustion alone."""
+    methods = [str(s.choices.get("site.grid_method", "unknown")) for s in (past, current)]
+    if methods[0] == methods[1]:
+        return None
+    return f"the grid's factor is of {METHODS[methods[0]]} before, of {METHODS[methods[1]]} now"
+
+
+def _six(
+    before: Any,
+    after: Any,
+    counts: tuple[float, float] = (1.0, 1.0),
+    other_grid: str | None = None,
+) -> dict[str, Change]:
     sides = [(before, counts[0]), (after, counts[1])]
     told = {}
     for what in QUANTITIES:
         pair = [
             None if side is None else _amount(getattr(side, what), count) for side, count in sides
         ]
-        told[what] = change_of(getattr(before or after, what).unit, *pair)
+        unlike = other_grid if what == "emissions_location" else None
+        told[what] = change_of(getattr(before or after, what).unit, *pair, unlike=unlike)
     return told
 
 
 def delta_of(past: Statement, current: Statement) -> Delta:
     """All changes, however comparable the two are."""
+    other_grid = other_grid_method(past, current)
     totals = TotalChanges(
-        **_six(past.totals, current.totals),
+        **_six(past.totals, current.totals, other_grid=other_grid),
         checkpoints=change_of(
             "1", _amount(past.totals.checkpoints), _amount(current.totals.checkpoints)
         ),
@@ -140,7 +158,7 @@ def delta_of(past: Statement, current: Statement) -> Delta:
     standing: tuple[Totals | None, Totals | None] = (past.allocated, current.allocated)
     return Delta(
         totals=totals,
-        allocated=Changes(**_six(*standing)) if all(standing) else None,
+        allocated=Changes(**_six(*standing, other_grid=other_grid)) if all(standing) else None,
         components=_components(past, current),
         per=_per_unit(past, current),
         factors=factors_changed(past.factors, current.factors),
@@ -154,7 +172,7 @@ def _components(past: Statement, current: Statement) -> list[ComponentChanges]:
     for name, shown in (one | two).items():
         before, after = one.get(name), two.get(name)
         only: Any = "current" if before is None else "past" if after is None else None
-        changes = _six(before, after)
+        changes = _six(before, after, other_grid=other_grid_method(past, current))
         found.append(
             ComponentChanges(
                 id=name,
@@ -186,7 +204,7 @@ def _per_unit(past: Statement, current: Statement) -> list[UnitChanges]:
             name=name,
             before_count=before,
             after_count=after,
-            **_six(past.totals, current.totals, (before, after)),
+            **_six(past.totals, current.totals, (before, after), other_grid_method(past, current)),
         )
         for name, before, after in pairs
         if before is not None and after is not None and before > 0 and after > 0
@@ -276,7 +294,9 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
             pues,
             "site.grid_location",
             "the grid's factor",
-        ),
+        )
+        if other_grid_method(past, current) is None
+        else None,
         _by_product(
             past,
             current,
@@ -367,8 +387,9 @@ def _split(
         ]
     if factor:
         parts.append((factor[0], factor[1], of_factor))
+    least = SAME * max(abs(value) for _, _, value in parts)  # what rounding of figures leaves
     told = [
-        SplitPart(cause=name, label=label, change=tidy(value) or 0.0)
+        SplitPart(cause=name, label=label, change=tidy(value) or 0.0 if abs(value) > least else 0.0)
         for name, label, value in parts
     ]
     return Split(quantity=what, unit=unit, parts=told, at_constant_factors=told[0].change)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ckptcost.errors import brief
 from ckptcost.present.amounts import duration
-from ckptcost.report.diff import some, value_of
+from ckptcost.report.diff import other_grid_method, some, value_of
 from ckptcost.report.diff_document import Change, Delta, FactorChange, Reason
 from ckptcost.report.document import Warned
 from ckptcost.report.statement import QUANTITIES, Statement
@@ -65,6 +65,8 @@ def reasons_of(
     ]
     if changed:
         add("FACTORS", f"other prices, grid or facility: {some(changed)}", False)
+    if unlike := other_grid_method(past, current):
+        add("GRID_METHOD", f"no change of location-based emissions is told: {unlike}", False)
     paid = "cluster.price_includes_electricity"
     if len({s.choices[paid] for s in (past, current) if paid in s.choices}) > 1:
         words = ["held in" if s.choices.get(paid) else "paid besides" for s in (past, current)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ckptcost.jobs.sweep import Piece
-from ckptcost.report.rows import NOTES, columns_of, excludes_of
+from ckptcost.report.rows import NOTES, columns_of, swept_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,12 +66,7 @@ def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
                 for name, value in {**values, **piece.axes}.items()
             }
         )
-        lacking = excludes_of(piece.outcome)
-        parts.append(
-            part.assign(
-                **{name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
-            )
-        )
+        parts.append(part.assign(**swept_words(piece)))
     frame = pd.concat(parts, ignore_index=True)
     axes = list(piece.axes)
     return frame[[*axes, *(name for name in frame.columns if name not in axes)]]

@@ -8,6 +8,7 @@ from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
 from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.jobs.sweep import Piece
 
 COLUMNS = {
     "interval_s": "training time between saves",
@@ -40,6 +41,16 @@ NOTES = {
     "energy_without": "lines that are unknown and so not in the energies and emissions",
     "cost_without": "lines that are unknown and so not in the costs",
 }
+SWEPT_WORDS = NOTES | {
+    "grid_method": "what the grid's factor counts; rows of two methods are not comparable in kgCO2e"
+}
+"""columns of a sweep that are words"""
+
+
+def swept_words(piece: Piece) -> dict[str, str]:
+    lacking = excludes_of(piece.outcome)
+    words = {name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
+    return words | {"grid_method": piece.resolved.grid_method}
 
 
 @np.errstate(over="ignore")

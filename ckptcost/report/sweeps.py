@@ -15,8 +15,9 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.sweep import Piece, Sweep
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
+from ckptcost.present.words import METHODS
 from ckptcost.report.canonical import tidy
-from ckptcost.report.rows import COLUMNS, NOTES, columns_of, excludes_of
+from ckptcost.report.rows import COLUMNS, SWEPT_WORDS, columns_of, swept_words
 from ckptcost.report.to_csv import lines, safe
 
 MOST_TEXT_ROWS = 2000
@@ -42,8 +43,7 @@ def _cells(piece: Piece) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
             if name not in piece.axes
         },
     }
-    lacking = excludes_of(piece.outcome)
-    named |= {name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
+    named |= swept_words(piece)
     return list(named), zip(*(_column(value, piece.rows) for value in named.values()), strict=True)
 
 
@@ -100,7 +100,7 @@ def to_json(sweep: Sweep) -> Iterator[str]:
         "schema_name": "ckptcost.sweep",
         "schema_version": "1.0",
         "axes": axes_of(sweep),
-        "columns": COLUMNS | NOTES,
+        "columns": COLUMNS | SWEPT_WORDS,
     }
     yield json.dumps(head, indent=1)[:-2] + ',\n "rows": ['
     for i, row in enumerate(records(sweep.pieces)):
@@ -128,13 +128,17 @@ def to_table(sweep: Sweep, form: str) -> str:
             if row[f"{what}_without"]
         }
     header = [*(over.name for over in sweep.overs), *_SHOWN]
+    notes = ["left out because unknown: " + "; ".join(lacking)] if lacking else []
+    if len(sweep.grid_methods) > 1:
+        counted = " and of ".join(METHODS[method] for method in sweep.grid_methods)
+        notes.append(
+            f"kgCO2e: grid factors of {counted}; hold no row's against one of the other method"
+        )
     if form == "md":
-        note = [f"\n_left out because unknown: {'; '.join(lacking)}_"] if lacking else []
-        return "\n".join([*markdown(header, cells, left=len(sweep.overs)), *note]) + "\n"
-    note = (
-        textwrap.wrap("left out because unknown: " + "; ".join(lacking), WIDTH) if lacking else []
-    )
-    return "\n".join([*columns(header, cells, left=len(sweep.overs), widest=WIDTH), *note]) + "\n"
+        said = [f"\n_{note}_" for note in notes]
+        return "\n".join([*markdown(header, cells, left=len(sweep.overs)), *said]) + "\n"
+    said = [line for note in notes for line in textwrap.wrap(note, WIDTH)]
+    return "\n".join([*columns(header, cells, left=len(sweep.overs), widest=WIDTH), *said]) + "\n"
 
 
 def _value(over: Over, value: Any) -> str:

@@ -83,3 +83,36 @@ def test_only_combustion_is_called_scope_2():
         "unknown": "Scope 2 (method not known)",
     }
     assert scope_text({}) == names["unknown"], "a statement of before says nothing of it"
+
+
+def test_diff_and_sweep_hold_no_emissions_of_two_methods_against_each_other(cli, tmp_path):
+    documents = []
+    for site in ("sweden", "azure-sweden-central"):
+        documents.append(str(tmp_path / f"{site}.json"))
+        cli(
+            "model",
+            "--tier",
+            "nas-hdd",
+            "--set",
+            f"site.id={site}",
+            "-f",
+            "json",
+            "-o",
+            documents[-1],
+        )
+    done = cli("diff", *documents, "-f", "json")
+    change = json.loads(done.out)["delta"]["totals"]["emissions_location"]
+    assert (change["change"], change["direction"]) == (None, "unknown")
+    assert change["reason"] == (
+        "the grid's factor is of the whole life cycle before, of combustion alone now"
+    )
+    over = "site.id=sweden,azure-sweden-central"
+    swept = cli("sweep", "--over", over, "--over", "tier=nas-hdd", "-f", "json")
+    assert {row["grid_method"] for row in json.loads(swept.out)["rows"]} == {
+        "combustion",
+        "life-cycle",
+    }
+    told = cli("sweep", "--over", over, "--over", "tier=nas-hdd").out
+    assert "grid factors of combustion alone and of the whole life cycle" in told
+    alone = cli("sweep", "--over", "site.id=sweden", "--over", "tier=nas-hdd").out
+    assert "grid factors" not in alone

@@ -12,6 +12,8 @@ from ckptcost.report.html.sections import KINDS, without
 from ckptcost.report.html.sections_bill import COLUMNS
 from ckptcost.report.statement import Statement
 
+GRID_METHOD = "what the grid's factor counts"
+
 
 def _asked(s: Statement) -> dict[str, object]:
     """What has to be alike for a comparison."""
@@ -22,6 +24,7 @@ def _asked(s: Statement) -> dict[str, object]:
         "simulated or not": s.simulated,
         "what is counted": (sorted(b.included), b.counterfactual),
         "PUE": (b.pue, b.pue_included_in_energy),
+        GRID_METHOD: s.choices.get("site.grid_method", "unknown"),
         "which lines are unknown": sorted(
             {each for what, _ in COLUMNS for each in getattr(s.totals, what).excludes}
         ),
@@ -34,10 +37,10 @@ def unlike(statements: Sequence[Statement]) -> list[str]:
     return [words for words, of in first.items() if any(other[words] != of for other in rest)]
 
 
-def _cell(q: Quantity, first: Quantity | None, lacking: str, alike: bool) -> Markup:
+def _cell(q: Quantity, first: Quantity | None, lacking: str, unlike_because: str) -> Markup:
     against = None
-    if first is not None and not alike and q.value is not None and first.value is not None:
-        against = "no difference told: not the same lines are known"
+    if first is not None and unlike_because and q.value is not None and first.value is not None:
+        against = f"no difference told: {unlike_because}"
     elif first is not None and q.value is not None and first.value:
         change = q.value / first.value - 1
         against = "as the first" if change == 0 else f"{'+' if change > 0 else ''}{share(change)}"
@@ -64,6 +67,18 @@ def comparison(statements: Sequence[Statement]) -> Markup:
     }
     alike = {what for what, each in lacking.items() if len(set(each)) == 1}
     rows = []
+
+    def unlike_because(n: int, what: str) -> str:
+        """Why a total has no difference from the first one's."""
+        if lacking[what][n] != lacking[what][0]:
+            return "not the same lines are known"
+        other_grid = GRID_METHOD in unlike([statements[0], statements[n]])
+        return (
+            "another method of the grid's factor"
+            if other_grid and what == "emissions_location"
+            else ""
+        )
+
     for n, s in enumerate(statements):
         first = statements[0].totals if n else None
         name = el("a", s.subject.name, href=f"#statement-{n + 1}")
@@ -73,7 +88,7 @@ def comparison(statements: Sequence[Statement]) -> Markup:
                 getattr(s.totals, what),
                 getattr(first, what, None),
                 "" if what in alike else lacking[what][n],
-                lacking[what][n] == lacking[what][0],
+                unlike_because(n, what),
             )
             for what, _ in COLUMNS
         ]

@@ -23,7 +23,7 @@ from ckptcost.present.amounts import (
     quantities,
     share,
 )
-from ckptcost.present.words import caution_text, line_label, unknown_text
+from ckptcost.present.words import METHODS, caution_text, line_label, unknown_text
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
 _LEAST = {
@@ -78,13 +78,6 @@ def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
     return said + _best(answer, found)
 
 
-def _method(name: str) -> str:
-    """What a grid factor counts, inside a sentence."""
-    return {"combustion": "combustion alone", "life-cycle": "the whole life cycle"}.get(
-        name, "a method that is not known"
-    )
-
-
 def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> list[str]:
     letter = LETTERS[at]
     if change.lacking:
@@ -111,7 +104,7 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
     if change.methods[0] != change.methods[1]:
         return [
             f"{letter}: no difference of the {result.label} is told, because A's grid factor is of "
-            f"{_method(change.methods[0])} and {letter}'s of {_method(change.methods[1])}: name grids "
+            f"{METHODS[change.methods[0]]} and {letter}'s of {METHODS[change.methods[1]]}: name grids "
             "of one method (site.grid), or give site.grid_location and site.grid_method."
         ]
     if change.value != change.value:

@@ -323,6 +323,20 @@ def test_differences_are_from_the_first():
     assert "n50 modelled nas-hdd 50 45-55 -50 %" in said
 
 
+def test_emissions_of_two_grid_methods_have_no_difference():
+    one, two = (
+        changed(
+            statement((float(n), 0.0, 0.0, 0.0, 0.0), run_id=str(n), name=f"n{n}", grid=0.4),
+            choices={"site.grid_method": method},
+        )
+        for n, method in ((100, "life-cycle"), (150, "combustion"))
+    )
+    said = words(sections_compare.comparison([one, two]))
+    assert "not alike in: what the grid's factor counts" in said
+    assert said.count("no difference told: another method of the grid's factor") == 1
+    assert "+50 %" in said, "of what does not rest on the grid"
+
+
 def test_nothing_left_is_a_fall_of_all():
     one, two = statement((100.0, 0.0, 0.0, 0.0, 0.0)), statement(ZERO, name="none", run_id="b")
     assert "none modelled nas-hdd 0 -100 %" in words(sections_compare.comparison([one, two]))
