@@ -97,13 +97,18 @@ def model(
     changes: Changes = (),
     against: str | None = None,
     command: Sequence[str] = (),
+    draws: int = 0,
     catalog: Catalog | None = None,
 ) -> Report:
-    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096}."""
+    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096};
+    `draws` from the inputs' ranges, 0: as many as the command line takes."""
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     report: Report = build(
-        answer(catalog, layers, tier, saves, against), catalog, command, files_of(layers)
+        answer(catalog, layers, tier, saves, against, draws or SAMPLES),
+        catalog,
+        command,
+        files_of(layers),
     )
     return report
 
@@ -211,6 +216,7 @@ def optimize(
     interval: str | None = None,
     changes: Changes = (),
     require: str | Sequence[str] = (),
+    draws: int = 0,
     catalog: Catalog | None = None,
 ) -> StudyDocument:
     """The best interval by objective, regrets, plateaus, several tiers, and the front."""
@@ -219,7 +225,9 @@ def optimize(
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     return _built(
-        answers.optimum(catalog, layers, _many(tier), mode, objective, _gates(require), check),
+        answers.optimum(
+            catalog, layers, _many(tier), mode, objective, _gates(require), check, draws=draws
+        ),
         catalog,
         files_of(layers),
     )
@@ -257,6 +265,7 @@ def compare(
     interval: str | None = None,
     changes: Changes = (),
     require: str | Sequence[str] = (),
+    draws: int = 0,
     catalog: Catalog | None = None,
 ) -> StudyDocument:
     """Scenarios side by side, or one and its variants, such as "tier.id=nas-hdd, policy.mode=async"."""
@@ -272,7 +281,7 @@ def compare(
         )
         for n in names
     ]
-    study = answers.comparison(catalog, stacks, _many(variants), _gates(require))
+    study = answers.comparison(catalog, stacks, _many(variants), _gates(require), draws or SAMPLES)
     return _built(study, catalog, [pair for _, layers in stacks for pair in files_of(layers)])
 
 
@@ -283,6 +292,7 @@ def sensitivity(
     replan: bool = False,
     interval: str | None = None,
     changes: Changes = (),
+    draws: int = 0,
     catalog: Catalog | None = None,
 ) -> StudyDocument:
     """Which inputs decide a result, and which to measure next."""
@@ -290,7 +300,9 @@ def sensitivity(
 
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
-    return _built(answers.ranking(catalog, layers, of, replan), catalog, files_of(layers))
+    return _built(
+        answers.ranking(catalog, layers, of, replan, draws=draws), catalog, files_of(layers)
+    )
 
 
 def audit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -54,8 +55,6 @@ def test_three_lines():
 
 
 def test_the_default_is_the_command_lines(cli):
-    import json
-
     mine, theirs = (
         json.loads(ckptcost.model().to_json()),
         json.loads(cli("model", "-f", "json").out),
@@ -63,6 +62,17 @@ def test_the_default_is_the_command_lines(cli):
     assert mine["reproducibility"] == theirs["reproducibility"]
     mine["tool"] = theirs["tool"] = None
     assert mine == theirs
+
+
+@pytest.mark.parametrize("ask", ["model", "optimize", "compare", "sensitivity"])
+def test_draws_may_be_fewer(ask):
+    more = {"variants": "cluster.gpus=2048"} if ask == "compare" else {}
+    few, usual = (
+        json.loads(getattr(ckptcost, ask)("gpt4-scale-2tb", draws=draws, **more).to_json())
+        for draws in (64, 0)
+    )
+    few["tool"] = usual["tool"] = None
+    assert few != usual, "ranges of fewer draws are others"
 
 
 def test_changes_may_be_a_mapping_or_a_list():

@@ -70,7 +70,7 @@ def case_of(
     # the rules are held against the objective's own optimum; where that is unknown, against the least time
     judged_by = s.policy.objective if best.get(s.policy.objective, UNKNOWN) > 0 else "time"
     classic = classic_of(s, outcome, judged_by) if intervals else NOT_LOOKED_FOR
-    held = tuple(caution for caution in cautions_of(s, outcome) if bool(caution.holds))
+    held = tuple(caution for caution in cautions_of(s, outcome, spread) if bool(caution.holds))
     return Case(
         str(resolved.words.get("tier.id", "tier")),
         resolved,

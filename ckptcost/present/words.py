@@ -85,8 +85,13 @@ def caution_text(caution: Caution) -> str:
                 "no smaller."
             )
         case "COLLECTIVE_TIMEOUT":
+            how_long = (
+                f"may block for {duration(value)} (99 of 100 draws stay below)"
+                if caution.of_draws
+                else f"blocks for {duration(value)}"
+            )
             return (
-                f"A save blocks for {duration(value)}; ranks that wait for it in a collective give up after "
+                f"A save {how_long}; ranks that wait for it in a collective give up after "
                 f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with other backends. Call "
                 f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * value, 1800.0) / 600.0) * 600}))."
             )

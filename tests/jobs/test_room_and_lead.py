@@ -11,12 +11,17 @@ import numpy as np
 import pytest
 
 import ckptcost
+from ckptcost import api
+from ckptcost.catalog.store import Catalog
 from ckptcost.cli.main import main
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError
 from ckptcost.jobs import lead, room
+from ckptcost.jobs.model import case_of
+from ckptcost.present.words import caution_text
 from ckptcost.report.studies.lead import study_of
+from ckptcost.scenario import resolve
 
 LFS_DF = """\
 UUID                   1K-blocks        Used   Available Use% Mounted on
@@ -142,11 +147,29 @@ def test_notices_are_judged_with_the_step_or_with_a_condition():
 
 @pytest.mark.parametrize(("write", "holds"), [("30 GB/s", False), ("5 GB/s", True)])
 def test_a_blocking_save_near_the_collective_timeout(write, holds):
-    from ckptcost import api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.scenario import resolve
 
     settings = ["checkpoint.size=3 TB", f"tier.write={write}"]
     s = resolve(Catalog(), api.layers_for(Catalog(), "llama31-405b-16k", None, settings)).scenario
     found = {each.code: bool(each.holds) for each in cautions_of(s, evaluate(s))}
     assert found["COLLECTIVE_TIMEOUT"] is holds
+
+
+def test_the_slowest_save_of_a_hundred_is_held_against_the_timeout():
+    """290 s of writing and a set-up of 5 s (1 to 30 s): near the timeout of 300 s in some draws only."""
+
+    def found(seconds, ranges, *settings):
+        rate = f"tier.write={3e12 / seconds} B/s"
+        said = ["checkpoint.size=3 TB", rate, *settings]
+        resolved = resolve(Catalog(), api.layers_for(Catalog(), "llama31-405b-16k", None, said))
+        held = case_of(resolved, ranges, intervals=False).cautions
+        return next((each for each in held if each.code == "COLLECTIVE_TIMEOUT"), None)
+
+    assert found(290.0, False) is None
+    assert found(290.0, True, "tier.setup=5 s") is None
+    slow = found(290.0, True)
+    assert 300.0 < slow.value < 320.0
+    assert "A save may block for" in caution_text(slow)
+    assert "99 of 100 draws stay below" in caution_text(slow)
+    steady = found(400.0, True)
+    assert steady.value == pytest.approx(405.0)
+    assert caution_text(steady).startswith("A save blocks for 405 s;")
