@@ -32,8 +32,9 @@ WHY: Final = REASONS | {
     "STOPPED": "we stopped before it was on the storage",
 }
 S: Final = 1_000_000_000
-PROMPT_S: Final = 3.0
-"""a first look so soon after the last write that what is clean then was made so by the writer, not by the kernel's own write-back"""
+PROMPT_S: Final = 0.1
+"""a first look so soon after the last write counts as one at that instant; of a later one the kernel, or somebody's sync, may have been
+the first, and it is safe somewhere between the two"""
 EARLY_S: Final = 60
 """so long a file is looked at of which nobody says what it belongs to"""
 MOST_REMEMBERED: Final = 4096

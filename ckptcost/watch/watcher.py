@@ -258,11 +258,11 @@ class Watcher:
             ):
                 self._made()  # before a byte is in it
             self._grouping.event(event, found)
+            # under a new name too: whoever looks comes later than the job that closes and renames
             if (
-                event.kind == "closed"
-                and self._closed is not None
-                and found is not None
-                and found.size >= self.settings.rules.small_bytes
+                self._closed is not None
+                and not is_noise(event.path)
+                and (event.kind == "moved" or (event.kind == "closed" and found is not None))
             ):
                 self._closed(self.directory / event.path, event.t_ns)
 

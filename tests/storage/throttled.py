@@ -14,6 +14,11 @@ from tempfile import NamedTemporaryFile
 V1 = Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device")
 SHM = Path("/dev/shm")
 READ = "blkio.throttle.read_bps_device"
+MAKERS = {
+    "ext4": ("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q"),
+    "btrfs": ("mkfs.btrfs", "-q", "--metadata", "single"),
+}
 
 
 def why_not() -> str:
@@ -33,7 +38,7 @@ def why_not() -> str:
 
 @contextmanager
 def throttled(
-    folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000
+    folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000, kind: str = "ext4"
 ) -> Iterator[Path]:
     """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory where it can: only the throttle is slow."""
     point = folder / "mounted"
@@ -43,9 +48,7 @@ def throttled(
     ) as file:
         image = Path(file.name)
         file.truncate(size_bytes)
-    subprocess.run(
-        ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(image)], check=True
-    )
+    subprocess.run([*MAKERS[kind], str(image)], check=True, stderr=subprocess.DEVNULL)
     device = subprocess.run(
         ["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -80,11 +83,32 @@ def overlaid(below: Path) -> Iterator[Path]:
         _unmount(point)
 
 
+@contextmanager
+def through_fuse(below: Path) -> Iterator[Path]:
+    """A folder of `below` seen through a file system in user space."""
+    inner, point = below / "inner", below / "fuse"
+    for folder in (inner, point):
+        folder.mkdir()
+    subprocess.run(["bindfs", str(inner), str(point)], check=True)
+    try:
+        yield point
+    finally:
+        _unmount(point)
+
+
 def written_bytes(folder: Path) -> int:
     """What the device below a folder has taken since it is there, by its own counter."""
+    return int((device_of(folder) / "stat").read_text().split()[6]) * 512
+
+
+def device_of(folder: Path) -> Path:
+    """Where the kernel shows the device that a folder lies on; btrfs has a number of its own for itself."""
     numbers = os.stat(folder).st_dev
-    stat = Path(f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}/stat")
-    return int(stat.read_text().split()[6]) * 512
+    if os.major(numbers) == 0:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        (source,) = (words[0] for words in mounts if words[1] == str(folder))
+        numbers = os.stat(source).st_rdev
+    return Path(f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}")
 
 
 def _unmount(point: Path) -> None:

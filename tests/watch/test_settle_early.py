@@ -94,7 +94,7 @@ def world(monkeypatch, tmp_path):
 def test_a_file_that_was_synced_before_it_was_closed_was_safe_then(world):
     path = world.write("a", 100.0)
     world.closed(path, 100.0)
-    world.look(100.2)
+    world.look(100.05)
     assert world.marks == []  # it is of nothing yet
     world.follow(110.0, [path], 100.0, rank=4)
     assert world.safe == (100.0, None)
@@ -163,6 +163,13 @@ def test_a_file_keeps_what_was_seen_under_another_name(world):
     assert world.safe == (100.0, None)
 
 
+def test_a_clean_file_that_was_looked_at_late_may_have_been_synced_by_others(world):
+    """Renamed before anybody looked: whoever syncs the file system a second later must not make the save safe at its close."""
+    path = world.write("a", 100.0)
+    world.follow(101.0, [path], 100.0)
+    assert world.safe == (101.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("look_s", "safe"),
     [(100.0 + PROMPT_S, (100.0, None)), (100.1 + PROMPT_S, (100.1 + PROMPT_S, 0.1 + PROMPT_S))],
@@ -184,7 +191,7 @@ def test_where_nobody_saw_it_closed_a_sync_may_have_come_after_the_last_write(wo
 def test_what_is_remembered_is_of_the_followed_too(world):
     """A second checkpoint that has a file of the first, as one that is linked: it was safe when it was seen."""
     path = world.write("a", 100.0)
-    world.follow(101.0, [path], 100.0)
+    world.follow(100.05, [path], 100.0)
     world.marks.clear()
     world.follow(150.0, [path], 140.0)
     assert world.safe == (100.0, None)
