@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from against_truth import ran
-from throttled import MAKERS, overlaid, through_fuse, throttled, why_not
+from throttled import MAKERS, overlaid, throttled, through_fuse, why_not
 
 RATE = 40_000_000
 NEAR_S = 0.1

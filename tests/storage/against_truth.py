@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -124,11 +124,10 @@ def ran(
     command += ["--settle", "20 s", "--", *job]
     if device is None:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        seen: Callable[[int, float, int], float | None] = lambda *_: None
+        counter = None
     else:
         with Counter(device) as counter, written_back(device):
             done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        seen = counter.taken_s
     assert done.returncode == 0, done.stderr
     (kept,) = Path(environ["CKPTCOST_RUNS"]).iterdir()
     run = load(kept)
@@ -152,7 +151,7 @@ def ran(
             line["bytes"],
             line["begin_ns"] / 1e9 - origin_s,
             (line["returned_ns"] - line["begin_ns"]) / 1e9,
-            seen(line["begin_ns"], line["bytes"], next_ns),
+            counter and counter.taken_s(line["begin_ns"], line["bytes"], next_ns),
         )
         mine = [each for each in windows if in_save(each, save, next_ns / 1e9 - origin_s)]
         if mine:

@@ -137,7 +137,7 @@ def hdf5(job: Job) -> Save:
 
 
 def dcp(job: Job) -> Save:
-    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed import checkpoint
 
     state = {"model": job.tensor()}
 
@@ -152,7 +152,7 @@ def dcp(job: Job) -> Save:
 
 def dcp_async(job: Job) -> Save:
     import torch.distributed as dist
-    import torch.distributed.checkpoint as checkpoint
+    from torch.distributed import checkpoint
 
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     state = {"model": job.tensor()}
