@@ -23,10 +23,14 @@ from ckptcost.report.study import Study
 from ckptcost.scenario import DEFAULTS, Resolved, resolve
 
 if TYPE_CHECKING:
+    from ckptcost.jobs.advice import Job
     from ckptcost.report.statement import Statement, StatementDocument
     from ckptcost.report.statements.reading import Placing
     from ckptcost.runs.recorder import Recorder
     from ckptcost.runs.store import Found
+
+MOST_BY_THE_WAY_BYTES = 20_000_000
+"""a recorded run of up to so much is evaluated in about a second"""
 
 
 def asked_of(
@@ -340,6 +344,33 @@ def review(
     known_kinds(needed)
     seen = reviewed(path, host=host, run_id=run_id)
     return study_of(seen), lacking_of(seen.energies, needed)
+
+
+def run_headline(folder: str | Path) -> str:
+    """What the saves of a recorded run were, in one line; empty where it has none, or is too large to be looked at by the way."""
+    from ckptcost.jobs.advice import rhythm_of
+    from ckptcost.jobs.measure import reviewed
+    from ckptcost.report.studies.advice import headline
+
+    parts = [Path(folder)] if Path(folder).is_file() else [*Path(folder).iterdir()]
+    if sum(part.stat().st_size for part in parts if part.is_file()) > MOST_BY_THE_WAY_BYTES:
+        return ""
+    try:
+        return headline(rhythm_of(reviewed(folder)))
+    except InputError:
+        return ""
+
+
+def advice(name: str, job: Job, within: str | None = None, host: str = "") -> Study:
+    """A recorded run, and the answer to what its saves cost and how often the job should save."""
+    from ckptcost.jobs.advice import advise, rhythm_of
+    from ckptcost.jobs.measure import reviewed
+    from ckptcost.report.studies.advice import with_advice
+    from ckptcost.report.studies.measure import study_of
+
+    kept = run_named(name, within)
+    measured = reviewed(kept.path, host=host, run_id=kept.run)
+    return with_advice(study_of(measured), advise(Catalog(), rhythm_of(measured), job))
 
 
 def baseline(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   ckptcost report last
+  ckptcost report last --gpus 64 --usd-per-gpu-hour 2.5    # how often to save
   ckptcost report last -f html --site usa -o last.html
   ckptcost report report.json -f md
   ckptcost report 3f9a -f json -o cost.json
@@ -34,6 +35,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    parser.add_argument(
+        "--gpus",
+        type=float,
+        metavar="N",
+        help="of a run: GPUs of the whole job; says what a save costs and how often to save",
+    )
+    parser.add_argument(
+        "--usd-per-gpu-hour", type=float, metavar="USD", help="with --gpus: what one costs"
+    )
+    parser.add_argument(
+        "--mtbf",
+        default="",
+        metavar="TIME",
+        help='with --gpus: time between failures of the job, e.g. "10 h"; else assumed from its size',
+    )
     placing_flags.add(parser)
 
 
@@ -55,6 +71,15 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
 
     study_flags.fits(options)
     is_document = reading.is_document(options.source)
+    if options.gpus is not None:
+        return study_flags.answer(_advised(options), options, Catalog(), words, [])
+    for name in ("usd_per_gpu_hour", "mtbf"):
+        if getattr(options, name):
+            raise InputError(
+                "says how often to save, of a job",
+                where=f"--{name.replace('_', '-')}",
+                remedy="give --gpus too",
+            )
     if not placing_flags.is_said(options):
         if is_document:
             from ckptcost.report.again import told
@@ -98,3 +123,18 @@ def _seen(options: argparse.Namespace) -> Study:
 
     found = answers.run_named(options.source, options.dir)
     return answers.review(found.path, options.host, run_id=found.run)[0]
+
+
+def _advised(options: argparse.Namespace) -> Study:
+    """A recorded run with what its saves cost on so many GPUs, and how often to save."""
+    from ckptcost import answers
+    from ckptcost.errors import InputError
+    from ckptcost.jobs.advice import Job
+    from ckptcost.report.statements import reading
+
+    if reading.is_document(options.source) or options.scenario:
+        raise InputError("is said of a recorded run", where="--gpus")
+    job = Job(
+        options.gpus, options.usd_per_gpu_hour, options.mtbf, options.site, tuple(options.set)
+    )
+    return answers.advice(options.source, job, options.dir, options.host)

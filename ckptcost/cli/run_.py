@@ -153,6 +153,7 @@ def _tell(taken: Taken, options: argparse.Namespace, talks: bool, speaks: bool) 
         for trouble in dict.fromkeys(taken.troubles) if loud else ():
             print(f"ckptcost: {trouble}", file=sys.stderr)
         if loud and speaks and not talks:
+            watch_flags.say_headline(taken)
             print(watch_flags.where_it_is(taken), file=sys.stderr)
         if speaks:
             watch_flags.report(taken, options, talks)

@@ -101,7 +101,17 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
             print(f"ckptcost: {finding}", file=sys.stderr)
         for _, warning in study.warnings:
             print(f"ckptcost: note: {warning}", file=sys.stderr)
+        say_headline(taken)
         print(where_it_is(taken), file=sys.stderr)
+
+
+def say_headline(taken: Taken) -> None:
+    """What the saves cost in training time, and how to ask how often to save."""
+    from ckptcost import answers
+
+    if said := answers.run_headline(taken.folder):
+        ask = f"ckptcost report {taken.run_id[:8]} --gpus N"
+        print(f"ckptcost: {said}; how often to save: {ask}", file=sys.stderr)
 
 
 def where_it_is(taken: Taken) -> str:

@@ -1,0 +1,212 @@
+"""From a recorded run to an answer: what its saves cost in GPU time, and how often the job should save.
+
+Sizes, stalls, drains and the rhythm are measured; the rest (how often the job fails, how long it takes to come back) is said by the
+user or assumed as of any job. The sum is the model's own: the run becomes a scenario whose saves take as long as they were seen to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.outcome import Outcome, evaluate
+from ckptcost.core.robust import Robust, robust_of
+from ckptcost.errors import InputError
+from ckptcost.jobs.measured import Measured
+from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
+from ckptcost.scenario import DEFAULTS, Input, Resolved, ranges_of, resolve, ties_of
+
+ENOUGH = 0.01
+"""an interval that costs less than this over the least wall time is as good as the best"""
+_DAY_S = 86400.0
+
+
+class Rhythm(NamedTuple):
+    """What a run shows of its saves; NaN-free: None where it does not."""
+
+    saves: int
+    with_stall: int
+    """saves of which it is known how long training stood still"""
+    bytes: float
+    """of one, in the mean"""
+    stall_s: float
+    longest_s: float
+    lag_s: float | None
+    """from the return of a save until it was safe, in the mean of those that are known to be"""
+    never_safe: int
+    """saves that nobody knows to have been safe"""
+    interval_s: float | None
+    """training from one save to the next, the median"""
+    length_s: float
+
+    @property
+    def share(self) -> float:
+        """Of the run, that training stood still for saves."""
+        return self.stall_s * self.saves / self.length_s
+
+
+class Job(NamedTuple):
+    """What a run cannot show, as the user said it; empty: assumed."""
+
+    gpus: float
+    usd_per_gpu_hour: float | None = None
+    mtbf: str = ""
+    site: str = ""
+    settings: tuple[str, ...] = ()
+
+
+class Advice(NamedTuple):
+    rhythm: Rhythm
+    job: Job
+    resolved: Resolved
+    robust: Robust
+    now: Outcome | None
+    """at the run's own interval; None where it shows none"""
+    then: Outcome
+    """at the interval that is advised"""
+
+    @property
+    def interval_s(self) -> float:
+        return self.robust.interval_s if self.robust.moves else self.robust.best_s
+
+    @property
+    def gpu_s_a_save(self) -> float:
+        return self.rhythm.stall_s * self.job.gpus
+
+    @property
+    def gpu_h_a_day(self) -> float:
+        """Useful GPU-hours that the advised interval wins in a day of the job."""
+        if self.now is None:
+            return 0.0
+        more = float(self.then.goodput) - float(self.now.goodput)
+        return more * self.job.gpus * _DAY_S / 3600.0
+
+    @property
+    def is_as_good(self) -> bool:
+        """Whether the run's own interval costs next to nothing over the advised one."""
+        return self.now is not None and float(self.now.goodput) * (1.0 + ENOUGH) >= float(
+            self.then.goodput
+        )
+
+    @property
+    def assumed(self) -> tuple[Input, ...]:
+        """Inputs that decide the interval and that neither the run nor the user said."""
+        return tuple(
+            each
+            for each in self.resolved.inputs
+            if each.origin == DEFAULTS and each.path in _DECISIVE
+        )
+
+
+_DECISIVE = (
+    "failures.rate_factor",
+    "failures.detect",
+    "failures.reschedule",
+    "failures.init",
+    "failures.warmup",
+)
+
+
+def rhythm_of(m: Measured) -> Rhythm:
+    """What is needed of a run's saves; raises InputError where it shows too little."""
+    saves = [
+        (window, what)
+        for window, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save" and not what.error and window.begin_s is not None
+    ]
+    if not saves:
+        raise InputError("no checkpoint was found in this run, so there is nothing to advise")
+    stalls_s = [window.stall_s for window, _ in saves if window.stall_s is not None]
+    if not stalls_s:
+        raise InputError(
+            "of no save of this run it is known how long training stood still",
+            remedy="mark its saves: with ckptcost.window(name): save(...)",
+        )
+    sizes = [what.bytes for _, what in saves if what.bytes > 0]
+    if not sizes:
+        raise InputError("of no save of this run the size is known")
+    ends_s = [
+        window.returned_s if window.returned_s is not None else window.begin_s
+        for window, _ in saves
+    ]
+    between_s = [
+        window.begin_s - end_s
+        for end_s, (window, _) in zip(ends_s[:-1], saves[1:], strict=True)
+        if end_s is not None and window.begin_s is not None and window.begin_s > end_s
+    ]
+    lags_s = [
+        window.durable_s - window.returned_s
+        for window, _ in saves
+        if window.durable_s is not None and window.returned_s is not None
+    ]
+    return Rhythm(
+        len(saves),
+        len(stalls_s),
+        fmean(sizes),
+        fmean(stalls_s),
+        max(stalls_s),
+        max(fmean(lags_s), 0.0) if lags_s else None,
+        sum(window.durable_s is None for window, _ in saves),
+        median(between_s) if between_s else None,
+        _job_s(m),
+    )
+
+
+def _job_s(m: Measured) -> float:
+    """How long the command ran, where it was wrapped: what was waited for afterwards, until its saves were safe, is no training."""
+    wrapped = [mark for mark in m.run.marks if mark.by == "wrap"]
+    begins = [mark.t_s for mark in wrapped if "command" in mark.detail]
+    ends = [mark.t_s for mark in wrapped if "exit_status" in mark.detail]
+    return ends[-1] - begins[0] if begins and ends and ends[-1] > begins[0] else m.length_s
+
+
+def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
+    """The interval to save at, by the model's own sum."""
+    resolved = resolve(catalog, _layers(catalog, rhythm, job, rhythm.interval_s or 3600.0))
+    ranges = ranges_of(resolved)
+    ranges.pop("policy.every", None)
+    robust = robust_of(resolved.scenario, ranges, ties_of(resolved))
+    if not robust.best_s > 0 or robust.best_s == float("inf"):
+        raise InputError("a job that never fails needs no interval", where="--mtbf")
+    interval_s = robust.interval_s if robust.moves else robust.best_s
+    now = None if rhythm.interval_s is None else evaluate(resolved.scenario)
+    then = evaluate(resolve(catalog, _layers(catalog, rhythm, job, interval_s)).scenario)
+    return Advice(rhythm, job, resolved, robust, now, then)
+
+
+def _layers(catalog: Catalog, rhythm: Rhythm, job: Job, interval_s: float) -> Sequence[Layer]:
+    """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no lag is a synchronous save."""
+    seconds = max(rhythm.stall_s + (rhythm.lag_s or 0.0), 1e-6)
+    seen: dict[str, dict[str, Any]] = {
+        "checkpoint": {"size": f"{rhythm.bytes} B"},
+        "tier": {
+            "save_time": f"{max(rhythm.lag_s or 0.0, 1e-9)} s",
+            "load_time": f"{seconds} s",
+            "timed_size": f"{rhythm.bytes} B",
+            "setup": "0 s",
+            "write": f"{rhythm.bytes / seconds} B/s",
+            "survives": "site",
+        },
+        "policy": {
+            "mode": "async",
+            "interval": f"{interval_s} s",
+            "snapshot": f"{rhythm.stall_s} s",
+            "slowdown": "0 %",
+            "keep_last": 3,
+        },
+    }
+    said: dict[str, dict[str, Any]] = {"cluster": {"gpus": job.gpus}}
+    if job.usd_per_gpu_hour is not None:
+        said["cluster"]["gpu_price"] = f"{job.usd_per_gpu_hour} USD/GPU-h"
+    if job.mtbf:
+        said["failures"] = {"mtbf": job.mtbf}
+    if job.site:
+        said["site"] = {"id": job.site}
+    layers = [
+        *layers_of(catalog, DEFAULT_SCENARIO),
+        read_layer(catalog, seen, "the run", "the run", "measured"),
+        read_layer(catalog, said, "command line", "--gpus"),
+    ]
+    return [*layers, set_layer(catalog, job.settings)] if job.settings else layers
