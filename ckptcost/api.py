@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcost.axes import over_of
 from ckptcost.catalog.schema import saves_of
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.draws import SAMPLES
+from ckptcost.core.draws import LEAST, MOST, SAMPLES
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer
 from ckptcost.jobs.model import model as model_job
@@ -83,6 +83,13 @@ def answer(
     )
 
 
+def _drawn(draws: int) -> int:
+    """A number of draws that means something; 0: as many as the command line takes."""
+    if draws and not LEAST <= draws <= MOST:
+        raise InputError(f"{draws!r} is not from {LEAST:,} to {MOST:,}, and not 0", where="draws")
+    return int(draws)
+
+
 def files_of(layers: Sequence[Layer]) -> list[tuple[str, bytes]]:
     """The user's own files among the layers, for the report's list of inputs."""
     return [(layer.file, Path(layer.file).read_bytes()) for layer in layers if layer.file]
@@ -105,7 +112,7 @@ def model(
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     report: Report = build(
-        answer(catalog, layers, tier, saves, against, draws or SAMPLES),
+        answer(catalog, layers, tier, saves, against, _drawn(draws) or SAMPLES),
         catalog,
         command,
         files_of(layers),
@@ -226,7 +233,14 @@ def optimize(
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     return _built(
         answers.optimum(
-            catalog, layers, _many(tier), mode, objective, _gates(require), check, draws=draws
+            catalog,
+            layers,
+            _many(tier),
+            mode,
+            objective,
+            _gates(require),
+            check,
+            draws=_drawn(draws),
         ),
         catalog,
         files_of(layers),
@@ -281,7 +295,7 @@ def compare(
         )
         for n in names
     ]
-    study = answers.comparison(catalog, stacks, _many(variants), _gates(require), draws or SAMPLES)
+    study = answers.comparison(catalog, stacks, _many(variants), _gates(require), _drawn(draws) or SAMPLES)
     return _built(study, catalog, [pair for _, layers in stacks for pair in files_of(layers)])
 
 
@@ -301,7 +315,7 @@ def sensitivity(
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     return _built(
-        answers.ranking(catalog, layers, of, replan, draws=draws), catalog, files_of(layers)
+        answers.ranking(catalog, layers, of, replan, draws=_drawn(draws)), catalog, files_of(layers)
     )
 
 

@@ -75,6 +75,12 @@ def test_draws_may_be_fewer(ask):
     assert few != usual, "ranges of fewer draws are others"
 
 
+@pytest.mark.parametrize("draws", [-5, 1, 63, 2_000_000])
+def test_draws_that_say_nothing_are_refused(draws):
+    with pytest.raises(InputError, match="from 64 to 1,000,000"):
+        ckptcost.model("gpt4-scale-2tb", draws=draws)
+
+
 def test_changes_may_be_a_mapping_or_a_list():
     one = ckptcost.model(
         tier="nas-hdd",
