@@ -295,7 +295,9 @@ def compare(
         )
         for n in names
     ]
-    study = answers.comparison(catalog, stacks, _many(variants), _gates(require), _drawn(draws) or SAMPLES)
+    study = answers.comparison(
+        catalog, stacks, _many(variants), _gates(require), _drawn(draws) or SAMPLES
+    )
     return _built(study, catalog, [pair for _, layers in stacks for pair in files_of(layers)])
 
 

@@ -124,6 +124,10 @@ def rhythm_of(m: Measured) -> Rhythm:
             "of no save of this run it is known how long training stood still",
             remedy="mark its saves: with ckptcost.window(name): save(...)",
         )
+    if (
+        change := m.slower
+    ) is not None:  # the first fitted into memory: the job lives with the later ones
+        stalls_s = stalls_s[change.first :]
     sizes = [what.bytes for _, what in saves if what.bytes > 0]
     if not sizes:
         raise InputError("of no save of this run the size is known")

@@ -66,7 +66,7 @@ class LeftOut(NamedTuple):
     window: str
     of: str
     why: str
-    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, PAGE_CACHE, or why the window's end is not known"""
+    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, PAGE_CACHE, HONEYMOON, or why the window's end is not known"""
 
 
 class Told:
@@ -141,6 +141,8 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
             if what.of != "load"
         ]
     )
+    change = seen.slower
+    in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
     rounds: list[Round] = []
     left: list[LeftOut] = []
     for place, (window, what) in enumerate(zip(seen.windows, seen.contents, strict=True)):
@@ -149,6 +151,8 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
             why = "UNFINISHED"
         if not why and not alone[place]:
             why = "OVERLAPS"
+        if not why and window.name in in_memory:
+            why = "HONEYMOON"
         from_cache = not why and written_back_s(window, what) != 0.0
         if from_cache:
             mode, seconds = "early", _busy_s(told, window, what.bytes)

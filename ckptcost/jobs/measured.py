@@ -21,6 +21,7 @@ from ckptcost.core.attribution import (
 from ckptcost.core.contents import Contents
 from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
+from ckptcost.core.page_cache import Change, slower_from
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.jobs.drains import saves_of
@@ -31,6 +32,9 @@ from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
 from ckptcost.runs.run import Run, RunEvent
+
+ALIKE = 1.1
+"""sizes of saves that differ by less are held against each other"""
 
 
 class Stored(NamedTuple):
@@ -141,6 +145,27 @@ class Measured(NamedTuple):
             return None
         stall_s, joules, gpu_s = (sum(column) / len(known) for column in zip(*known, strict=True))
         return MeanSave(len(known), stall_s, joules, gpu_s)
+
+    @property
+    def slower(self) -> Change | None:
+        """Where saves of one size begin to take longer for good, as when the page cache is full."""
+        seconds = [
+            math.nan if each.stall_s is None else each.stall_s for each in self.stalled_saves
+        ]
+        sizes = [self.contents[self.windows.index(each)].bytes for each in self.stalled_saves]
+        known = [size for size in sizes if size == size]
+        if not known or len(known) < len(sizes) or max(known) > ALIKE * min(known):
+            return None
+        return slower_from(seconds)
+
+    @property
+    def stalled_saves(self) -> list[Window]:
+        """Saves of which it is known how long training stood still, in order."""
+        return [
+            window
+            for window, what in zip(self.windows, self.contents, strict=True)
+            if what.of == "save" and not what.error and window.stall_s is not None
+        ]
 
     @property
     def events(self) -> list[RunEvent]:

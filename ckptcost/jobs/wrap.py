@@ -20,6 +20,7 @@ from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.progress import Save
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import written_of
+from ckptcost.meters.writeback import held_up_bytes
 from ckptcost.runs.edges import ending
 from ckptcost.runs.election import task_of
 from ckptcost.watch.output import Relay, Tokens
@@ -97,7 +98,10 @@ def wrap(
         )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
-        observer.begin(command=spoken(argv))
+        limit = held_up_bytes()
+        observer.begin(
+            command=spoken(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
+        )
         pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
         observer.follow(pid)
         if relay is not None:

@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core.channels import Channel, Series
+from ckptcost.core.page_cache import dirty_limit_bytes
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, Absence, Basic, Found
 from ckptcost.meters.kept import Kept, why
 
 KIB = 1024.0
 MOST_SLACK_BYTES = 1 << 20
+_AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d+) kB", re.M)
 _DIRTY = re.compile(rb"^Dirty:\s+(\d+) kB", re.M)
 _WRITEBACK = re.compile(rb"^Writeback:\s+(\d+) kB", re.M)
 _WRITTEN = re.compile(rb"^nr_written (\d+)", re.M)
@@ -29,6 +31,21 @@ _WRITTEN = re.compile(rb"^nr_written (\d+)", re.M)
 def _number(pattern: re.Pattern[bytes], text: bytes, unit: float) -> float:
     found = pattern.search(text)
     return float(found[1]) * unit if found else NOTHING
+
+
+def held_up_bytes(procfs: Path = Path("/proc")) -> float | None:
+    """Dirty bytes of this host at which a writer waits for the drives; None where the kernel does not say."""
+    try:
+        vm = {
+            name: float((procfs / "sys" / "vm" / name).read_text("ascii"))
+            for name in ("dirty_ratio", "dirty_bytes")
+            + ("dirty_background_ratio", "dirty_background_bytes")
+        }
+        memory = (procfs / "meminfo").read_bytes()
+    except (OSError, ValueError):
+        return None
+    available = _number(_AVAILABLE, memory, KIB)
+    return dirty_limit_bytes(vm, available) if available == available else None
 
 
 class Writeback(Basic):

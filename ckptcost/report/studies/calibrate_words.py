@@ -34,6 +34,7 @@ REASONS: Final[Mapping[str, str]] = {
     "NO_BYTES": "its size is not known",
     "FAILED": "it failed",
     "OVERLAPS": "another save or load went on at the same time",
+    "HONEYMOON": "one of the first saves, which fit into the page cache: the later ones take longer",
     "PAGE_CACHE": "the job does not sync what it saves, so that the kernel's timer decides when it is "
     "safe, and no disk's counters show how fast its bytes went: sync them, or measure with "
     "`ckptcost probe`",

@@ -13,6 +13,7 @@ from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_te
 from ckptcost.report.studies.measure_power import power
 from ckptcost.report.studies.measure_saves import (
     energies,
+    honeymoon_told,
     job_findings,
     phases,
     saves_told,
@@ -94,6 +95,7 @@ def _findings(m: Measured) -> list[str]:
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += job_findings(m)
     said += saves_told(m)
+    said += honeymoon_told(m)
     if save := m.mean_save:
         still = (
             f", {number(save.stalled_gpu_s)} GPU-seconds stood still"

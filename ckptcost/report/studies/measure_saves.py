@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents, written_back_s
+from ckptcost.core.page_cache import saves_until_full
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, rate, share, size
@@ -108,6 +109,51 @@ def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
         "otherwise), no rate of the storage; with fsync a save is safe sooner and holds "
         "training up for as long as the storage takes"
     )
+
+
+def honeymoon_told(m: Measured) -> list[str]:
+    """Whether the first saves fitted into the page cache and later ones did not, or will not."""
+    if (change := m.slower) is not None:
+        last = m.stalled_saves[change.first - 1].name
+        return [
+            f"The saves changed: {duration(change.before_s)} of training lost at each of the first "
+            f"{count(change.first)} (until {last}), {duration(change.after_s)} at each after them. So it goes where the "
+            f"first fit into the page cache and the later ones wait for the storage: count on {duration(change.after_s)}."
+        ]
+    limit = next((n for x in m.run.marks if (n := x.detail.get("dirty_limit_bytes"))), None)
+    saves = m.stalled_saves
+    device = _device_bytes_per_s(m)
+    if not isinstance(limit, int | float) or len(saves) < 2 or device is None:
+        return []
+    sizes = [what.bytes for what in m.contents if what.of == "save" and what.bytes > 0]
+    begins_s = [window.begin_s for window in saves if window.begin_s is not None]
+    if not sizes or len(begins_s) < 2:
+        return []
+    every_s = (begins_s[-1] - begins_s[0]) / (len(begins_s) - 1)
+    mean_bytes = sum(sizes) / len(sizes)
+    first = saves_until_full(mean_bytes, every_s, device, float(limit))
+    if not len(saves) < first < 1000:
+        return []
+    return [
+        f"These saves went into memory, which takes {size(float(limit))} before a writer waits: at one save of "
+        f"{size(mean_bytes)} each {duration(every_s)} and {rate(device)} of the disk, save {count(first)} and those "
+        f"after it wait for the disk, some {duration(mean_bytes / device)} each."
+    ]
+
+
+def _device_bytes_per_s(m: Measured) -> float | None:
+    """What the one disk that the saves went to takes while it is busy; None where that cannot be told."""
+    busy: dict[str, list[tuple[float, float]]] = {}
+    for each in m.stored:
+        queue = each.queue
+        if each.disk.startswith("disk:") and queue.written_bytes > 0 and queue.busy > 0:
+            busy_s = queue.busy * (queue.end_s - queue.begin_s)
+            busy.setdefault(each.disk, []).append((queue.written_bytes, busy_s))
+    if len(busy) != 1:
+        return None
+    (seen,) = busy.values()
+    seconds = sum(busy_s for _, busy_s in seen)
+    return sum(bytes_ for bytes_, _ in seen) / seconds if seconds > 0 else None
 
 
 def training_told(m: Measured) -> list[str]:
