@@ -18,6 +18,7 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
 from ckptcost.meters.found import Wanted
+from ckptcost.meters.mounts import is_virtual_disk
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
@@ -73,6 +74,12 @@ class Round(NamedTuple):
     files: float
     io: Io | None
     window: Window | None
+
+
+HOST_CACHE = (
+    "This is a disk of a virtual machine: its host may have answered the reads from memory, since they are of what was just "
+    "written. Loading after a restart may be slower; fio on files of yesterday tells."
+)
 
 
 class Probed(NamedTuple):
@@ -152,8 +159,9 @@ def probe(
             recorder.expect(MARGIN_S)
             time.sleep(MARGIN_S)
             recorder.stop()
+        own = [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
         notes = tuple(
-            dict.fromkeys([*place.notes, *(note for _, _, io in ios for note in io.notes)])
+            dict.fromkeys([*own, *place.notes, *(note for _, _, io in ios for note in io.notes)])
         )
     measured = reviewed(folder)
     windows = {window.name: window for window in measured.windows}

@@ -45,6 +45,17 @@ def plain(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
 
 
+def is_virtual_disk(path: Path, procfs: Path = Path("/proc")) -> bool:
+    """Whether a path lies on a disk that this machine's host lends it: what is behind it, and its cache, cannot be seen from here."""
+    mount = mount_of(path, procfs)
+    if mount is None or not mount.source.startswith("/dev/"):
+        return False
+    try:
+        return " hypervisor" in (procfs / "cpuinfo").read_text("ascii", "replace")
+    except OSError:
+        return False
+
+
 def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
     """What mountinfo lists, in the order of mounting; [] where it cannot be read."""
     try:

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from ckptcost.jobs.progress import Save
 
 
+WAITED = 0.5
+"""a save that training was held up for so much of the time until it was safe was written at the pace of the storage"""
+
+
 def save_text(one: Save) -> str:
-    """`step_100: 48 MB, held up for 0.2 s, safe after 0.31 s (155 MB/s)`."""
+    """`step_100: 48 MB, held up for 0.2 s, safe after 0.31 s (155 MB/s)`; no rate where it lay in memory for a while."""
     said = [size(one.bytes)] if one.bytes == one.bytes else []
     if one.error:
         return f"{one.label}: " + ", ".join([*said, f"failed: {one.error}"])
@@ -23,7 +27,8 @@ def save_text(one: Save) -> str:
         )
     if one.safe_s == one.safe_s:
         said.append(f"safe after {duration(one.safe_s)}")
-        if one.bytes == one.bytes and one.safe_s > 0:
+        lay_in_memory = one.held_up_s < WAITED * one.safe_s
+        if one.bytes == one.bytes and one.safe_s > 0 and not lay_in_memory:
             said[-1] += f" ({rate(one.bytes / one.safe_s)})"
     else:
         said.append("not known when it was safe")

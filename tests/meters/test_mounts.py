@@ -149,3 +149,21 @@ def test_this_machine():
     for meter in found.meters:
         meter.read(0)
         meter.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "flags", "virtual"),
+    [
+        ("/dev/vda", "fpu hypervisor lahf_lm", True),
+        ("/dev/nvme0n1p1", "fpu lahf_lm", False),
+        ("tmpfs", "fpu hypervisor", False),
+    ],
+)
+def test_a_disk_that_a_host_lends_is_told_apart(tmp_path, source, flags, virtual):
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    line = f"1 0 254:0 / / rw - ext4 {source} rw\n"
+    (proc / "self" / "mountinfo").write_text(line)
+    assert not mounts.is_virtual_disk(tmp_path, proc)
+    (proc / "cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
+    assert mounts.is_virtual_disk(tmp_path, proc) is virtual

@@ -19,6 +19,7 @@ from ckptcost.present.saves import probing_text, save_text, status_text
             Save("step_100", 48e6, 0.2, 0.31, ""),
             "step_100: 48 MB, written in 0.2 s, safe after 0.31 s (0.155 GB/s)",
         ),
+        (Save("a", 2e7, 0.063, 11.0, ""), "a: 20 MB, written in 0.063 s, safe after 11 s"),
         (Save("a", 5e9, nan, 2.0, ""), "a: 5 GB, safe after 2 s (2.5 GB/s)"),
         (Save("a", 5e9, 1.5, nan, ""), "a: 5 GB, written in 1.5 s, not known when it was safe"),
         (Save("a", nan, 1.5, 2.0, ""), "a: written in 1.5 s, safe after 2 s"),
