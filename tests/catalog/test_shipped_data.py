@@ -461,6 +461,16 @@ def test_source(name: str) -> None:
     assert name in used_sources(), "nothing uses this source"
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in TOMLS if "tiers" in path.parts], ids=lambda path: path.stem
+)
+def test_a_price_of_a_tier_carries_its_date(path: Path) -> None:
+    for _, key, figure in figures(path):
+        if key.endswith("_price"):
+            dated = [sources()[name].get("version", "") for name in named(figure["source"])]
+            assert figure["basis"] == "assumed" or any(re.search(r"20\d\d", d) for d in dated), key
+
+
 @functools.cache
 def used_sources() -> frozenset[str]:
     texts = [row["source"] for path in CSVS for row in table(path.stem) if row.get("source")]
