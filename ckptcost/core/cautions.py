@@ -5,6 +5,7 @@ The words live in `present`; a code means the same in every output.
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,8 +37,8 @@ class Caution(NamedTuple):
     holds: Any
     value: Number
     limit: Number
-    of_draws: bool = False
-    """the value is one that 99 of 100 draws from the inputs' ranges stay below"""
+    slow: float = nan
+    """what 99 of 100 draws from the inputs' ranges stay below, where the rule looks at that"""
 
 
 class HostRam(NamedTuple):
@@ -131,11 +132,13 @@ def keeping_shares(s: Scenario, o: Outcome) -> tuple[Number, Number]:
 
 def _collective_timeout(o: Outcome, spread: Outcome | None) -> Caution:
     stall_s = o.cycle.stall_s
-    drawn_s = np.asarray(stall_s if spread is None else spread.cycle.stall_s, dtype=float)
-    slow_s = float(np.quantile(drawn_s, 0.99)) if drawn_s.ndim == 1 else 0.0
-    may = np.ndim(stall_s) == 0 and not stall_s > NEAR_TIMEOUT_S and slow_s > NEAR_TIMEOUT_S
-    value = slow_s if may else stall_s
-    return Caution("COLLECTIVE_TIMEOUT", _ok(value > NEAR_TIMEOUT_S), value, NEAR_TIMEOUT_S, may)
+    drawn_s = np.asarray(nan if spread is None else spread.cycle.stall_s, dtype=float)
+    known_s = drawn_s[~np.isnan(drawn_s)]
+    slow_s = nan
+    if np.ndim(stall_s) == 0 and len(known_s):
+        slow_s = float(np.quantile(known_s, 0.99, method="higher"))
+    holds = _ok(stall_s > NEAR_TIMEOUT_S) | (slow_s > NEAR_TIMEOUT_S)
+    return Caution("COLLECTIVE_TIMEOUT", holds, stall_s, NEAR_TIMEOUT_S, slow_s)
 
 
 def cautions_of(s: Scenario, o: Outcome, spread: Outcome | None = None) -> list[Caution]:

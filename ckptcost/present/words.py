@@ -85,15 +85,18 @@ def caution_text(caution: Caution) -> str:
                 "no smaller."
             )
         case "COLLECTIVE_TIMEOUT":
-            how_long = (
-                f"may block for {duration(value)} (99 of 100 draws stay below)"
-                if caution.of_draws
-                else f"blocks for {duration(value)}"
-            )
+            slow = float(caution.slow)
+            longest = max(value, slow) if slow == slow else value
+            if not value > limit:
+                how_long = f"may block for {duration(slow)} (99 of 100 draws stay below)"
+            elif longest > 1.1 * value:
+                how_long = f"blocks for {duration(value)}, the slowest of a hundred draws for {duration(slow)}"
+            else:
+                how_long = f"blocks for {duration(value)}"
             return (
                 f"A save {how_long}; ranks that wait for it in a collective give up after "
                 f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with other backends. Call "
-                f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * value, 1800.0) / 600.0) * 600}))."
+                f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
             )
         case "STALL_NEAR_MTBF":
             return (

@@ -14,7 +14,7 @@ import ckptcost
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.cli.main import main
-from ckptcost.core.cautions import cautions_of
+from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError
 from ckptcost.jobs import lead, room
@@ -167,9 +167,37 @@ def test_the_slowest_save_of_a_hundred_is_held_against_the_timeout():
     assert found(290.0, False) is None
     assert found(290.0, True, "tier.setup=5 s") is None
     slow = found(290.0, True)
-    assert 300.0 < slow.value < 320.0
+    assert slow.value == pytest.approx(295.0)
+    assert 300.0 < slow.slow < 320.0
     assert "A save may block for" in caution_text(slow)
     assert "99 of 100 draws stay below" in caution_text(slow)
     steady = found(400.0, True)
     assert steady.value == pytest.approx(405.0)
     assert caution_text(steady).startswith("A save blocks for 405 s;")
+
+
+def test_the_timeout_is_long_enough_for_the_slowest_whatever_the_usual_save_takes():
+    def advised(usual_s):
+        text = caution_text(Caution("COLLECTIVE_TIMEOUT", True, usual_s, 300.0, 2350.0))
+        return int(text.partition("seconds=")[2].partition(")")[0]), text
+
+    below, above = advised(280.0), advised(318.0)
+    assert below[0] == above[0] == 7200
+    assert "may block for 2,350 s" in below[1]
+    assert "blocks for 318 s, the slowest of a hundred draws for 2,350 s" in above[1]
+
+
+def test_draws_without_a_number_say_nothing_of_the_timeout():
+    from ckptcost.core.cautions import _collective_timeout
+
+    def found(*drawn_s, stall_s=100.0):
+        outcome, spread = (
+            SimpleNamespace(cycle=SimpleNamespace(stall_s=each))
+            for each in (stall_s, np.array(drawn_s))
+        )
+        return _collective_timeout(outcome, spread)
+
+    assert bool(found(math.nan, 400.0, 410.0).holds)
+    assert not bool(found(math.nan, math.nan).holds)
+    assert bool(found(100.0, math.inf).holds)
+    assert bool(found(math.nan, stall_s=400.0).holds)
