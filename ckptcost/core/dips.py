@@ -14,6 +14,9 @@ from collections.abc import Callable, Sequence
 from math import nan
 from typing import Final, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ckptcost.core import gauges
 from ckptcost.core.attribution import WHOLE, Joules, mean_w, spent
 from ckptcost.core.channels import Series
@@ -23,6 +26,11 @@ from ckptcost.core.windows import Stretch
 Verdict = Literal["CONFIRMED", "CONTRADICTED", "NOT_RESOLVED", "NO_READINGS"]
 Mean = Callable[[float, float], Energy]
 """the mean level from one instant to another, with its range"""
+Floats = NDArray[np.float64]
+Rough = Callable[[Floats, Floats], Floats]
+"""the mean levels of many spans at once, without ranges; NaN where nothing is known"""
+Curve = Callable[[Floats], Floats]
+"""joules counted up to each of many instants, in order"""
 
 LEAST_DROP: Final = 0.1
 """of the level before; training steps alone move a mean of seconds by less"""
@@ -59,6 +67,21 @@ def of_joules(joules: Joules, domains: Sequence[str]) -> Mean:
     return mean
 
 
+def of_curves(curves: Sequence[Curve]) -> Rough:
+    """Mean watts of several curves of counted joules together, at once for many spans."""
+
+    def means(begins_s: Floats, ends_s: Floats) -> Floats:
+        both_s = np.concatenate([begins_s, ends_s])
+        order = np.argsort(both_s, kind="stable")
+        counted = np.zeros(len(both_s))
+        for curve in curves:
+            counted[order] += curve(both_s[order])
+        watts: Floats = (counted[len(begins_s) :] - counted[: len(begins_s)]) / (ends_s - begins_s)
+        return watts
+
+    return means
+
+
 def of_gauge(
     series: Series,
     *,
@@ -84,8 +107,11 @@ def dip(
     *,
     resolved_s: float = 0.0,
     spins: bool = False,
+    rough: Rough | None = None,
 ) -> Dip:
-    """The verdict. `resolved_s`: what the sensor averages over, or how long it takes to show a change; `spins`: what is read can stay high
+    """The verdict. `rough` gives the level of many short spans at once, for how far pieces of the quiet time scatter.
+
+    `resolved_s`: what the sensor averages over, or how long it takes to show a change; `spins`: what is read can stay high
     while nothing is done, as utilisation can. A level that rests on fewer than five ticks contradicts nothing.
 
     >>> level = lambda begin_s, end_s: Energy(300.0, 295.0, 305.0) if begin_s >= 10.0 else Energy(600.0, 590.0, 610.0)
@@ -96,7 +122,9 @@ def dip(
     begin_s, end_s = stall
     during = mean(begin_s, end_s) if end_s > begin_s else unknown("NO_TIME")
     before = (
-        unknown("NO_TRAINING_REFERENCE") if quiet is None else _level(mean, quiet, end_s - begin_s)
+        unknown("NO_TRAINING_REFERENCE")
+        if quiet is None
+        else _level(mean, quiet, end_s - begin_s, rough)
     )
     if not (during.known and before.known) or before.value <= 0:
         return Dip("NO_READINGS", before, during, nan, during.why or before.why or "NO_READING")
@@ -116,7 +144,7 @@ def dip(
     return Dip("NOT_RESOLVED", before, during, drop, "TOO_LITTLE")
 
 
-def _level(mean: Mean, quiet: Stretch, stall_s: float) -> Energy:
+def _level(mean: Mean, quiet: Stretch, stall_s: float, rough: Rough | None) -> Energy:
     """Of the quiet time, with room for what its pieces show: they are as long as the stall, or shorter where it has no room for five."""
     begin_s, end_s = quiet
     whole = mean(begin_s, end_s)
@@ -124,7 +152,18 @@ def _level(mean: Mean, quiet: Stretch, stall_s: float) -> Energy:
         return whole
     count = min(max(int((end_s - begin_s) / max(stall_s, 1e-9)), PIECES), MOST_PIECES)
     each_s = min(stall_s, (end_s - begin_s) / count)
-    step_s = (end_s - begin_s - each_s) / (count - 1)
-    pieces = [mean(begin_s + n * step_s, begin_s + n * step_s + each_s) for n in range(count)]
-    values = [piece.value for piece in pieces if piece.known]
+    begins_s: Floats = np.linspace(begin_s, end_s - each_s, count, dtype=np.float64)
+    ends_s: Floats = begins_s + each_s
+    pieces = (rough or _one_by_one(mean))(begins_s, ends_s).tolist()
+    values = [piece for piece in pieces if piece == piece]
     return whole._replace(low=min([whole.low, *values]), high=max([whole.high, *values]))
+
+
+def _one_by_one(mean: Mean) -> Rough:
+    """Of what has no curve."""
+
+    def means(begins_s: Floats, ends_s: Floats) -> Floats:
+        spans = zip(begins_s.tolist(), ends_s.tolist(), strict=True)
+        return np.array([mean(begin_s, end_s).value for begin_s, end_s in spans])
+
+    return means

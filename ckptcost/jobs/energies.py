@@ -19,6 +19,8 @@ from ckptcost.runs.tables import key_of
 
 MOST_W = 20_000.0
 """no domain of a node takes more; what a counter does beyond it was a reset or a second wrap"""
+MOST_SPANS = 20_000
+"""kept at most: a few MB"""
 SEEN = 2.5
 """a period that many quick polls long was seen, a shorter one was the polls' own"""
 
@@ -57,6 +59,7 @@ class Energies:
         self.channels: Sequence[Channel] = node.channels
         self._series: dict[int, Series] = {}
         self._counters: dict[int, Counter] = {}
+        self._spans: dict[tuple[str, float, float], Amount] = {}
         self._drivers = drivers_of(node)
         least_s = {
             key_of(c): meter.least_s
@@ -122,9 +125,14 @@ class Energies:
         return self._seen_s(self.sources[domain].channel)
 
     def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
-        """What it took from one instant to another."""
+        """What it took from one instant to another. Windows, phases and tables ask for the same spans: each is worked out once."""
         self._breathe()
-        return self.of(self.sources[domain].place, begin_s, end_s)
+        asked = domain, begin_s, end_s
+        if asked not in self._spans:
+            if len(self._spans) >= MOST_SPANS:
+                self._spans.clear()
+            self._spans[asked] = self.of(self.sources[domain].place, begin_s, end_s)
+        return self._spans[asked]
 
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:
         channel = self.channels[place]

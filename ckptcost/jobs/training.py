@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ckptcost.core.attribution import Joules
 from ckptcost.core.channels import Mark
-from ckptcost.core.dips import Dip, dip, of_joules
+from ckptcost.core.dips import Dip, dip, of_curves, of_joules
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.steps import STEPS, Pace, Split, ends_of, longer, pace, split, stalls
 from ckptcost.core.windows import Window, extent, quiet_before, union
@@ -48,6 +49,7 @@ def dips_of(
     if not gpus:
         return [None] * len(windows)
     mean = of_joules(joules, gpus)
+    rough = of_curves([partial(energies.curve, domain) for domain in gpus])
     channels = [energies.sources[domain].channel for domain in gpus]
     resolved_s = max(
         max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0)
@@ -64,5 +66,6 @@ def dips_of(
             found.append(None)
             continue
         quiet = quiet_before(busy, window.begin_s, since_s)
-        found.append(dip(mean, (window.begin_s, window.returned_s), quiet, resolved_s=resolved_s))
+        stall = window.begin_s, window.returned_s
+        found.append(dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough))
     return found
