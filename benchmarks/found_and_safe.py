@@ -91,7 +91,7 @@ def tried(job: str, kind: str, synced: bool, scratch: Path, libraries: str) -> l
 def told(found: Ran) -> list[str]:
     """Found, and the mean errors of what was said; what is truly so without a sign, what is late with a plus."""
     saves = [save for save in found.saves if save.is_found]
-    more = f" and {found.others} that are none" if found.others else ""
+    more = f", {found.others} other" if found.others else ""
     sizes = [save.said_bytes / save.bytes - 1.0 for save in saves if save.said_bytes is not None]
     begins_s = [s.said_begin_s - s.begin_s for s in saves if s.said_begin_s is not None]
     stalls_s = [s.said_stall_s - s.stall_s for s in saves if s.said_stall_s is not None]
