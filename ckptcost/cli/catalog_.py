@@ -175,6 +175,7 @@ def _sources(found: dict[str, dict[str, Any]]) -> list[str]:
         lines += [
             f"{name}: {entry['title']}" + (f" ({about})" if about else ""),
             *([f"    {entry['url']}"] if "url" in entry else []),
+            *([f"    no address: {entry['no_url']}"] if "no_url" in entry else []),
         ]
     return lines
 

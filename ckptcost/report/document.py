@@ -40,6 +40,7 @@ class Source(_Part):
     title: str
     publisher: str | None = None
     url: str | None = None
+    no_url: str | None = Field(default=None, description="why it has no address")
     version: str | None = None
     retrieved: str | None = None
     licence: str | None = None

@@ -66,7 +66,7 @@ def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, .
     return tuple(name for name in known if name in single or name.startswith(sections))
 
 
-_SOURCE = ("title", "publisher", "url", "version", "retrieved", "licence")
+_SOURCE = ("title", "publisher", "url", "no_url", "version", "retrieved", "licence")
 
 
 def sources_of(catalog: Catalog, said: str) -> list[Part]:

@@ -94,6 +94,14 @@ def test_every_source_is_used_or_at_least_printed(cli):
     assert "ddn-2025-07" in out
 
 
+def test_a_source_without_an_address_says_why(cli):
+    lines = cli("catalog", "source").out.splitlines()
+    heads = [n for n, line in enumerate(lines) if not line.startswith(" ")]
+    for n in heads:
+        assert lines[n + 1].startswith(("    https://", "    no address: ")), lines[n]
+    assert "no address: our own" in cli("catalog", "source", "house").out
+
+
 def test_scenarios_are_shown_as_files(cli):
     assert 'id = "gpt4-scale-2tb"' in cli("catalog", "scenario", "gpt4-scale-2tb").out
     assert (

@@ -20,7 +20,6 @@ from ckptcost.report.html.markup import (
     section,
     small,
     table,
-    text,
 )
 from ckptcost.report.statement import Measurement, Statement, StatementDocument
 
@@ -101,7 +100,8 @@ def sources(those: Sequence[Source], level: int) -> Markup | None:
         return None
     rows = []
     for n, s in enumerate(those, 1):
-        named = link(s.url, s.title) if s.url else text(s.title)
+        why_none = small(f"no address: {s.no_url}" if s.no_url else None)
+        named = link(s.url, s.title) if s.url else join([s.title, why_none])
         when = ", ".join(
             each
             for each in (s.version, f"retrieved {s.retrieved}" if s.retrieved else None)

@@ -439,6 +439,13 @@ def test_a_source_without_a_licence_says_so_and_a_bad_address_is_no_link():
     assert "<a" not in said
 
 
+def test_a_source_without_an_address_says_why():
+    source = statement().factors[0].sources[0].model_copy(update={"url": None, "no_url": "a talk"})
+    assert "no address: a talk" in words(sections_proof.sources([source], 2))
+    unexplained = source.model_copy(update={"no_url": None})
+    assert "no address" not in words(sections_proof.sources([unexplained], 2))
+
+
 # ---- pictures
 
 
