@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -12,7 +13,10 @@ Basis = Literal["measured", "published", "derived", "vendor", "user", "assumed"]
 BASES: tuple[str, ...] = get_args(Basis)
 """from the firmest to the softest; a result rests on the softest of its inputs"""
 
-_KEYS = ("value", "low", "high", "basis", "source", "boundary", "note")
+_KEYS = ("value", "low", "high", "basis", "source", "boundary", "note", "date")
+
+_DAY = r"20\d\d(-(Q[1-4]|(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?))?"
+_DATE = re.compile(rf"{_DAY}( to {_DAY})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,13 @@ class Figure:
     note: str = ""
     text: str = ""
     """the value as it was written, unit included"""
+    date: str = ""
+    """of when it is, as exactly as that is known: a day, a month, a quarter, a year, or "A to B"; prices need one"""
+
+    @property
+    def remark(self) -> str:
+        """What is to be said beside the figure: of when it is, and its note."""
+        return "; ".join(filter(None, (f"as of {self.date}" if self.date else "", self.note)))
 
     def or_else(self, basis: str, source: str) -> Figure:
         """The figure with its file's basis and source where it has none of its own."""
@@ -60,7 +71,7 @@ def softest(bases: tuple[str, ...]) -> str:
 
 
 def figure_of(raw: Any, unit: str) -> Figure:
-    """A figure from "30 GB/s" or from a table with value, low, high, basis, source, boundary, note."""
+    """A figure from "30 GB/s" or from a table with value, low, high, basis, source, boundary, note, date."""
     if isinstance(raw, Figure):
         return raw
     if not isinstance(raw, dict):
@@ -83,7 +94,7 @@ def figure_of(raw: Any, unit: str) -> Figure:
             f"{raw['low']} <= {raw['value']} <= {raw['high']} does not hold",
             remedy="order them low <= value <= high",
         )
-    words = {key: raw.get(key, "") for key in ("basis", "source", "boundary", "note")}
+    words = {key: raw.get(key, "") for key in ("basis", "source", "boundary", "note", "date")}
     for key, word in words.items():
         if not isinstance(word, str):
             raise InputError(f"{key} must be text")
@@ -93,6 +104,11 @@ def figure_of(raw: Any, unit: str) -> Figure:
             raise InputError(f"{key} must be one line of at most 4,000 characters")
     if words["basis"] and words["basis"] not in BASES:
         raise UnknownName("basis", words["basis"], BASES)
+    if words["date"] and not _DATE.fullmatch(words["date"]):
+        raise InputError(
+            f"{brief(words['date'])} is no date of a figure",
+            remedy='write "2026-07-13", "2026-07", "2026-Q3", "2026" or "2026-07 to 2026-09"',
+        )
     return Figure(value, low, high, text=str(raw["value"]), **words)
 
 

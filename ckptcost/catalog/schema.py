@@ -307,7 +307,7 @@ def _figure_schema(section: str, key: str) -> dict[str, Any]:
         if UNITS[unit][0]
         else {"type": ["string", "number"]}
     )
-    words = {name: {"type": "string"} for name in ("source", "boundary", "note")}
+    words = {name: {"type": "string"} for name in ("source", "boundary", "note", "date")}
     table = {
         "type": "object",
         "additionalProperties": False,

@@ -168,6 +168,23 @@ class Catalog:
             found.setdefault(row["id"], []).append(row)
         return found
 
+    @cached_property
+    def _gpu_price_dates(self) -> dict[str, str]:
+        """Of when the offers are that span an accelerator's price: the first and the last date known."""
+        found: dict[str, list[str]] = {}
+        for row in files.csv_of(
+            self._shipped / "data" / "gpu_prices.csv",
+            "data/gpu_prices.csv",
+            ("id", "date", "note"),
+        ):
+            if row["date"] and "not in the range" not in row["note"]:
+                found.setdefault(row["id"], []).append(row["date"])
+        spans = {name: (min(dates), max(dates)) for name, dates in found.items()}
+        return {
+            name: first if first == last else f"{first} to {last}"
+            for name, (first, last) in spans.items()
+        }
+
     def _accelerator(self, name: str) -> Entity:
         if name not in self._accelerators:
             raise UnknownName("accelerator", name, self._accelerators)
@@ -176,6 +193,8 @@ class Catalog:
         for cell in self._accelerator_figures.get(name, []):
             key = {"tdp": "gpu_tdp"}.get(cell["key"], cell["key"])
             raw = {part: cell[part] for part in _CELLS if cell[part]}
+            if key == "gpu_price" and cell["basis"] != "assumed":
+                raw |= {"date": self._gpu_price_dates.get(name, "")}
             if key in KEYS["cluster"]:
                 try:
                     figures[key] = figure_of(raw, unit_of("cluster", key))

@@ -103,6 +103,7 @@ def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
             "basis": f.basis,
             "source": _ids(f.source),
             "note": f.note,
+            "date": f.date or None,
         }
         for key, f in entity.figures.items()
     }
@@ -148,7 +149,7 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     if rows:
         lines += columns(["figure", "value", "range", "basis", "source"], rows, left=5)
     lines += [f"{key} = {value}" for key, value in entity.words.items()]
-    lines += [f"  {key}: {f.note}" for key, f in entity.figures.items() if f.note]
+    lines += [f"  {key}: {f.remark}" for key, f in entity.figures.items() if f.remark]
     lines += [
         f"claim: {c.what} {c.value} for {c.size}"
         + (f" ({c.low} to {c.high})" if c.low else "")

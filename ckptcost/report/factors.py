@@ -93,7 +93,7 @@ def factor_of(i: Input, catalog: Catalog) -> Part:
         "origin": "default" if f.basis in ("", "assumed") else f.basis,
         "set_by": i.origin,
         "boundary": f.boundary or None,
-        "note": f.note or None,
+        "note": f.remark or None,
         "sources": sources_of(catalog, f.source),
     }
 

@@ -90,8 +90,8 @@ def _of_input(desk: Desk, found: Input) -> list[tuple[str, Tone]]:
     lines: list[tuple[str, Tone]] = [
         (f"{text_of(found)}" + (f", range {ranged}" if ranged else "") + f": {_BASES[f.basis]}", "")
     ]
-    if f.note:
-        lines.append((_sentence(f.note), ""))
+    if f.remark:
+        lines.append((_sentence(f.remark), ""))
     lines += _sources(desk, [f.source])
     lines.append(
         (f"Said by: {'you, here' if found.path in desk.edits else _who(found.origin)}", "muted")

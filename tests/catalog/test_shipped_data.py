@@ -302,6 +302,7 @@ def test_entity(path: Path) -> None:
                 "source",
                 "note",
                 "boundary",
+                "date",
             }, key
             assert value.get("boundary", "drive") in ENUMS["tiers", "boundary"], key
     for claim in content.get("claim", []):

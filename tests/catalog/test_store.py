@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -58,6 +59,62 @@ def test_every_entry_loads_and_every_figure_says_who(kind):
             assert figure.source, (name, key)
             if figure.low is not None:
                 assert figure.low <= figure.value <= figure.high, (name, key)
+
+
+# ---- prices and their dates
+
+
+def priced():
+    """Every price of the catalogue and of its defaults, electricity's included."""
+    shipped = Catalog()
+    for kind in ("tier", "cluster", "site", "accelerator"):
+        for name in shipped.ids(kind):
+            for key, figure in shipped.get(kind, name).figures.items():
+                if key.endswith("_price") or key == "tariff":
+                    yield f"{kind} {name}: {key}", figure
+    basis, source = shipped.defaults["basis"], shipped.defaults["source"]
+    for section in ("tier", "cluster", "site"):
+        for key, raw in shipped.defaults[section].items():
+            if key.endswith("_price") or key == "tariff":
+                figure = figure_of(raw, unit_of(section, key)).or_else(basis, source)
+                yield f"default {section}.{key}", figure
+
+
+def test_every_price_says_of_when_it_is_or_that_it_is_assumed():
+    found = dict(priced())
+    assert len(found) > 60
+    undated = {
+        where
+        for where, figure in found.items()
+        if not figure.date and figure.basis != "assumed" and "no date given" not in figure.note
+    }
+    assert not undated
+    assert sum(1 for figure in found.values() if figure.date) >= 40
+    for where, figure in found.items():
+        assert not figure.date or figure.remark.startswith(f"as of {figure.date}"), where
+
+
+def test_a_price_is_as_old_as_the_list_it_was_read_in():
+    """A price of one dated list has that list's date; a copy of the date in two places must not drift."""
+    sources = Catalog().sources
+    for where, figure in priced():
+        entry = sources.get(figure.source, {})
+        listed = re.search(r"20\d\d-\d\d-\d\d", entry.get("version", ""))
+        if listed and entry["kind"] == "price-list" and not where.startswith("accelerator"):
+            assert figure.date == listed.group(), where
+
+
+def test_a_gpu_price_is_dated_by_the_offers_that_span_it():
+    catalog = Catalog()
+    b200 = catalog.get("accelerator", "b200-sxm").figures["gpu_price"]
+    assert b200.date == "2026-08-26 to 2026-09-20"
+    assert b200.remark == f"as of {b200.date}; {b200.note}"
+    assert catalog.get("accelerator", "gh200-96").figures["gpu_price"].date == "2026-09-20"
+    assert catalog.get("accelerator", "gb300").figures["gpu_price"].date == "", "assumed: of no day"
+    assert catalog.get("accelerator", "b200-sxm").figures["gpu_tdp"].date == ""
+
+
+# ---- one file, one entry
 
 
 def test_a_file_is_read_once(monkeypatch):
@@ -352,7 +409,8 @@ def test_a_home_without_both_folders_is_refused(monkeypatch, tmp_path, cli, made
 
 
 @pytest.mark.parametrize(
-    "name", ["accelerators.csv", "accelerator_figures.csv", "grids.csv", "sources.toml"]
+    "name",
+    ["accelerators.csv", "accelerator_figures.csv", "gpu_prices.csv", "grids.csv", "sources.toml"],
 )
 @pytest.mark.parametrize("damage", ["absent", "empty", "a short row", "binary", "another header"])
 def test_a_damaged_table_of_home_is_named(monkeypatch, tmp_path, cli, name, damage):
@@ -407,6 +465,10 @@ def test_softest():
         {"value": "1 GB/s", "low": "1 GB/s"},
         {"low": "1 GB/s"},
         {"value": "1 GB/s", "basis": 3},
+        {"value": "1 GB/s", "date": 2026},
+        {"value": "1 GB/s", "date": "last summer"},
+        {"value": "1 GB/s", "date": "2026-13"},
+        {"value": "1 GB/s", "date": "2026-07-13 to"},
         {"value": "1 GB/s", 3: 4},
         {},
         "-1 GB/s",
@@ -417,6 +479,16 @@ def test_softest():
 def test_a_wrong_figure(raw):
     with pytest.raises(InputError):
         figure_of(raw, "bytes_per_s")
+
+
+@pytest.mark.parametrize(
+    "date", ["2026", "2026-07", "2026-Q3", "2026-07-13", "2024-07-01 to 2026-Q3"]
+)
+def test_a_figure_says_of_when_it_is(date):
+    dated = figure_of({"value": "0.1 USD/GB-month", "date": date, "note": "list"}, "usd_per_byte_s")
+    assert (dated.date, dated.remark) == (date, f"as of {date}; list")
+    assert figure_of({"value": "1 GB/s", "date": date}, "bytes_per_s").remark == f"as of {date}"
+    assert figure_of("1 GB/s", "bytes_per_s").remark == ""
 
 
 def test_minus_zero_is_zero_and_not_negative():
