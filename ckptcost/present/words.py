@@ -126,13 +126,15 @@ def caution_text(caution: Caution) -> str:
             return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
         case "MEAN_OF_RATES":
             return (
-                f"The published write rate spreads by {share(value)} from one to the next: a mean of such rates is more "
-                "than bytes over time (about 1+spread^2 times). Use durations."
+                f"The published write rate spreads by {share(value)} from one save to the next. "
+                "If the rate in use is a mean of such rates, it is more than bytes over time (about "
+                "1+spread^2 times): then give durations (tier.save_time)."
             )
         case "MEAN_OF_READ_RATES":
             return (
-                f"The published read rate spreads by {share(value)} from one to the next: a mean of such rates is more "
-                "than bytes over time (about 1+spread^2 times), and loading takes longer. Use durations (tier.load_time)."
+                f"The published read rate spreads by {share(value)} from one load to the next. "
+                "If the rate in use is a mean of such rates, it is more than bytes over time (about "
+                "1+spread^2 times), and loading takes longer: then give durations (tier.load_time)."
             )
         case "SCALED_TIME":
             return (
