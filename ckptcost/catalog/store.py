@@ -169,21 +169,26 @@ class Catalog:
         return found
 
     @cached_property
-    def _gpu_price_dates(self) -> dict[str, str]:
-        """Of when the offers are that span an accelerator's price: the first and the last date known."""
+    def _gpu_offers(self) -> dict[str, list[str]]:
+        """The dates of the offers that span an accelerator's price, "" where none is given."""
         found: dict[str, list[str]] = {}
         for row in files.csv_of(
             self._shipped / "data" / "gpu_prices.csv",
             "data/gpu_prices.csv",
             ("id", "date", "note"),
         ):
-            if row["date"] and "not in the range" not in row["note"]:
+            if "not in the range" not in row["note"]:
                 found.setdefault(row["id"], []).append(row["date"])
-        spans = {name: (min(dates), max(dates)) for name, dates in found.items()}
-        return {
-            name: first if first == last else f"{first} to {last}"
-            for name, (first, last) in spans.items()
-        }
+        return found
+
+    def _dated(self, name: str, raw: dict[str, str]) -> dict[str, str]:
+        """A GPU's price with the first and last date of its offers, and how many have none."""
+        offers = self._gpu_offers.get(name, [])
+        known = sorted(filter(None, offers))
+        if len(known) < len(offers):
+            lacking = f"offers without a date: {len(offers) - len(known)} of {len(offers)}"
+            raw = raw | {"note": "; ".join(filter(None, (raw.get("note", ""), lacking)))}
+        return raw | {"date": " to ".join(dict.fromkeys((*known[:1], *known[-1:])))}
 
     def _accelerator(self, name: str) -> Entity:
         if name not in self._accelerators:
@@ -194,7 +199,7 @@ class Catalog:
             key = {"tdp": "gpu_tdp"}.get(cell["key"], cell["key"])
             raw = {part: cell[part] for part in _CELLS if cell[part]}
             if key == "gpu_price" and cell["basis"] != "assumed":
-                raw |= {"date": self._gpu_price_dates.get(name, "")}
+                raw = self._dated(name, raw)
             if key in KEYS["cluster"]:
                 try:
                     figures[key] = figure_of(raw, unit_of("cluster", key))

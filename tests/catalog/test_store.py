@@ -86,7 +86,7 @@ def test_every_price_says_of_when_it_is_or_that_it_is_assumed():
     undated = {
         where
         for where, figure in found.items()
-        if not figure.date and figure.basis != "assumed" and "no date given" not in figure.note
+        if not figure.date and figure.basis != "assumed" and "without a date" not in figure.note
     }
     assert not undated
     assert sum(1 for figure in found.values() if figure.date) >= 40
@@ -108,7 +108,12 @@ def test_a_gpu_price_is_dated_by_the_offers_that_span_it():
     catalog = Catalog()
     b200 = catalog.get("accelerator", "b200-sxm").figures["gpu_price"]
     assert b200.date == "2026-08-26 to 2026-09-20"
+    assert b200.note.endswith("; offers without a date: 1 of 3"), "Nebius gives none"
     assert b200.remark == f"as of {b200.date}; {b200.note}"
+    mi300x = catalog.get("accelerator", "mi300x").figures["gpu_price"]
+    assert (mi300x.date, "without" in mi300x.note) == ("2026-05-18 to 2026-05-29", False)
+    tpu = catalog.get("accelerator", "tpu-v4").figures["gpu_price"]
+    assert (tpu.date, tpu.note) == ("", "one offer, per chip; offers without a date: 1 of 1")
     assert catalog.get("accelerator", "gh200-96").figures["gpu_price"].date == "2026-09-20"
     assert catalog.get("accelerator", "gb300").figures["gpu_price"].date == "", "assumed: of no day"
     assert catalog.get("accelerator", "b200-sxm").figures["gpu_tdp"].date == ""

@@ -102,6 +102,17 @@ def test_a_source_without_an_address_says_why(cli):
     assert "no address: our own" in cli("catalog", "source", "house").out
 
 
+def test_a_price_is_shown_with_its_date(cli):
+    out = cli("catalog", "tier", "aws-fsx-p2-125").out
+    assert "storage_price: as of 2026-07-13; " in out
+    found = json.loads(cli("catalog", "tier", "aws-fsx-p2-125", "-f", "json").out)["figures"]
+    assert found["storage_price"]["date"] == "2026-07-13"
+    assert found["capacity"]["date"] is None
+    report = json.loads(cli("model", "--tier", "aws-s3-standard", "-f", "json").out)
+    factors = {f["id"]: f for f in report["factors"]}
+    assert factors["tier.storage_price"]["note"].startswith("as of 2024-07-01; ")
+
+
 def test_scenarios_are_shown_as_files(cli):
     assert 'id = "gpt4-scale-2tb"' in cli("catalog", "scenario", "gpt4-scale-2tb").out
     assert (
