@@ -275,6 +275,14 @@ def test_muon_keeps_one_moment_of_a_matrix(model):
     assert share < 0.01
 
 
+def test_the_embeddings_of_kimi_are_those_of_its_shape():
+    """Vocabulary of 160 x 1,024 by 7,168, in and out: 2.35B, 0.23 % of what Muon would else train. E."""
+    raw = tomllib.loads((ROOT / "models/checkpoints/kimi-k2.toml").read_text("utf-8"))
+    assert raw["about"]["vocab"] == 160 * 1024
+    assert 2 * raw["about"]["vocab"] * raw["about"]["hidden"] == MUON["kimi-k2"] == 2_348_810_240
+    assert "2.35B" in raw["bytes_per_param"]["note"]
+
+
 def test_pythia_counts_from_its_shape():
     """Two embeddings of 50,688, 36 layers with biases and two norms of 5,120: 11,846,072,320. E."""
     vocab, hidden, layers = 50_688, 5120, 36
