@@ -81,6 +81,8 @@ class Channel:
     """smallest step of the value"""
     tick_s: float | None = None
     """how often the source renews the value, as published; a run's header has it as measured"""
+    lag_s: float | None = None
+    """a counter shows what had been counted at most so long before; where nobody says, at most one tick"""
     averaging_s: float | None = None
     """a gauge is a mean over so long"""
     looks: float | None = None

@@ -13,6 +13,7 @@ import bisect
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ NEAR: Final = 384
 """what is looked at on either side of an edge, seconds and readings: enough ticks for a lattice, few enough to be quick"""
 BESIDE: Final = 6
 """moves on either side of an edge that are looked at in any case"""
+SLOW_S: Final = 0.15
+"""ticks further apart hide parts of a training step: next to them power may be all that was seen nearby on its side"""
 ONE_WAY: Final = 6.0
 """between ticks further apart, in periods, power may go up and down again: only its range nearby is believed"""
 CAUGHT_UP: Final = 0.1
@@ -44,6 +47,9 @@ SIGMAS: Final = 1.0
 """how much scatter of power within a tick the interval holds"""
 TINY: Final = 1e-9
 """seconds that two ticks are apart at least, lest power be infinite"""
+
+LAGS: Final = 5
+"""how many lags are tried between none and the most that a counter may have"""
 
 BEFORE, AFTER, NOT_YET, EMPTY = "before-first-tick", "after-last-tick", "not-yet", "no-readings"
 RESET, WRAPS, IMPLAUSIBLE, STANDS = "reset", "maybe-more-than-one-wrap", "implausible", "stuck"
@@ -107,6 +113,8 @@ class Counter:
     tick_s: float | None = None
     resolution: float = 0.0
     most_per_s: float = math.nan
+    lag_s: float = 0.0
+    """what it shows had been counted at most so long before"""
     _edges: dict[float, Edge] = field(default_factory=dict, repr=False)
     """those asked for before: windows, phases and bins share theirs, and one takes 0.4 ms"""
 
@@ -130,6 +138,8 @@ class Counter:
             [*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in told)]
         )
         value, low, high = end.value - begin.value, end.low - begin.high, end.high - begin.low
+        if self.lag_s > 0:
+            low, high = self._late(begin_s, end_s, points, low, high)
         low, high = max(low - self.resolution, 0.0), high + self.resolution
         coverage = 1.0 - _lost_s(gaps, begin_s, end_s) / span_s if span_s > 0 else 1.0
         if span_s == 0:
@@ -148,6 +158,25 @@ class Counter:
         return Amount(
             value, low, high, coverage, count, gaps, count < FEW, resolved_s, tuple(reasons)
         )
+
+    def _late(
+        self, begin_s: float, end_s: float, points: ticks.Ticks | None, low: float, high: float
+    ) -> tuple[float, float]:
+        """The interval for every lag up to the most: a counter that is late by L shows the window where the next one of its length is,
+        L later, with both of its edges.
+
+        Between two lags that are tried there may be a valley or a peak: it is where power steps at both edges, and as deep as half of
+        what changes from one to the next.
+        """
+        seen: list[float] = []
+        for n in range(LAGS):
+            late_s = self.lag_s * n / (LAGS - 1)
+            begin, end = self.edge(begin_s + late_s, points), self.edge(end_s + late_s, points)
+            low, high = min(low, end.low - begin.high), max(high, end.high - begin.low)
+            seen.append(end.value - begin.value)
+        steps = [abs(b - a) for a, b in pairwise(seen)]
+        between = max([step for step in steps if step == step], default=0.0) / 2.0
+        return low - between, high + between
 
     def edge(self, t_s: float, points: ticks.Ticks | None = None) -> Edge:
         """The total at one instant, from the ticks around it."""
@@ -249,7 +278,12 @@ def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
     cut = slice(max(after - 4, 0), after + 4)
     near = _Near(*(part[cut].tolist() for part in points[:4]))
     here = min(max(after - 1 - cut.start, 0), len(near.at) - 2)
-    value, low, high = _curves(near, here, t_s, points, spacing_s)
+    value, low, high = _curves(near, here, t_s, points, spacing_s, cut.start + here)
+    # no instant is known better than by the call that told it
+    asked = int(counter.t_s.searchsorted(t_s))
+    call_s = float(counter.took_s[max(asked - 1, 0) : asked + 1].max(initial=0.0))
+    told = near.power(here)[1] * call_s / 2.0
+    low, high = min(low, value - told), max(high, value + told)
     # whatever power did: not less than at the last tick that is surely over, not more than at the first that surely is not
     low = max([low, *(v for v, until in zip(near.total, near.high, strict=True) if until <= t_s)])
     high = min([high, *(v for v, since in zip(near.total, near.low, strict=True) if since >= t_s)])
@@ -273,9 +307,9 @@ class _Near(NamedTuple):
 
 
 def _curves(
-    near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: float
+    near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: float, place: int
 ) -> tuple[float, float, float]:
-    """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next."""
+    """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next; `place` is its number in `points`."""
     at, total = near.at, near.total
     start, stop, span_s, x = (
         total[here],
@@ -288,15 +322,14 @@ def _curves(
     if here == 0 or here + 2 >= len(at):
         return line, start, stop
     (low1, before, high1), (low2, after, high2) = near.power(here - 1), near.power(here + 1)
+    if max(span_s, at[here] - at[here - 1], at[here + 2] - at[here + 1]) > SLOW_S:
+        nearby = np.diff(points.total) / np.maximum(np.diff(points.t_s), TINY)
+        earlier, later = nearby[:place], nearby[place + 1 :]
+        low1, high1 = min(low1, float(earlier.min())), max(high1, float(earlier.max()))
+        low2, high2 = min(low2, float(later.min())), max(high2, float(later.max()))
     least, most, rises, falls = min(low1, low2), max(high1, high2), high1 < low2, high2 < low1
     if span_s > ONE_WAY * spacing_s:
-        nearby = np.diff(points.total) / np.maximum(np.diff(points.t_s), TINY)
-        least, most, rises, falls = (
-            min(least, float(nearby.min())),
-            max(most, float(nearby.max())),
-            False,
-            False,
-        )
+        rises = falls = False
     elif min(before, after) < mean < max(before, after):
         step_s = (stop - start - after * span_s) / (before - after)
         step = start + (before * x if x < step_s else before * step_s + after * (x - step_s))
@@ -326,6 +359,10 @@ def _curves(
     soon = (1.0 - share) * (at[here] - a_low) + share * (at[here + 1] - b_low)
     low = line - most * late if falls else min(low, line)
     high = line + most * soon if rises else max(high, line)
+    if falls:
+        low = min(low, start + low1 * x, stop - high2 * (span_s - x))
+    if rises:
+        high = max(high, start + high1 * x, stop - low2 * (span_s - x))
     loose = SIGMAS * _roughness(points) * span_s * math.sqrt(max(share * (1.0 - share), 0.0))
     return value, min(low, value) - loose, max(high, value) + loose
 
@@ -360,9 +397,11 @@ def unwrapped(
     tick_s: float | None = None,
     resolution: float | None = None,
     most_per_s: float | None = None,
+    lag_s: float = 0.0,
 ) -> Counter:
     """A counter that never falls out of readings that do. `tick_s` is how often the source renews it (0: at once), `resolution` its
     smallest step, `most_per_s` what it can count in a second at most; it is what tells a wrap from a reset, and one wrap from two.
+    `lag_s`: its values are up to so old when they are published.
     """
     t_s, value, took_s = (
         np.asarray(part, dtype=np.float64) for part in (series.t_s, series.value, series.took_s)
@@ -409,6 +448,7 @@ def unwrapped(
         tick_s,
         resolution or 0.0,
         most_per_s or math.nan,
+        lag_s,
     )
 
 

@@ -2,7 +2,8 @@
 
 A sample that is a mean over a tells of the middle of that time, so samples are moved back by a/2. Between two samples power is taken to
 lie between them: each span adds a trapezium and is uncertain by half of what the samples differ. Over many spans such errors are
-independent and add as squares. At the window's edges a mean over a carries up to a/8 of a step across.
+independent and add as squares. At the window's edges a mean over a carries up to a/8 of a step across, and shows less than the step
+of a window that is shorter than a.
 """
 
 from __future__ import annotations
@@ -116,9 +117,9 @@ def energy(
         if shift_s
     ]
     loose += max((abs(other - value) for other in moved), default=0.0)
-    loose += (
-        math.fsum(_range(line, edge_s, over_s) for span in known for edge_s in span) * over_s / 8.0
-    )
+    for since_s, until_s in known:
+        seen = max(_range(line, since_s, over_s), _range(line, until_s, over_s))
+        loose += seen * carried_s(until_s - since_s, over_s)
     if looks is not None and looks < 1.0:
         # between two looks power differs from them about as much as they do from each other
         loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
@@ -217,6 +218,20 @@ def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, floa
             float(whole[-1] * span_s[-1]) if len(span_s) > 1 else 0.0
         )
     return joules, max(off, SIGMAS * line.rough * math.sqrt(float(span_s @ span_s))), squares
+
+
+def carried_s(span_s: float, over_s: float) -> float:
+    """Joules that a mean over `over_s` carries across both edges of a window, in seconds of what it shows of the window's step.
+
+    Of a step by D that lasts as long as the window, the mean shows D where the window is as long as it, and D*w/a of a shorter one. It
+    carries D*a/4 across both edges, and of a window below a/2 all but the middle: D*w*(1 - w/a).
+
+    >>> carried_s(10.0, 1.0), carried_s(0.5, 1.0), carried_s(0.25, 1.0), carried_s(1.0, 0.0)
+    (0.25, 0.5, 0.75, 0.0)
+    """
+    if span_s < over_s / 2.0:
+        return over_s - span_s
+    return over_s / 4.0 * max(over_s / max(span_s, TINY), 1.0) if over_s else 0.0
 
 
 def _range(line: _Line, edge_s: float, over_s: float) -> float:

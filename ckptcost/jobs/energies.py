@@ -169,10 +169,12 @@ class Energies:
     def _counter(self, place: int) -> Counter:
         channel = self.channels[place]
         if place not in self._counters:
+            tick_s = self._renewed_s(channel)
             self._counters[place] = counters.unwrapped(
                 self.series(place),
                 channel.wraps_at,
-                tick_s=self._renewed_s(channel),
+                tick_s=tick_s,
+                lag_s=self.lag_s(channel),
                 resolution=channel.resolution,
                 most_per_s=MOST_W if channel.quantity == "energy_j" else None,
             )
@@ -181,6 +183,12 @@ class Energies:
     def _renewed_s(self, channel: Channel) -> float | None:
         """How often a counter is renewed; what is no energy, at once."""
         return self._seen_s(channel) if channel.quantity == "energy_j" else 0.0
+
+    def lag_s(self, channel: Channel) -> float:
+        """What a counter of joules may be late at most: as its meter says, or one tick, whichever is more. Nobody publishes it."""
+        if channel.quantity != "energy_j":
+            return 0.0
+        return max(channel.lag_s or 0.0, self._renewed_s(channel) or 0.0)
 
     def _seen_s(self, channel: Channel) -> float | None:
         measured_s = self.node.period_s(channel)
@@ -195,9 +203,12 @@ class Energies:
 
     def provenance(self, domain: str, begin_s: float, end_s: float) -> Provenance:
         source = self.sources[domain]
-        return provenance(
+        lag_s = self.lag_s(source.channel)
+        late = f"the interval assumes a counter published 0 to {lag_s:g} s late" if lag_s else ""
+        known = provenance(
             source.channel, self.joules(domain, begin_s, end_s), source.driver, self.tick_s(domain)
         )
+        return known._replace(note="; ".join(filter(None, (known.note, late))))
 
     def doubts(self, domain: str) -> Doubts:
         """Of the channel itself, or else of the same device's watts."""

@@ -7,7 +7,7 @@ SC24) and its authors' published results; the meaning of power usage before and 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 ENERGY, AVERAGE, INSTANT, USAGE = 191, 185, 186, -1
 """field ids; USAGE is nvmlDeviceGetPowerUsage, which is no field"""
@@ -121,6 +121,11 @@ def steady_error(name: str) -> float | None:
     (-0.055, None)
     """
     return next((error for pattern, error in _OFF if pattern.search(name)), None)
+
+
+LAG_S: Final = 0.1
+"""How late the energy counter may be published, at most: assumed, for nobody measured it. Its ticks are 20 to 100 ms by board, and power
+sensors of the same boards are renewed each 100 ms; a board that ticks faster need not sense faster."""
 
 
 def energy_note(kind: str) -> str:

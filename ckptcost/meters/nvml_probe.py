@@ -275,7 +275,12 @@ def _superchip(
 def _counter(gpu: Gpu, about: Channel) -> Channel:
     note = _joined(fields.energy_note(gpu.kind), about.note)
     return replace(
-        about, quantity="energy_j", source="NVML total energy consumption", tick_s=0.1, note=note
+        about,
+        quantity="energy_j",
+        source="NVML total energy consumption",
+        tick_s=0.1,
+        lag_s=fields.LAG_S,
+        note=note,
     )
 
 

@@ -70,7 +70,7 @@ def _times(rows: list[Rows], found: Sequence[tuple[Table, int, int]], origin_ns:
         [of.t_ns + ahead_ns for of, (_, _, ahead_ns) in zip(rows, found, strict=True)]
     )
     took = np.concatenate([of.took_ns for of in rows])
-    sizes = [of.size[0] // 2 + of.size[1] // 4 for of in rows]
+    sizes = [sum(of.size) for of in rows]
     before = np.cumsum([0, *sizes[:-1]])
     pick = np.concatenate(
         [of.pick + first for of, first in zip(rows, before.tolist(), strict=True)]

@@ -19,7 +19,7 @@ from ckptcost.runs.lines import FORMAT, MAJOR, VERSION, BadLine
 from ckptcost.version import __version__
 
 _CHANNEL_KEYS = tuple(f.name for f in dataclasses.fields(Channel))
-_NUMBERS = ("wraps_at", "resolution", "tick_s", "averaging_s", "looks", "accuracy")
+_NUMBERS = ("wraps_at", "resolution", "tick_s", "lag_s", "averaging_s", "looks", "accuracy")
 
 
 class MeterHead(NamedTuple):

@@ -54,6 +54,19 @@ class Second(NamedTuple):
     values: tuple[Sequence[Any] | None, ...]
 
 
+def begun_ns(took_ns: Sequence[int], values: Sequence[object]) -> list[int]:
+    """When each meter of a tick was asked, in ns after the tick's time: one after the other, each when the one before had answered.
+
+    >>> begun_ns((3, 0, 28_000, 28_020), ((1.0,), None, (2.0,), (3.0,)))
+    [0, 0, 3, 28000]
+    """
+    begun, now_ns = [], 0
+    for took, row in zip(took_ns, values, strict=False):
+        begun.append(0 if row is None else min(now_ns, took))
+        now_ns = now_ns if row is None else max(now_ns, took)
+    return begun
+
+
 _encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _NOT_JSON = re.compile(r"-?Infinity|NaN")
 

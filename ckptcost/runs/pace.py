@@ -1,6 +1,7 @@
 """How often to ask: rarely at rest, often around every mark, because an edge lies between two readings and the counter between two ticks.
 
-Ticks lie on a lattice of the quick period's multiples from the first tick on, so that lateness never adds up.
+Ticks lie on a lattice of the quick period's multiples from the first tick on, so that lateness never adds up. Those between two ticks at
+rest are moved off it, each by another share of the period.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ckptcost.runs.clocks import S
 
 SAFE = frozenset({"durable", "synced"})
 """marks after which a save that returned is over"""
+GOLDEN = (5**0.5 - 1.0) / 2.0
 ROUTINE = frozenset({"steps"})
 """marks of training itself, once a second: nobody looks closer for them"""
 
@@ -21,6 +23,9 @@ class Pace:
 
     rest_s: float = 0.2
     quick_s: float = 0.02
+    off_beat: float = 0.75
+    """quick ticks are moved by up to this share of their period: in step with a counter's own ticks they would see each of them from the
+    same side, and its jitter not at all"""
     quick_for_s: float = 1.5
     """after each mark, and before one that is expected"""
     around_s: float = 2.0
@@ -35,13 +40,14 @@ class Pace:
     def __post_init__(self) -> None:
         if (
             not 0.001 <= self.quick_s <= self.rest_s <= 10.0
+            or not 0.0 <= self.off_beat < 1.0
             or min(
                 self.quick_for_s, self.around_s, self.window_most_s, self.drain_most_s, self.retry_s
             )
             < 0
         ):
             raise ValueError(
-                f"a pace asks every 1 ms to 10 s, quick no slower than at rest: {self}"
+                f"a pace asks every 1 ms to 10 s, quick no slower than at rest, and off the beat by less than a period: {self}"
             )
 
     def settings(self) -> dict[str, float]:
@@ -104,4 +110,15 @@ class Tempo:
     def next_ns(self, t_ns: int) -> int:
         """The first point of the lattice after t_ns."""
         step_ns = self.quick_ns if t_ns < self.quick_until_ns else self.rest_ns
-        return self.origin_ns + ((t_ns - self.origin_ns) // step_ns + 1) * step_ns
+        number = (t_ns - self.origin_ns) // step_ns
+        if step_ns != self.rest_ns:
+            at_ns = self._quick_ns(number)
+            return at_ns if at_ns > t_ns else self._quick_ns(number + 1)
+        return self.origin_ns + (number + 1) * step_ns
+
+    def _quick_ns(self, number: int) -> int:
+        """A quick tick, off the beat: multiples of the golden ratio leave no phase out for long."""
+        at_ns = self.origin_ns + number * self.quick_ns
+        if number * self.quick_ns % self.rest_ns == 0:
+            return at_ns
+        return at_ns + round(self.pace.off_beat * (number * GOLDEN % 1.0) * self.quick_ns)

@@ -13,7 +13,7 @@ from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
-from ckptcost.runs.lines import BadLine, decode
+from ckptcost.runs.lines import BadLine, begun_ns, decode
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
 from ckptcost.runs.tables import Key, Table, key_of
 
@@ -67,9 +67,9 @@ class Part:
     def _raw(self, f: Mapping[str, Any]) -> None:
         t_ns, took = f["t"], f["d"]
         self._fits(f)
-        for i, row in enumerate(f["v"]):
+        for i, (row, after_ns) in enumerate(zip(f["v"], begun_ns(took, f["v"]), strict=True)):
             if row is not None:
-                self._tables[i].tick(t_ns, took[i], row)
+                self._tables[i].tick(t_ns, took[i], row, after_ns)
 
     def _second(self, f: Mapping[str, Any]) -> None:
         from_ns, t_ns, took = f["from"], f["t"], f["d"]

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     """Which readings of a table count, in order of time."""
 
     size: tuple[int, int]
-    """of the table at that time"""
+    """ticks and summaries of the table at that time"""
     t_ns: NDArray[np.int64]
     took_ns: NDArray[np.int64]
     pick: NDArray[np.intp]
@@ -47,7 +47,7 @@ class Table:
         self._width = len(self.channels)
         self._counters = tuple(channel.is_counter for channel in self.channels)
         self._ticks = array("q")
-        """t, took by turns"""
+        """t, took, and when it was asked after t, by turns"""
         self._values = array("d")
         self._spans = array("q")
         """from, t, count, took by turns"""
@@ -58,12 +58,13 @@ class Table:
         """of counters, and of gauges"""
         self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
 
-    def tick(self, t_ns: int, took_ns: int, row: Sequence[Any]) -> None:
+    def tick(self, t_ns: int, took_ns: int, row: Sequence[Any], begun_ns: int = 0) -> None:
+        """A tick at `t_ns`, at which this meter was asked `begun_ns` later and had answered `took_ns` later."""
         try:
             numbers = array("d", row)
         except TypeError:
             numbers = array("d", map(_one, row))
-        when = array("q", (t_ns, took_ns))  # raises before anything is added
+        when = array("q", (t_ns, took_ns, begun_ns))  # raises before anything is added
         self._ticks.extend(when)
         self._values.extend(numbers)
 
@@ -92,7 +93,7 @@ class Table:
 
     def spans(self) -> NDArray[np.int64]:
         """First and last tick of everything that was read, unsorted."""
-        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)[:, :1]
+        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 3)[:, :1]
         return np.concatenate(
             [
                 np.repeat(ticks, 2, axis=1),
@@ -109,7 +110,7 @@ class Table:
         """
         counter = self._counters[index]
         back = self._back.get(index) if counter else None
-        size = (len(self._ticks), len(self._spans))
+        size = (len(self._ticks) // 3, len(self._spans) // 4)
         if back is not None:
             return self._rows_of(counter, size, back)
         kept = self._kept.get(counter)
@@ -120,10 +121,10 @@ class Table:
     def _rows_of(
         self, counter: bool, size: tuple[int, int], back: Sequence[tuple[int, int]]
     ) -> Rows:
-        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 2)
+        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 3)
         spans = np.frombuffer(self._spans, np.int64).reshape(-1, 4)
         pick = np.argsort(ticks[:, 0], kind="stable")
-        at, took = ticks[pick, 0], ticks[pick, 1]
+        at, took, begun = ticks[pick].T
         if len(spans):
             first, last = (
                 np.searchsorted(at, spans[:, 0], "left"),
@@ -141,10 +142,12 @@ class Table:
                 np.add.at(doubled, first[alone], 1)
                 np.add.at(doubled, last[alone], -1)
                 single = np.cumsum(doubled[:-1]) == 0
-                at, took, pick = at[single], took[single], pick[single]
-            at = np.concatenate([at, when[alone]])
-            took = np.concatenate([took, spans[alone, 3]])
+                at, took, begun, pick = at[single], took[single], begun[single], pick[single]
+            at = np.concatenate([at + begun, when[alone]])
+            took = np.concatenate([took - begun, spans[alone, 3]])
             pick = np.concatenate([pick, len(ticks) + np.flatnonzero(alone)])
+        else:
+            at, took = at + begun, took - begun
         at, unique = np.unique(at, return_index=True)
         return Rows(size, at, took[unique], pick[unique])
 
@@ -168,7 +171,7 @@ class Table:
             return bool(np.isfinite(np.concatenate(self.values(index))[rows.pick]).any())
         kept = self._finite.get(self._counters[index])
         if kept is None or kept[0] is not rows:
-            ticks = len(self._ticks) // 2
+            ticks = rows.size[0]
             of_ticks, of_sums = rows.pick[rows.pick < ticks], rows.pick[rows.pick >= ticks] - ticks
             ticked = np.isfinite(np.frombuffer(self._values, np.float64)).reshape(-1, self._width)[
                 of_ticks

@@ -14,7 +14,7 @@ from ckptcost.jobs.recording import ASKED
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, periods_from
-from ckptcost.runs.lines import Raw, Second
+from ckptcost.runs.lines import Raw, Second, begun_ns
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.views.live_book import Book
 from ckptcost.views.live_ring import Record, Ring
@@ -143,10 +143,13 @@ class Intake:
         t_ns = tick.t_ns + part.ahead_ns
         t_s = self._at_s(t_ns)
         new = self.curves is not None and t_s > self.curves.last_s
-        for slot, took_ns, row in zip(part.slots, tick.took_ns, tick.values, strict=False):
+        begun = begun_ns(tick.took_ns, tick.values)
+        for slot, took_ns, row, after_ns in zip(
+            part.slots, tick.took_ns, tick.values, begun, strict=False
+        ):
             if row is None:
                 continue
-            self._keep(Record(slot, t_ns, t_ns, 0, took_ns, row))
+            self._keep(Record(slot, t_ns, t_ns, 0, took_ns, row, begun_ns=after_ns))
             if new:
                 self._tell(slot, t_s, row)
         if new:

@@ -32,6 +32,7 @@ class Record(NamedTuple):
     took_ns: int
     row: Sequence[Any]
     before_ns: int = 0
+    begun_ns: int = 0
 
 
 class _Chunk(NamedTuple):
@@ -128,7 +129,7 @@ def _chunk(records: Sequence[Record], slots: Sequence[tuple[Channel, ...]]) -> _
                 record.before_ns,
             )
         else:
-            table.tick(record.t_ns, record.took_ns, record.row)
+            table.tick(record.t_ns, record.took_ns, record.row, record.begun_ns)
         values += len(record.row)
     return _Chunk(
         min((r.from_ns for r in records), default=0),

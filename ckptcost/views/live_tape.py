@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, header_from
-from ckptcost.runs.lines import BadLine, Raw, Second, decode
+from ckptcost.runs.lines import BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.tables import Key, Table, key_of
 from ckptcost.views.live_followed import item_of
 from ckptcost.views.live_intake import Item
@@ -138,9 +138,12 @@ class Tape:
 
 def _put(item: object, tables: Sequence[Table], ahead_ns: int) -> None:
     if isinstance(item, Raw):
-        for table, took_ns, row in zip(tables, item.took_ns, item.values, strict=False):
+        begun = begun_ns(item.took_ns, item.values)
+        for table, took_ns, row, after_ns in zip(
+            tables, item.took_ns, item.values, begun, strict=False
+        ):
             if row is not None:
-                table.tick(item.t_ns + ahead_ns, took_ns, row)
+                table.tick(item.t_ns + ahead_ns, took_ns, row, after_ns)
     elif isinstance(item, Second):
         for table, asked, took_ns, seen in zip(
             tables, item.counts, item.took_ns, item.values, strict=False

@@ -565,3 +565,67 @@ def test_one_window_looks_at_its_own_readings_only(monkeypatch):
     assert seen[0] < 1500
     assert found[:3] == pytest.approx(real(long).energy(1000.0, 1001.0)[:3], rel=1e-6)
     assert found.low <= 431.0 <= found.high
+
+
+def stall(t_s, high_w=600.0, low_w=120.0, begin_s=7.0, end_s=8.0):
+    """Joules of training that stands still from `begin_s` to `end_s`."""
+    return high_w * t_s - (high_w - low_w) * np.clip(t_s - begin_s, 0.0, end_s - begin_s)
+
+
+def late_by(lag_s, joules, tick_s, phase_s=0.007):
+    at = phase_s + tick_s * np.arange(round(14.0 / tick_s))
+    t_s = np.arange(2.0, 13.0, 0.0101)
+    return series(t_s, joules(at - lag_s)[np.searchsorted(at, t_s, side="right") - 1])
+
+
+@pytest.mark.parametrize("tick_s", [0.02, 0.1])
+@pytest.mark.parametrize("lag_s", [0.0, 0.03, 0.06, 0.1])
+def test_a_late_counter_moves_a_window_and_its_interval_holds_every_lag(tick_s, lag_s):
+    """In closed form: a save of 1 s at 120 W in training at 600 W comes out lag*(600 - 120) too dear."""
+    meter = late_by(lag_s, stall, tick_s)
+    plain, held = (unwrapped(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
+    assert plain.value == held.value == pytest.approx(120.0 + 480.0 * lag_s, abs=3.0)
+    assert held.low <= 120.0 <= held.high
+    assert (plain.low <= 120.0 <= plain.high) == (lag_s == 0.0)
+    assert held.high - held.low < 2.0 * 480.0 * 0.1
+
+
+def test_constant_power_is_as_sure_however_late():
+    def constant_w(t_s):
+        return 431.0 * t_s
+
+    for tick_s in (0.02, 0.1):
+        meter = late_by(0.06, constant_w, tick_s)
+        plain, held = (unwrapped(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
+        assert held.low <= 431.0 <= held.high
+        assert held.high - held.low < plain.high - plain.low + 0.01 * 431.0
+
+
+def test_no_edge_is_known_better_than_by_its_call():
+    for took_s in (1e-4, 0.028):
+        t_s = np.arange(2.0, 12.0, 0.0501)
+        meter = Series(t_s, 300.0 * (t_s + took_s / 2.0), np.full(len(t_s), took_s))
+        for tick_s in (None, 0.0, 1e-3):
+            found = energy(meter, 6.0, 7.0, tick_s=tick_s)
+            assert found.low <= 300.0 <= found.high
+            assert found.high - found.low >= 2.0 * 300.0 * took_s * (1.0 - 1e-6)
+    t_s, took_s = (
+        np.arange(2.0, 12.0, 0.0301),
+        0.028,
+    )  # a lattice of ticks is known far better than one call tells
+    shown = 300.0 * 0.1 * np.floor((t_s + took_s / 2.0) / 0.1)
+    found = energy(Series(t_s, shown, np.full(len(t_s), took_s)), 6.02, 7.02)
+    assert found.high - found.low >= 2.0 * 300.0 * took_s * (1.0 - 1e-6)
+
+
+def test_power_that_goes_up_between_slow_polls_and_falls_at_the_edge():
+    """420 W, then 620 W from 0.05 s before the save on: the last slow gaps do not show the 620 W, but what was seen earlier does."""
+
+    knots_s = [0.0, 3.5, 4.7, 6.95, 7.0, 9.0]
+    joules = np.concatenate(
+        [[0.0], np.cumsum(np.diff(knots_s) * [420.0, 620.0, 420.0, 620.0, 120.0])]
+    )
+    t_s = np.concatenate([np.arange(1.0, 6.96, 0.1901), np.arange(7.03, 9.0, 0.019)])
+    meter = series(t_s, np.interp(t_s, knots_s, joules))
+    found = unwrapped(meter, tick_s=1e-3).energy(7.0, 8.0)
+    assert found.low <= 120.0 <= found.high

@@ -13,7 +13,7 @@ from test_counters import constant, sine, square
 from test_ticks import polls
 
 from ckptcost.core.channels import Series, series
-from ckptcost.core.gauges import energy, spread
+from ckptcost.core.gauges import carried_s, energy, spread
 
 
 def sampled(
@@ -322,3 +322,14 @@ def test_samples_that_resemble_each_other_count_as_fewer():
     assert math.isnan(none.mean)
     outlier = spread(series(t_s, np.where(np.arange(len(t_s)) == 1000, 5000.0, held)), 10.0, 50.0)
     assert outlier.median == pytest.approx(quick.median, abs=0.1)
+
+
+@pytest.mark.parametrize("span_s", [0.1, 0.3, 0.5, 0.7, 1.0, 2.0])
+def test_what_a_mean_carries_over_a_window_shorter_than_itself(span_s):
+    """Against the mean itself, sampled finely: an exact dip of 480 W, in seconds of what the mean shows of it."""
+    at = np.arange(-5.0, 5.0, 1e-3)
+    dip = np.clip(at + span_s / 2.0, 0.0, span_s)
+    shown = 480.0 * (np.interp(at + 0.5, at, dip) - np.interp(at - 0.5, at, dip))
+    inside = np.abs(at) <= span_s / 2.0
+    carried = 480.0 * span_s - float(shown[inside].sum()) * 1e-3
+    assert carried == pytest.approx(carried_s(span_s, 1.0) * float(shown.max()), rel=0.02, abs=1.0)

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters.base import Basic
+from ckptcost.runs.pace import Pace
+
+EVEN = Pace(off_beat=0.0)
+"""a pace in round numbers"""
 
 
 class Steady(Basic):

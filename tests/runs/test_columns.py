@@ -26,7 +26,7 @@ class Told:
         self, chance: np.random.Generator, channels: tuple[Channel, ...], from_s: int
     ) -> None:
         self.table, self.channels, self.chance = Table(channels), channels, chance
-        self.ticks: list[tuple[int, int, list[float]]] = []
+        self.ticks: list[tuple[int, int, list[float], int]] = []
         self.seconds: list[tuple[int, int, int, int, list[object]]] = []
         self.at_s = from_s
 
@@ -40,7 +40,9 @@ class Told:
             for n in range(count):
                 if self.chance.random() < 0.5:  # of some seconds most ticks are told, of others few
                     row = [self.one() for _ in self.channels]
-                    self.ticks.append((began + n * S // 6, int(self.chance.integers(1, 99)), row))
+                    took_ns = int(self.chance.integers(1, 99))
+                    begun_ns = int(self.chance.integers(0, took_ns))
+                    self.ticks.append((began + n * S // 6, took_ns, row, begun_ns))
                     self.table.tick(*self.ticks[-1])
             entries: list[object] = []
             for channel in self.channels:
@@ -73,7 +75,10 @@ class Told:
     def plain(self, index: int) -> list[tuple[int, float, int]]:
         """By hand, reading for reading."""
         ticks = sorted(
-            ((t_ns, row[index], took_ns) for t_ns, took_ns, row in self.ticks),
+            (
+                (t_ns, row[index], took_ns - begun_ns, begun_ns)
+                for t_ns, took_ns, row, begun_ns in self.ticks
+            ),
             key=lambda one: one[0],
         )
         alone, covered = [], []
@@ -96,7 +101,8 @@ class Told:
                 if not any(from_ns <= one[0] <= to_ns for from_ns, to_ns in covered)
             ]
         found: dict[int, tuple[int, float, int]] = {}
-        for one in [*ticks, *alone]:
+        asked = [(t_ns + begun_ns, value, took_ns) for t_ns, value, took_ns, begun_ns in ticks]
+        for one in [*asked, *alone]:
             found.setdefault(one[0], one)
         return [found[at_ns] for at_ns in sorted(found)]
 
@@ -140,7 +146,7 @@ def test_what_comes_later_is_seen_whatever_was_asked_before(seed):
     for row in itertools.chain(
         [[nan] * 4] * 3, [[1.0, nan, 2.0, nan]], [[nan, 3.0, nan, nan]], [[4.0, 4.0, 4.0, 4.0]]
     ):
-        one.ticks.append((len(one.ticks) * S, 3, list(row)))
+        one.ticks.append((len(one.ticks) * S, 3, list(row), 1))
         one.table.tick(*one.ticks[-1])
         for channel in CHANNELS:
             same(node, channel, [(one, 0)])

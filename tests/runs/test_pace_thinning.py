@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steady_meters import EVEN
 
 from ckptcost.runs.clocks import S
 from ckptcost.runs.lines import Raw, Second
@@ -18,7 +19,7 @@ MS = 1_000_000
 
 
 def test_the_lattice_has_no_memory_of_lateness():
-    tempo = Tempo(Pace(), 5 * MS)
+    tempo = Tempo(EVEN, 5 * MS)
     assert tempo.next_ns(5 * MS) == 205 * MS
     assert tempo.next_ns(205 * MS + 77) == 405 * MS
     assert tempo.next_ns(405 * MS - 1) == 405 * MS
@@ -26,7 +27,7 @@ def test_the_lattice_has_no_memory_of_lateness():
 
 
 def test_quick_around_marks_and_before_expected_ones():
-    tempo = Tempo(Pace(), 0)
+    tempo = Tempo(EVEN, 0)
     tempo.on_mark("note", "", 1 * S)
     assert tempo.next_ns(1 * S) == 1 * S + 20 * MS
     assert tempo.next_ns(int(2.5 * S) - 1) == int(2.5 * S)
@@ -104,7 +105,7 @@ def test_summaries_against_plain_ones(rows):
 
 def thinned(marks_ms, length_ms=12_000, step_ms=200):
     out: list[Raw | Second] = []
-    tempo = Tempo(Pace(), 0)
+    tempo = Tempo(EVEN, 0)
     tempo.keep_until_ns = -1
     thinner = Thinner(((True,),), out.append, 0, 2.0)
     most = 0

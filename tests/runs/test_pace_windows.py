@@ -6,8 +6,9 @@ import atexit
 import math
 import time
 
+import numpy as np
 import pytest
-from steady_meters import Steady
+from steady_meters import EVEN, Steady
 
 from ckptcost.errors import MeterLost
 from ckptcost.runs.asking import Asked
@@ -44,7 +45,7 @@ MS = 1_000_000
     ],
 )
 def test_a_window_is_open_until_training_goes_on_and_the_save_is_safe(marks, is_open):
-    tempo = Tempo(Pace(), 0)
+    tempo = Tempo(EVEN, 0)
     for second, name in enumerate(marks.split()):
         tempo.on_mark(name, "w", second * S)
     assert (list(tempo.windows) == ["w"]) is is_open
@@ -65,7 +66,7 @@ def test_windows_are_given_up_later_when_nobody_returned():
 
 
 def test_a_mark_that_comes_late_ends_nothing_early():
-    tempo = Tempo(Pace(), 0)
+    tempo = Tempo(EVEN, 0)
     tempo.on_mark("note", "", 10 * S)
     until_ns = tempo.quick_until_ns, tempo.keep_until_ns
     assert until_ns == (11_500 * MS, 12 * S)
@@ -92,6 +93,23 @@ def test_times_are_not_negative(wrong):
     with pytest.raises(ValueError, match=wrong):
         Pace(**{wrong: -1.0})
     assert Pace(**{wrong: 0.0}).settings()[wrong] == 0.0
+
+
+@pytest.mark.parametrize("tick_s", [0.01, 0.02, 0.05, 0.1])
+def test_quick_polls_are_off_the_beat_of_every_usual_counter(tick_s):
+    """They look at a tick from all sides within the quick time; polls of 20 ms look from one to five of them."""
+
+    def widest_s(pace):
+        tempo, polls_ns = Tempo(pace, 0), [0]
+        tempo.expect(round(pace.quick_for_s * S))
+        while polls_ns[-1] < tempo.quick_until_ns:
+            polls_ns.append(tempo.next_ns(polls_ns[-1]))
+        assert min(np.diff(polls_ns)) >= tempo.spacing_ns
+        seen_s = np.sort(np.mod(np.array(polls_ns) / S + 1e-9, tick_s))
+        return float(np.max(np.diff(seen_s, append=seen_s[0] + tick_s)))
+
+    assert widest_s(Pace()) < 0.008
+    assert widest_s(EVEN) >= 0.0099
 
 
 @pytest.mark.parametrize(("rest_s", "quick_s"), [(0.2, 0.0005), (0.01, 0.02), (10.5, 0.02)])
@@ -230,6 +248,7 @@ def test_a_meter_that_cannot_be_closed_is_said_and_stops_nothing(error):
 
 
 def going(*meters, **more):
+    more = {"pace": EVEN, **more}
     recorder = Recorder(meters, MemorySink(), clock := VirtualClock(), host="node1", **more)
     recorder.begin()
     return recorder, clock
@@ -285,7 +304,7 @@ def test_a_mark_just_before_the_next_tick_does_not_put_it_off():
     assert [t_ns // MS for t_ns in meter.asked][-4:] == [10_191, 10_197, 10_200, 10_220]
 
 
-def test_how_long_each_meter_took_since_the_tick_began():
+def test_each_meter_is_timed_by_its_own_call():
     class Slow(Steady):
         def read(self, t_ns):
             self.clock.set(self.clock.now_ns() + 3 * MS)
@@ -298,7 +317,7 @@ def test_how_long_each_meter_took_since_the_tick_began():
     recorder.run_until(S)
     run = run_of(recorder)
     assert run.series("gpu:0 energy_j").took_s.tolist()[:5] == [0.003] * 5
-    assert run.series("cpu:0 energy_j").took_s.tolist()[:5] == [0.006] * 5
+    assert run.series("cpu:0 energy_j").took_s.tolist()[:5] == [0.003] * 5
 
 
 def test_lateness_is_counted_in_ticks_of_the_pace_it_missed():

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from steady_meters import Steady
+from steady_meters import EVEN, Steady
 
 from ckptcost.errors import MeterLost, OutputError
 from ckptcost.meters.base import Event
@@ -21,6 +21,7 @@ MS = 1_000_000
 
 def going(meters, sink=None, **more):
     clock = VirtualClock()
+    more = {"pace": EVEN, **more}
     recorder = Recorder(meters, sink or MemorySink(), clock, host="node1", **more)
     recorder.begin()
     return recorder, clock

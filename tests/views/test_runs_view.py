@@ -229,7 +229,7 @@ def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
 def test_a_run_is_deleted_with_its_folder(home):
     entries, _ = listed(learn=False)
     removal = runs_removal.removal_of(at(entries, "c0ffee"))
-    assert "1 file, 39 kB" in removal.text
+    assert "1 file, 41.4 kB" in removal.text
     said = runs_removal.remove(removal)
     assert "Deleted" in said
     assert not removal.folder.exists()
