@@ -65,6 +65,11 @@ class Gap(NamedTuple):
     reason: str
 
 
+class Roughness(NamedTuple):
+    points: ticks.Ticks
+    watts: float
+
+
 class Amount(NamedTuple):
     """What was used in a window: an estimate, and an interval that ought to hold the truth. NaN is not known."""
 
@@ -117,6 +122,8 @@ class Counter:
     """what it shows had been counted at most so long before"""
     _edges: dict[float, Edge] = field(default_factory=dict, repr=False)
     """those asked for before: windows, phases and bins share theirs, and one takes 0.4 ms"""
+    _rough: list[Roughness] = field(default_factory=list, repr=False)
+    """of the ticks that were looked at last: both edges of a window, with every lag, are judged by the same"""
 
     def energy(self, begin_s: float, end_s: float) -> Amount:
         """What was counted from `begin_s` to `end_s`. A gap inside counts nothing and shows in the coverage."""
@@ -169,14 +176,27 @@ class Counter:
         what changes from one to the next.
         """
         seen: list[float] = []
+        at_begin, at_end = (points or self._near_late(t_s) for t_s in (begin_s, end_s))
         for n in range(LAGS):
             late_s = self.lag_s * n / (LAGS - 1)
-            begin, end = self.edge(begin_s + late_s, points), self.edge(end_s + late_s, points)
+            begin, end = self.edge(begin_s + late_s, at_begin), self.edge(end_s + late_s, at_end)
             low, high = min(low, end.low - begin.high), max(high, end.high - begin.low)
             seen.append(end.value - begin.value)
         steps = [abs(b - a) for a, b in pairwise(seen)]
         between = max([step for step in steps if step == step], default=0.0) / 2.0
         return low - between, high + between
+
+    def roughness(self, points: ticks.Ticks) -> float:
+        """How much power scatters from tick to tick."""
+        if not self._rough or self._rough[0].points is not points:
+            self._rough[:] = [Roughness(points, _roughness(points))]
+        return self._rough[0].watts
+
+    def _near_late(self, t_s: float) -> ticks.Ticks | None:
+        """The ticks around an instant and all that may belong to it by the counter's lag; None where a gap lies there."""
+        if _overlapping(self.gaps, t_s, t_s + self.lag_s + TINY):
+            return None
+        return self._near(t_s, t_s + self.lag_s)
 
     def edge(self, t_s: float, points: ticks.Ticks | None = None) -> Edge:
         """The total at one instant, from the ticks around it."""
@@ -278,7 +298,9 @@ def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
     cut = slice(max(after - 4, 0), after + 4)
     near = _Near(*(part[cut].tolist() for part in points[:4]))
     here = min(max(after - 1 - cut.start, 0), len(near.at) - 2)
-    value, low, high = _curves(near, here, t_s, points, spacing_s, cut.start + here)
+    value, low, high = _curves(
+        near, here, t_s, points, spacing_s, cut.start + here, counter.roughness(points)
+    )
     # no instant is known better than by the call that told it
     asked = int(counter.t_s.searchsorted(t_s))
     call_s = float(counter.took_s[max(asked - 1, 0) : asked + 1].max(initial=0.0))
@@ -307,7 +329,13 @@ class _Near(NamedTuple):
 
 
 def _curves(
-    near: _Near, here: int, t_s: float, points: ticks.Ticks, spacing_s: float, place: int
+    near: _Near,
+    here: int,
+    t_s: float,
+    points: ticks.Ticks,
+    spacing_s: float,
+    place: int,
+    rough_w: float,
 ) -> tuple[float, float, float]:
     """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next; `place` is its number in `points`."""
     at, total = near.at, near.total
@@ -363,7 +391,7 @@ def _curves(
         low = min(low, start + low1 * x, stop - high2 * (span_s - x))
     if rises:
         high = max(high, start + high1 * x, stop - low2 * (span_s - x))
-    loose = SIGMAS * _roughness(points) * span_s * math.sqrt(max(share * (1.0 - share), 0.0))
+    loose = SIGMAS * rough_w * span_s * math.sqrt(max(share * (1.0 - share), 0.0))
     return value, min(low, value) - loose, max(high, value) + loose
 
 
