@@ -106,10 +106,15 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
 
 
 def say_headline(taken: Taken) -> None:
-    """What the saves cost in training time, and how to ask how often to save."""
+    """What the saves cost in training time, and how to ask how often to save; nothing where that cannot be told."""
     from ckptcost import answers
+    from ckptcost.errors import CkptcostError
 
-    if said := answers.run_headline(taken.folder):
+    try:
+        said = answers.run_headline(taken.folder)
+    except (CkptcostError, OSError):  # the report says what is wrong
+        return
+    if said:
         ask = f"ckptcost report {taken.run_id[:8]} --gpus N"
         print(f"ckptcost: {said}; how often to save: {ask}", file=sys.stderr)
 

@@ -133,7 +133,7 @@ def keeping_shares(s: Scenario, o: Outcome) -> tuple[Number, Number]:
 def _collective_timeout(o: Outcome, spread: Outcome | None) -> Caution:
     stall_s = o.cycle.stall_s
     drawn_s = np.asarray(nan if spread is None else spread.cycle.stall_s, dtype=float)
-    known_s = drawn_s[~np.isnan(drawn_s)]
+    known_s = drawn_s[~np.isnan(drawn_s)] if drawn_s.ndim else np.empty(0)
     slow_s = nan
     if np.ndim(stall_s) == 0 and len(known_s):
         slow_s = float(np.quantile(known_s, 0.99, method="higher"))

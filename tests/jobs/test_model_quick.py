@@ -29,11 +29,9 @@ def test_without_ranges_the_outcome_is_the_same_and_its_own_spread(preset):
     whole, quick = case_of(resolved), case_of(resolved, ranges=False)
     assert same(quick.outcome, whole.outcome)
     assert quick.spread is quick.outcome
-    assert (quick.best, quick.cautions, quick.classic) == (
-        whole.best,
-        whole.cautions,
-        whole.classic,
-    )
+    assert (quick.best, quick.classic) == (whole.best, whole.classic)
+    # what holds at the stated values holds; the slowest of a hundred draws is not looked for
+    assert [each[:4] for each in quick.cautions] == [each[:4] for each in whole.cautions]
     assert isinstance(columns_of(whole.spread)["run_energy_kwh"], np.ndarray)
     assert same(spread_of(resolved, quick.outcome), whole.spread)
 
