@@ -49,6 +49,10 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _MARGINAL = re.compile(r"moer|marginal", re.IGNORECASE)
+_METHODS = {
+    "combustion": re.compile(r"\b(direct|combustion)\b", re.IGNORECASE),
+    "life-cycle": re.compile(r"\b(life[ _-]?cycle|lca)\b", re.IGNORECASE),
+}
 _HOW = "docs/howto/grid-factors.md shows one"
 
 
@@ -62,6 +66,8 @@ class GridHours(NamedTuple):
     """its base name"""
     bytes: int
     sha256: str
+    method: str = "unknown"
+    """what the factors count, where the column or the flag of the unit says so"""
 
 
 def unit_of(text: str) -> float | None:
@@ -72,6 +78,16 @@ def unit_of(text: str) -> float | None:
     """
     found = _UNIT.search(text.replace("₂", "2"))
     return None if found is None else _MASS[found[1].lower()] * _ENERGY[found[2].lower()]
+
+
+def method_of(text: str) -> str:
+    """What a header or flag says that its factors count.
+
+    >>> method_of("Carbon intensity gCO₂eq/kWh (direct)"), method_of("gCO2eq/kWh (LCA)"), method_of("g/kWh")
+    ('combustion', 'life-cycle', 'unknown')
+    """
+    found = [name for name, words in _METHODS.items() if words.search(text.replace("_", " "))]
+    return found[0] if len(found) == 1 else "unknown"
 
 
 def zone_of(name: str, where: str = "--grid-tz") -> tzinfo:
@@ -147,7 +163,13 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
     steps, step_s = _steps(np.array(starts), np.array(values))
     raw = text.encode()
     return GridHours(
-        steps, step_s, header[at_value], Path(path).name, len(raw), hashlib.sha256(raw).hexdigest()
+        steps,
+        step_s,
+        header[at_value],
+        Path(path).name,
+        len(raw),
+        hashlib.sha256(raw).hexdigest(),
+        method_of(f"{header[at_value]} {unit}"),
     )
 
 

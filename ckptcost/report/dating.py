@@ -243,6 +243,9 @@ def _told(
         update["allocated"] = s.allocated.model_copy(
             update={what: _total(s.allocated, apart, what) for what in changed}
         )
+    if grid is not None:
+        # the file's factors took the place of the site's: what those counted says nothing of these
+        update["choices"] = s.choices | {"site.grid_method": grid.method}
     if site is not None:
         update["contracts"] = [
             Contract(

@@ -122,10 +122,10 @@ def _ends(amount: Amount) -> tuple[float, float]:
 
 def other_grid_method(past: Statement, current: Statement) -> str | None:
     """Why location-based emissions have no difference: one grid factor counts the life cycle, the other combustion alone."""
-    methods = [str(s.choices.get("site.grid_method", "unknown")) for s in (past, current)]
-    if methods[0] == methods[1]:
+    before, now = past.grid_method, current.grid_method
+    if before == now:
         return None
-    return f"the grid's factor is of {METHODS[methods[0]]} before, of {METHODS[methods[1]]} now"
+    return f"the grid's factor is of {METHODS[before]} before, of {METHODS[now]} now"
 
 
 def _six(

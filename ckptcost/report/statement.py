@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.report.document import (
     Assumption,
     Basis,
@@ -173,6 +174,12 @@ class Statement(_Part):
     measurements: list[Measurement]
     uncertainty: str = Field(description="what low and high are")
     warnings: list[Warned]
+
+    @property
+    def grid_method(self) -> str:
+        """What the grid's factor counts: combustion, life-cycle, or unknown."""
+        said = str(self.choices.get("site.grid_method"))
+        return said if said in GRID_METHODS else "unknown"
 
     def marginal(self) -> list[Component]:
         return [c for c in self.components if c.ledger == "marginal"]

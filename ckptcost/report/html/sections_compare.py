@@ -24,7 +24,7 @@ def _asked(s: Statement) -> dict[str, object]:
         "simulated or not": s.simulated,
         "what is counted": (sorted(b.included), b.counterfactual),
         "PUE": (b.pue, b.pue_included_in_energy),
-        GRID_METHOD: s.choices.get("site.grid_method", "unknown"),
+        GRID_METHOD: s.grid_method,
         "which lines are unknown": sorted(
             {each for what, _ in COLUMNS for each in getattr(s.totals, what).excludes}
         ),
