@@ -26,6 +26,7 @@ from typing import Any
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.present.words import METHODS
 from ckptcost.report.document import Factor
 from ckptcost.report.statement import Statement, StatementDocument, Subject, utc
 
@@ -130,7 +131,7 @@ def _in_words(statement: Statement) -> str:
         upper = "no upper end" if energy.high is None else f"{energy.high!r} kWh"
         said.append(f"Range: {energy.low!r} kWh to {upper}; {statement.uncertainty}.")
     said += [
-        f"Grid {who.grid_zone}: {each.text}, location-based{_sources(each)}."
+        f"Grid {who.grid_zone}: {each.text}, location-based, of {METHODS[statement.grid_method]}{_sources(each)}."
         for each in statement.factors
         if each.id == "site.grid_location"
     ]

@@ -2,7 +2,8 @@
 
 One row for each component of the marginal ledger whose energy and emissions are known. No total: carbonboard adds up all rows, and
 several statements too, so export alternatives one by one. Emissions are **location-based**. There is no column for market-based ones,
-so they are not here; nor are embodied carbon, dollars and ranges.
+so they are not here; nor are embodied carbon, dollars and ranges. Statements whose grid factors count different things are refused:
+carbonboard's sum of life-cycle and of combustion emissions would be neither.
 
 Unknown is not 0. A component whose energy is unknown has no row, and other unknown cells are empty, which pandas reads as NaN. Where
 CodeCarbon's own readers stop at an empty cell there is none: a country that nobody named is the word "unknown", and energy without
@@ -16,7 +17,7 @@ What has no column of its own:
 | experiment_id | the run's name |
 | timestamp | end of the period, in UTC, without a zone as CodeCarbon writes it |
 | codecarbon_version | what wrote the row, and the version of the method |
-| tracking_mode | what the row rests on, and that it is a memo item: these kWh are in a facility's meter already |
+| tracking_mode | what the row rests on, that it is a memo item (its kWh are in a meter already), and what the grid's factor counts |
 | region | the grid zone where no region is known |
 | on_cloud | "N" also where nobody said |
 | pue | what the energies contain: 1 where they are the machine's own. CodeCarbon multiplies energy by it too |
@@ -29,6 +30,7 @@ from typing import Any
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.present.words import METHODS
 from ckptcost.report.document import Component
 from ckptcost.report.statement import Statement, StatementDocument, utc
 from ckptcost.report.to_csv import lines, safe
@@ -87,7 +89,24 @@ def export(document: StatementDocument) -> Files:
             "no component's energy and emissions are known, and CodeCarbon has no row without them",
             where="--to codecarbon",
         )
+    _of_one_method(document)
     return {"emissions.csv": [lines([COLUMNS, *rows])]}
+
+
+def _of_one_method(document: StatementDocument) -> None:
+    """Raises InputError where the rows' emissions are of several methods."""
+    first: dict[str, str] = {}
+    for statement in document.statements:
+        if any(line.emissions_location.value for line in statement.marginal()):
+            first.setdefault(statement.grid_method, statement.subject.name)
+    if len(first) > 1:
+        counted = "; ".join(f"{name}: {METHODS[method]}" for method, name in first.items())
+        raise InputError(
+            f"carbonboard adds up all rows, and their grid factors count different things ({counted})",
+            where="--to codecarbon",
+            remedy="export them one by one, or give factors of one method: site.grid, or "
+            "site.grid_location with site.grid_method",
+        )
 
 
 def _told(statement: Statement, line: Component) -> bool:
@@ -131,7 +150,7 @@ def _row(document: StatementDocument, statement: Statement, line: Component) -> 
         "longitude": who.longitude,
         "latitude": who.latitude,
         "ram_total_size": who.ram_gb,
-        "tracking_mode": f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item",
+        "tracking_mode": f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item, grid {statement.grid_method}",
         "on_cloud": "Y" if cloud else "N",
         "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
     }

@@ -1,7 +1,8 @@
 """The columns of FOCUS 1.2 that are written, and what a component's rows say in words.
 
 Those that the specification has come first, by its own names; ours begin with x_ and come last, as it asks. It has no columns for energy
-or carbon yet: x_EmissionsLocationKgCO2e and x_EmissionsMarketKgCO2e keep the two methods apart, as the proposal for them does.
+or carbon yet: x_EmissionsLocationKgCO2e and x_EmissionsMarketKgCO2e keep the two apart, as the proposal for them does.
+x_GridMethod says what the location-based factor counts: add up rows of one method only.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ CUSTOM = (
     "x_Simulated",
     "x_InventoryTreatment",
     "x_GridZone",
+    "x_GridMethod",
     "x_RunId",
     "x_RunName",
     "x_Uncertainty",
@@ -224,6 +226,7 @@ def words_of(
         "x_Simulated": str(statement.simulated).lower(),
         "x_InventoryTreatment": statement.boundary.inventory_treatment,
         "x_GridZone": subject.grid_zone,
+        "x_GridMethod": statement.grid_method,
         "x_RunId": subject.run_id,
         "x_RunName": subject.name,
         "x_UnpricedComponents": " ".join(unpriced) or None,

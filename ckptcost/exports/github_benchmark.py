@@ -14,6 +14,7 @@ from typing import Any
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.present.words import METHODS
 from ckptcost.report.document import Quantity
 from ckptcost.report.statement import Statement, StatementDocument
 
@@ -99,7 +100,7 @@ def _extra(s: Statement, quantity: Quantity, version: str) -> str:
         f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold already, do not add it",
         *([f"period {s.period_start} to {s.period_end}"] if s.period_start else []),
         *(
-            [f"grid zone {s.subject.grid_zone}"]
+            [f"grid zone {s.subject.grid_zone}, its factor of {METHODS[s.grid_method]}"]
             if s.subject.grid_zone and quantity.unit == "kgCO2e"
             else []
         ),

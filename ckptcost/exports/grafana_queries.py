@@ -96,7 +96,7 @@ def share() -> str:
 def about() -> str:
     return labels(
         names.STATEMENT,
-        "run, run_id, kind, simulated, tier, site, grid_zone, method_version, inventory_treatment",
+        "run, run_id, kind, simulated, tier, site, grid_zone, grid_method, method_version, inventory_treatment",
     )
 
 

@@ -341,6 +341,7 @@ def _of_statement(group: Group) -> dict[str, Any]:
         "period-start": s.period_start,
         "period-end": s.period_end,
         "grid-zone": s.subject.grid_zone,
+        "grid-method": s.grid_method,
         "pue": s.boundary.pue,
         "pue-included-in-energy": s.boundary.pue_included_in_energy,
     }

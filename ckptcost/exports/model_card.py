@@ -24,6 +24,7 @@ from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.present.amounts import count, number, share
+from ckptcost.present.words import METHODS
 from ckptcost.report.diff_views import plain
 from ckptcost.report.document import Factor
 from ckptcost.report.statement import Measurement, Statement, StatementDocument
@@ -169,7 +170,8 @@ def _source(document: StatementDocument, whole: Whole) -> str:
         or whole.grid.origin
     )
     run = f"ckptcost {document.tool.version}, method {s.method_version}, run {s.subject.run_id}"
-    grid = f"location-based grid factor {whole.grid_kgco2e_per_kwh * GRAMS:.6g} gCO2e/kWh from {titles}"
+    factor = f"{whole.grid_kgco2e_per_kwh * GRAMS:.6g} gCO2e/kWh of {METHODS[s.grid_method]}"
+    grid = f"location-based grid factor {factor} from {titles}"
     return f"{simulated}{run}: {meters}; {pue}; {grid}"
 
 
@@ -187,7 +189,8 @@ def _lines(whole: Whole) -> Iterator[str]:
         else ", without a PUE: nobody said one"
     )
     yield f"Energy of the whole run: {number(whole.kwh)} kWh ({metered}{pue})"
-    yield f"Emissions of the whole run, location-based: {number(whole.grams / GRAMS)} kgCO2e; embodied carbon is not among them"
+    kg = f"{number(whole.grams / GRAMS)} kgCO2e, of {METHODS[s.grid_method]}"
+    yield f"Emissions of the whole run, location-based: {kg}; embodied carbon is not among them"
     yield from _added(whole)
     yield "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's meter; do not add it to an inventory"
 

@@ -218,6 +218,7 @@ def _resource(statement: Statement, document: StatementDocument) -> list[dict[st
             "ckptcost.simulated": statement.simulated,
             "ckptcost.kind": statement.kind,
             "ckptcost.grid_zone": statement.subject.grid_zone,
+            "ckptcost.grid_method": statement.grid_method,
             "ckptcost.pue": statement.boundary.pue,
             "ckptcost.result_sha256": document.reproducibility.result_sha256,
         }

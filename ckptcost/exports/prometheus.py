@@ -90,6 +90,7 @@ def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
         "site": subject.site,
         "grid": subject.grid,
         "grid_zone": subject.grid_zone,
+        "grid_method": run.grid_method,
         "cloud_provider": subject.cloud_provider,
         "cloud_region": subject.cloud_region,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.report.document import Basis, Component, Factor, Origin, Quantity
 from ckptcost.report.statement import Statement, StatementDocument, instant, utc
 
@@ -68,6 +69,14 @@ MEMO: Final = (
 )
 BAR: Final = " | "
 """between the sources of one factor"""
+
+_METHOD: Final = Column(
+    "grid_method",
+    "text",
+    "what the location-based factor counts; add up location-based emissions of one method only",
+    required=True,
+    choices=GRID_METHODS,
+)
 
 _WHOSE: Final = (
     Column(
@@ -183,6 +192,7 @@ _TOTALS: Final = (
     Column("period_end", "instant", "UTC, exclusive"),
     Column("length_s", "number", "of the run", "s"),
     *(Column(name, "text", what) for name, what in _SUBJECT.items()),
+    _METHOD,
     *(Column(name, "number", what, "1") for name, what in _COUNTED.items()),
     Column(
         "pue",
@@ -211,7 +221,9 @@ def _totals(document: StatementDocument) -> Cells:
                 s.period_start,
                 s.period_end,
                 s.length_s,
-                *(getattr(s.subject, name) for name in (*_SUBJECT, *_COUNTED)),
+                *(getattr(s.subject, name) for name in _SUBJECT),
+                s.grid_method,
+                *(getattr(s.subject, name) for name in _COUNTED),
                 s.boundary.pue,
                 s.boundary.pue_included_in_energy,
                 s.boundary.counterfactual,
@@ -249,6 +261,7 @@ _COMPONENTS: Final = (
         choices=_words(Component, "rests_on"),
     ),
     Column("grid_zone", "text", "grid whose factors are used"),
+    _METHOD,
     *_AMOUNTS,
     Column("price_quantity", "number", "how much was priced, in price_unit"),
     Column("price_unit", "text", ""),
@@ -273,6 +286,7 @@ def _components(document: StatementDocument) -> Cells:
                 c.basis,
                 c.rests_on,
                 s.subject.grid_zone,
+                s.grid_method,
                 *_all_amounts(c),
                 c.price_qty,
                 c.price_unit,
@@ -317,6 +331,7 @@ _INTERVALS: Final = (
     Column("component", "text", "a line of the table components", required=True),
     Column("ledger", "text", LEDGERS, required=True, choices=_words(Component, "ledger")),
     Column("grid_zone", "text", "grid whose factors are used"),
+    _METHOD,
     *_SERIES,
     Column(
         "basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")
@@ -335,8 +350,8 @@ def _intervals(document: StatementDocument) -> Cells:
         rows = list(zip(series.start, series.duration_s, strict=True))
         ends = {row: instant(utc(row[0]).timestamp() + row[1]) for row in dict.fromkeys(rows)}
         lines = {c.id: c for c in s.components}
-        shared = (s.subject.run_id, s.subject.name, s.subject.grid_zone, *_how(s))
-        names = ("run_id", "run_name", "grid_zone", *(column.name for column in _HOW))
+        shared = (s.subject.run_id, s.subject.name, s.subject.grid_zone, s.grid_method, *_how(s))
+        names = ("run_id", "run_name", "grid_zone", _METHOD.name, *(each.name for each in _HOW))
         for name, value in zip(names, shared, strict=True):
             found[name] += [value] * len(rows)
         for name in ("start", "duration_s", "component", *(column.name for column in _SERIES)):

@@ -441,6 +441,7 @@ def to_csv(document: StatementDocument) -> str:
         "period_start",
         "period_end",
         "grid_zone",
+        "grid_method",
     ]
     line = [
         "component",
@@ -461,7 +462,7 @@ def to_csv(document: StatementDocument) -> str:
             "true" if s.simulated else "false",
             s.method_version,
         ]
-        when = [s.period_start, s.period_end, s.subject.grid_zone]
+        when = [s.period_start, s.period_end, s.subject.grid_zone, s.grid_method]
         for c in s.components:
             told = [
                 c.id,

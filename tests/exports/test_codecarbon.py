@@ -266,7 +266,7 @@ def test_where_and_what() -> None:
         "1024 x H100 SXM5 80GB",
         "192",
     ]
-    assert row["tracking_mode"] == "SIMULATED measured, memo_item"
+    assert row["tracking_mode"] == "SIMULATED measured, memo_item, grid unknown"
 
 
 def test_text_that_is_no_text_to_a_spreadsheet() -> None:

@@ -112,6 +112,11 @@ def check(what: StatementDocument, files: Texts) -> None:
             row["method_version"] == s.method_version for rows in mine.values() for row in rows
         )
         assert all(row["simulated"] is s.simulated for rows in mine.values() for row in rows)
+        assert all(
+            row["grid_method"] == s.grid_method
+            for name in ("totals", "components", "intervals")
+            for row in mine[name]
+        )
         (sums,) = mine["totals"]
         assert same(sums["checkpoints"], s.totals.checkpoints.value)
         assert [row["component"] for row in mine["components"]] == [c.id for c in s.components]

@@ -173,7 +173,7 @@ def test_codecarbon_leaves_the_other_ledger_out():
     assert float(gpu["emissions_rate"]) * float(gpu["duration"]) == pytest.approx(
         float(gpu["emissions"])
     )
-    assert gpu["tracking_mode"] == "modelled, memo_item"
+    assert gpu["tracking_mode"] == "modelled, memo_item, grid unknown"
     assert gpu["codecarbon_version"].endswith("method 2026.1")
 
 

@@ -147,6 +147,7 @@ def check_statement(rows: list[Row], made: Statement) -> None:
         wanted(row["x_MethodVersion"] == made.method_version, "method version")
         wanted(row["x_Simulated"] == str(made.simulated).lower(), "simulated")
         wanted(row["x_GridZone"] == (made.subject.grid_zone or ""), "grid zone")
+        wanted(row["x_GridMethod"] == made.grid_method, "grid method")
         wanted(row["ResourceName"] == row["x_RunName"] == cell_of(made.subject.name), "name")
         wanted(row["ResourceId"] == row["x_RunId"] == cell_of(made.subject.run_id), "run")
     priced = {c.id: c for c in made.marginal() if c.cost.value is not None}

@@ -121,8 +121,8 @@ def test_a_whole_run_has_a_card() -> None:
     assert json.loads(fields["hardware_used"]) == "2 x H100 SXM5 80GB"
     assert json.loads(fields["geographical_location"]) == "United States"
     assert (
-        "PUE 1.15; location-based grid factor 383.5 gCO2e/kWh from Yearly electricity data (CC BY 4.0)"
-        in fields["source"]
+        "PUE 1.15; location-based grid factor 383.5 gCO2e/kWh of a method that is not known "
+        "from Yearly electricity data (CC BY 4.0)" in fields["source"]
     )
     assert "training_type" not in fields
     assert "Of these, checkpoints and failures: 151 kWh (14.4 %) at the nodes" in text

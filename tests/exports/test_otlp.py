@@ -192,6 +192,7 @@ def test_a_resource_says_whose_and_how() -> None:
     assert said["ckptcost.method_version"] == "2026.1"
     assert said["ckptcost.inventory_treatment"] == "memo_item"
     assert said["ckptcost.simulated"] is True
+    assert said["ckptcost.grid_method"] == "unknown"
 
 
 def test_what_stands_there_anyway_is_in_no_metric() -> None:
