@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -116,3 +119,71 @@ def test_diff_and_sweep_hold_no_emissions_of_two_methods_against_each_other(cli,
     assert "grid factors of combustion alone and of the whole life cycle" in told
     alone = cli("sweep", "--over", "site.id=sweden", "--over", "tier=nas-hdd").out
     assert "grid factors" not in alone
+
+
+@pytest.fixture
+def plans(cli, tmp_path):
+    """Two plans as documents: by a life-cycle factor and by one of combustion."""
+    documents = []
+    for site in ("sweden", "azure-sweden-central"):
+        documents.append(str(tmp_path / f"{site}.json"))
+        words = ("--tier", "nas-hdd", "--set", f"site.id={site}", "-f", "json")
+        assert cli("model", *words, "-o", documents[-1]).code == 0
+    return documents
+
+
+def exported(cli, name, *words):
+    return cli("export", *words, "--start", "2026-11-01", "--to", name)
+
+
+def test_no_rows_of_two_methods_where_a_reader_adds_up_all_rows(cli, plans):
+    mixed = exported(cli, "codecarbon", *plans)
+    assert mixed.code == 2
+    assert not mixed.out
+    for words in ("adds up all rows", "the whole life cycle", "combustion alone", "site.grid"):
+        assert words in mixed.err
+    for one, method in zip(plans, ("life-cycle", "combustion"), strict=True):
+        rows = list(csv.DictReader(io.StringIO(exported(cli, "codecarbon", one).out)))
+        assert {row["tracking_mode"].rpartition(", grid ")[2] for row in rows} == {method}
+    france = plans[0].replace("sweden", "france")
+    cli("model", "--tier", "nas-hdd", "--set", "site.id=france", "-f", "json", "-o", france)
+    assert exported(cli, "codecarbon", plans[0], france).code == 0, "of one method"
+
+
+def test_rows_say_what_their_emissions_count(cli, plans):
+    rows = list(csv.DictReader(io.StringIO(exported(cli, "focus", *plans).out)))
+    found = {}
+    for row in rows:
+        found.setdefault(row["x_RunId"], set()).add(row["x_GridMethod"])
+    assert sorted(map(sorted, found.values())) == [["combustion"], ["life-cycle"]]
+
+
+@pytest.mark.parametrize(
+    ("column", "method"),
+    [
+        ("gCO2eq/kWh (direct)", "combustion"),
+        ("gCO2eq/kWh (Life cycle)", "life-cycle"),
+        ("gCO2eq/kWh LCA", "life-cycle"),
+        ("gCO2eq/kWh", "unknown"),
+        ("gCO2eq/kWh direct and life cycle", "unknown"),
+    ],
+)
+def test_a_file_of_hours_is_of_its_own_method_not_of_the_site_s(
+    cli, plans, tmp_path, column, method
+):
+    path = tmp_path / "hours.csv"
+    begin = datetime(2026, 11, 1, tzinfo=UTC)
+    hours = ((begin + timedelta(hours=n)).isoformat() for n in range(24 * 400))
+    path.write_text(f"time,{column}\n" + "".join(f"{each},9\n" for each in hours), "utf-8")
+    made = exported(cli, "statement", plans[0], "--grid", str(path))
+    (statement,) = json.loads(made.out)["statements"]
+    assert statement["choices"]["site.grid_method"] == method
+    told = cli("report", plans[0], "--start", "2026-11-01", "--grid", str(path)).out
+    assert scope_text({"site.grid_method": method}) + ", location-" in told
+
+
+def test_the_unit_s_flag_may_say_what_a_file_counts(tmp_path):
+    path = tmp_path / "hours.csv"
+    path.write_text("time,x\n2026-01-01T00:00Z,400\n2026-01-01T01:00Z,410\n", "utf-8")
+    assert read_grid(str(path), "x", unit="g/kWh direct").method == "combustion"
+    assert read_grid(str(path), "x", unit="g/kWh").method == "unknown"

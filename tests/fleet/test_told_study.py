@@ -89,7 +89,7 @@ def test_the_title_and_what_it_is_about(written: Callable[[], Any]) -> None:
     assert (study.title, study.simulated) == ("A fleet of 2 nodes, 2026-11-02 to 2026-11-03", False)
     assert study.about == [
         "1 job, 1 run, 2 checkpoints of 2 GB in all, 1 load. Only a, b.",
-        "At United States.",
+        "At United States; kgCO2e is location-based, of the whole life cycle.",
     ]
     assert study.question == {
         "by": "job",

@@ -17,7 +17,7 @@ from ckptcost.fleet.figures.worst import Worst
 from ckptcost.fleet.told import bill_tables, look_tables, savings_tables
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.present.words import line_label
+from ckptcost.present.words import METHODS, line_label
 from ckptcost.report.study import Bills, Study
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ckptcost.fleet.merge.part import Part
     from ckptcost.fleet.told.answer import Asked
     from ckptcost.report.statement import Statement
+    from ckptcost.scenario import Resolved
 
 MOST_NAMED = 3
 """in a sentence; the tables have all"""
@@ -102,8 +103,15 @@ def _about(asked: Asked, fleet: Fleet) -> list[str]:
         f"{_many(whole.loads, 'load')}.{only}",
         "Energies are the machines' own: no PUE."
         if asked.resolved is None
-        else f"At {asked.resolved.names.get('site', 'a site')}.",
+        else f"At {asked.resolved.names.get('site', 'a site')}{_counted(asked.resolved)}.",
     ]
+
+
+def _counted(resolved: Resolved) -> str:
+    """What its kgCO2e counts, where it has a grid."""
+    if "site.grid_method" not in resolved.words:
+        return ""
+    return f"; kgCO2e is location-based, of {METHODS[resolved.grid_method]}"
 
 
 def _many(number_: int, what: str) -> str:
