@@ -366,7 +366,7 @@ def table(rows: dict[str, dict[str, Figures]], before: dict[str, dict[str, list[
     lengths = [f"{s:g} s" for s in LENGTHS_S]
     head = [
         "sensor",
-        *(f"{s}: mean, worst %" for s in lengths),
+        *(f"{s}: mean, worst error %, before and now" for s in lengths),
         "holds % before",
         "holds %",
         f"least of {', '.join(lengths)}",
@@ -376,7 +376,11 @@ def table(rows: dict[str, dict[str, Figures]], before: dict[str, dict[str, list[
     for name, row in rows.items():
         old = {length: Figures(*of) for length, of in before.get(name, {}).items()}
         cells = [name]
-        cells += [f"{100 * row[s].mean:.1f}, {100 * row[s].worst:+.0f}" for s in lengths]
+        for s in lengths:
+            errors = [
+                f"{100 * of[s].mean:.1f}, {100 * of[s].worst:+.0f}" for of in (old, row) if of
+            ]
+            cells.append("; ".join(errors))
         cells.append(f"{100 * old['all'].holds:.0f}" if old else "")
         cells.append(f"{100 * row['all'].holds:.1f}")
         cells.append(f"{100 * min(row[s].holds for s in lengths):.0f}")
