@@ -11,6 +11,7 @@ from screening import SMALL, USUAL, WIDE, screen_text, settled, shown, styles_of
 from small_runs import recorded
 from textual.widgets import Input
 
+from ckptcost.present.amounts import size
 from ckptcost.runs import store, summary
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.modals.confirm import Confirm
@@ -193,7 +194,8 @@ def test_deleting_asks_and_says_what_went(home, drive):
         await pilot.press("down", "d")
         await settled(pilot)
         assert isinstance(pilot.app.screen, Confirm)
-        assert "1 file, 39 kB" in screen_text(pilot.app)
+        (file,) = folder.iterdir()
+        assert f"1 file, {size(file.stat().st_size)}" in screen_text(pilot.app)
         await pilot.press("escape")
         await settled(pilot)
         assert folder.exists()
