@@ -236,7 +236,9 @@ class _Builder:
                 fields_[word] = value
             self.words[f"{section}.{word}"] = value
         if section in ("tier", "second_tier", "third_tier", "cluster", "checkpoint", "site"):
-            self.names.setdefault(section, words.get("name") or "as given")
+            self.names.setdefault(
+                section, words.get("name") or f"the {section.replace('_', ' ')} as given"
+            )
         return fields_
 
     @staticmethod

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from ckptcost.core import carbon, energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
-from ckptcost.core.numeric import isnan, known, times, where
+from ckptcost.core.numeric import is_unknown, isnan, known, times, where
 from ckptcost.core.timing import Save, nodes_of
 
 Cause = Literal["save", "failure", "keep"]
@@ -199,12 +199,17 @@ def bill_of(
 
     def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
         gpu_s = c.gpus * time_s
-        usd = money.gpu_usd(gpu_s, c.usd_per_gpu_s) + money.electricity_usd(
-            joules, electricity_usd_per_j
+        rent_usd = (
+            times(gpu_s, c.usd_per_gpu_s)
+            if is_unknown(c.usd_per_gpu_s)
+            else money.gpu_usd(gpu_s, c.usd_per_gpu_s)
         )
+        usd = rent_usd + money.electricity_usd(joules, electricity_usd_per_j)
         return line(name, cause, "marginal", "node", joules, gpu_s, usd)
 
     def spent_j(time_s: Number, power_w: Number) -> Number:
+        if is_unknown(power_w):  # no time at an unknown power is still nothing
+            return times(time_s, power_w)
         return energy.spent_j(time_s, power_w, site.pue)
 
     host_j = spent_j(spent.stall_s, host_stall_w)

@@ -151,7 +151,12 @@ def cautions_of(s: Scenario, o: Outcome, spread: Outcome | None = None) -> list[
     ram = host_ram(s, o.saves)
     keeping, keeping_few = keeping_shares(s, o)
     found = [
-        Caution("KEEPING_DOMINATES", _ok(keeping > KEEPING_DOMINATES), keeping, keeping_few),
+        Caution(
+            "KEEPING_DOMINATES",  # of a run without end nothing is a share
+            _ok(keeping > KEEPING_DOMINATES) & _ok(o.goodput >= HOPELESS_GOODPUT),
+            keeping,
+            keeping_few,
+        ),
         Caution("NEVER_FINISHES", ~_ok(o.goodput >= HOPELESS_GOODPUT), o.goodput, HOPELESS_GOODPUT),
         Caution("NO_SAVE_IN_RUN", _ok(o.asked_s > s.work_s), o.asked_s, s.work_s),
         Caution("POWER_STEP", _ok(step_w > GRID_STEP_W), step_w, GRID_STEP_W),

@@ -19,6 +19,11 @@ def _plain(x: Any) -> bool:
     return type(x) is float or type(x) is int
 
 
+def is_unknown(x: Any) -> bool:
+    """Whether a plain number is not known; one of many is looked at by `isnan`."""
+    return _plain(x) and x != x
+
+
 def exp(x: Any) -> Any:
     if _plain(x):
         return math.exp(x) if x < 709.0 else math.inf

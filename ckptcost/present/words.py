@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.core.domain import Number
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import amount, count, duration, number, power, quantity, share, size
+from ckptcost.present.amounts import amount, count, duration, number, power, share, size
 
 LINES = {
     "gpu_wait": "GPUs waiting for saves",
@@ -67,7 +67,10 @@ def caution_text(caution: Caution) -> str:
     value, limit = float(caution.value), float(caution.limit)
     match caution.code:
         case "NEVER_FINISHES":
-            return "The run would all but never finish: too much is lost between two saves. Save more often, or on a faster tier."
+            return (
+                "The run would all but never finish: failures and saves take nearly all of its time. Take a faster "
+                "tier first; the best interval is what `ckptcost optimize` says."
+            )
         case "NO_SAVE_IN_RUN":
             return (
                 f"The interval of {duration(value)} is longer than the run of {duration(limit)}: nothing is saved, "
@@ -105,8 +108,8 @@ def caution_text(caution: Caution) -> str:
             )
         case "RECOVERY_NEAR_MTBF":
             return (
-                f"A recovery takes {share(value)} of the mean time between failures: many are hit again before they are "
-                "through. Shorten loading and restart first."
+                f"Starting, loading and warming up take {share(value)} of the mean time between failures: many recoveries "
+                "are hit again before they are through. Shorten loading and restart first."
             )
         case "STALL_OVER_INTERVAL":
             return f"Each save blocks longer ({duration(value)}) than training runs between two ({duration(limit)})."
@@ -148,7 +151,7 @@ def caution_text(caution: Caution) -> str:
             )
         case "NAMEPLATE_POWER":
             return (
-                f"Writing is charged the whole {quantity(value, 'w')} of the tier, because its idle power is not known: "
+                f"Writing is charged the whole {power(value)} of the tier, because its idle power is not known: "
                 "an upper bound. Give tier.idle_power or tier.write_energy."
             )
         case "PERSIST_OVER_INTERVAL":
@@ -174,6 +177,22 @@ def caution_text(caution: Caution) -> str:
         case "SECOND_TIER_TOO_SLOW":
             return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
     return caution.code
+
+
+def caution_of_several(said: Sequence[tuple[str, str]], everyone: int) -> str:
+    """One caution that holds for several, (name, words) each: the words of the first, and whom they are of.
+
+    >>> caution_of_several([("A", "It blocks for 9 h."), ("B", "It blocks for 2 h.")], everyone=2)
+    'It blocks for 9 h. [A; with other figures B]'
+    >>> caution_of_several([("A", "Too slow."), ("C", "Too slow.")], everyone=3)
+    'Too slow. [A, C]'
+    """
+    words = said[0][1]
+    alike = ", ".join(name for name, text in said if text == words)
+    others = ", ".join(name for name, text in said if text != words)
+    if others:
+        return f"{words} [{alike}; with other figures {others}]"
+    return words if len(said) == everyone else f"{words} [{alike}]"
 
 
 def measured(value: float, measure_id: str, unit: str) -> str:

@@ -28,7 +28,13 @@ from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_name
-from ckptcost.present.words import caution_text, light_word, line_label, unknown_text
+from ckptcost.present.words import (
+    caution_of_several,
+    caution_text,
+    light_word,
+    line_label,
+    unknown_text,
+)
 from ckptcost.report.canonical import sha256, tidy
 from ckptcost.report.factors import (
     Part,
@@ -312,16 +318,13 @@ def _boundary(case: Case) -> Part:
 
 def _warnings(answer: Answer) -> list[Part]:
     """Each kind of caution once, in the words of the first case it holds for; the others are named."""
-    said: dict[str, tuple[str, list[str]]] = {}
+    said: dict[str, list[tuple[str, str]]] = {}
     for case in answer.cases:
         for caution in case.cautions:
-            said.setdefault(caution.code, (caution_text(caution), []))[1].append(case_name(case))
+            said.setdefault(caution.code, []).append((case_name(case), caution_text(caution)))
     found = [
-        {
-            "code": code,
-            "message": text + ("" if len(where) == len(answer.cases) else f" [{', '.join(where)}]"),
-        }
-        for code, (text, where) in said.items()
+        {"code": code, "message": caution_of_several(texts, len(answer.cases))}
+        for code, texts in said.items()
     ]
     for path, reason in answer.cases[0].resolved.unknown.items():
         found.append({"code": "UNKNOWN_INPUT", "message": unknown_text(path, reason)})

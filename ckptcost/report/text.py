@@ -214,17 +214,29 @@ def _by_tier(rows: Sequence[Row]) -> list[Row]:
 def interval_lines(report: Report) -> list[str]:
     """The interval in use beside the best ones."""
     s = report.schedule
-    best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
-    lines = [
-        f"Interval {duration(s.interval_s)} ({s.cadence}); best for {best}.",
-        *_rules_lines(report),
-        f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
-    ]
+    every = f"Interval {duration(s.interval_s)} ({s.cadence});"
+    if s.failures == 0:
+        lines = [
+            f"{every} with no failures the best is never to save. Loading takes {duration(s.load_s)}."
+        ]
+    else:
+        best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
+        lines = [
+            f"{every} best for {best}.",
+            *_rules_lines(report),
+            f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
+        ]
     if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
         back_s = s.lost_per_failure_s - s.redone_per_failure_s
         lines.append(
             f"A failure costs {duration(s.lost_per_failure_s)} on average: "
-            f"{duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get back."
+            f"{duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get back"
+            # shorter than its parts: the next failure ends some of them early
+            + (
+                ", less where the next failure comes first."
+                if s.load_s is not None and back_s < s.load_s
+                else "."
+            )
         )
     if s.mode == "async":
         lines.append(

@@ -161,7 +161,7 @@ def _is_least(whole: Group, quantity: Quantity) -> bool:
 _SAID: Final[tuple[tuple[Quantity, Callable[[float], str], bool], ...]] = (
     ("gpu_s", lambda value: f"{number(to_hours(value))} GPU-hours", False),
     ("energy_j", lambda value: f"{number(to_kwh(value))} kWh", False),
-    ("cost_usd", lambda value: f"${number(value)}", True),
+    ("cost_usd", lambda value: f"{number(value)} USD", True),
     ("location_kgco2e", lambda value: f"{number(value)} kgCO2e", True),
 )
 
@@ -226,7 +226,8 @@ def _lacks(line: Line) -> str:
     some, of = line.known["energy_j"]
     if not of or some >= OF_NEARLY_ALL * of:
         return ""
-    return line_label(line.id) if not some else f"{share(1.0 - some / of)} of {line_label(line.id)}"
+    lacking = "all" if not some else share(1.0 - some / of)
+    return f"{lacking} of {line_label(line.id)}"
 
 
 def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
@@ -271,7 +272,7 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         )
     lacks = [_lacks(line) for line in found.fleet.whole.lines]
     if any(lacks):
-        said.append(("UNKNOWN", f"Energy not known of {', '.join(filter(None, lacks))}."))
+        said.append(("UNKNOWN", f"Energy not known: {', '.join(filter(None, lacks))}."))
     said += _unknown_saves(found.fleet.whole)
     unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
     worst_s = max((float(each) for each in unsure if each == each), default=0.0)

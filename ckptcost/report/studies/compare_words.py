@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ckptcost.core.bill import Quantity
 from ckptcost.core.outcome import makes_headway
 from ckptcost.core.units import to_hours, to_kwh
@@ -14,6 +16,7 @@ from ckptcost.jobs.differences import (
     lines_of,
     useful_gpu_s,
 )
+from ckptcost.jobs.ranking import SURE
 from ckptcost.present.amounts import (
     count,
     drawn_between,
@@ -23,7 +26,13 @@ from ckptcost.present.amounts import (
     quantities,
     share,
 )
-from ckptcost.present.words import METHODS, caution_text, line_label, unknown_text
+from ckptcost.present.words import (
+    METHODS,
+    caution_of_several,
+    caution_text,
+    line_label,
+    unknown_text,
+)
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
 _LEAST = {
@@ -127,13 +136,13 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
     text += "."
     if not change.sign_is_certain:
         text += f" The sign is not certain: {letter} has more in {share(change.more)} of the draws."
-    elif main := _main_line(answer, at, result):
-        text += f" Most of it: {main}."
+    elif main := _main_line(answer, at, result, change.value):
+        text += f" {main}."
     return [text]
 
 
-def _main_line(answer: Compared, at: int, result: Result) -> str:
-    """The line that makes most of a difference."""
+def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
+    """The line that makes the largest part of a difference; most of it only where it is over half."""
     if result.id not in _LINES or result.id == "kgco2e":
         return ""
     first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
@@ -146,7 +155,10 @@ def _main_line(answer: Compared, at: int, result: Result) -> str:
     if not known:
         return ""
     line = max(known, key=lambda each: abs(known[each]))
-    return f"{line_label(line)} ({_signed(known[line], result)})" if known[line] else ""
+    if not known[line]:
+        return ""
+    lead = "Most of it" if known[line] / whole > 0.5 else "The largest part"
+    return f"{lead}: {line_label(line)} ({_signed(known[line], result)})"
 
 
 def _plus(value: float) -> str:
@@ -185,18 +197,34 @@ def _between(change: Difference, result: Result) -> str:
 
 
 def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
-    """Who is best at what, where all can be held against A."""
+    """Who is best at what, where all can be held against A; how surely, where the ranges leave room for another.
+
+    Totals of different work rank nothing: those are ranked by what they are for each useful GPU-hour.
+    """
     said = []
+    useful = work_differs(answer)
     for name, text in _LEAST.items():
-        if any(
-            found[at, name].value != found[at, name].value for at in range(1, len(answer.cases))
-        ):
+        by, per = (
+            (f"{name}_per_useful", f"{text} per useful GPU-hour")
+            if useful and name != "goodput"
+            else (name, text)
+        )
+        result = _BY_ID[by]
+        if any(found[at, by].value != found[at, by].value for at in range(1, len(answer.cases))):
             continue
-        rises = [0.0, *(found[at, name].value for at in range(1, len(answer.cases)))]
-        best = max(rises) if name == "goodput" else min(rises)
-        winners = [LETTERS[at] for at, rise in enumerate(rises) if rise == best]
-        if len(winners) < len(rises):
-            said.append(f"{text}: {' and '.join(winners)}")
+        sign = -1.0 if name == "goodput" else 1.0
+        costs = [sign * float(result.of(case.scenario, case.outcome)) for case in answer.cases]
+        winners = [at for at, cost in enumerate(costs) if cost == min(costs)]
+        if len(winners) == len(costs):
+            continue
+        drawn = [
+            sign * np.asarray(result.of(case.scenario, together), dtype=float)
+            for case, together in zip(answer.cases, answer.together, strict=True)
+        ]
+        others = [each for at, each in enumerate(drawn) if at not in winners]
+        held = float(np.mean(np.all([drawn[winners[0]] < each for each in others], axis=0)))
+        sure = "" if held >= SURE else f" in {share(held)} of the draws, so not for sure"
+        said.append(f"{per}: {' and '.join(LETTERS[at] for at in winners)}{sure}")
     return [f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."] if said else []
 
 
@@ -247,18 +275,16 @@ def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
                 "The checkpoints are of different models, so the jobs are not variants of one.",
             )
         )
-    cautions: dict[str, tuple[str, str]] = {}
+    cautions: dict[str, list[tuple[str, str]]] = {}
     unknown: dict[str, tuple[str, str]] = {}
     for letter, case in zip(LETTERS, answer.cases, strict=False):
         for caution in case.cautions:
-            text, letters = cautions.get(caution.code, (caution_text(caution), ""))
-            cautions[caution.code] = (text, letters + letter)
+            cautions.setdefault(caution.code, []).append((letter, caution_text(caution)))
         for path, reason in case.resolved.unknown.items():
             text, letters = unknown.get(path, (unknown_text(path, reason), ""))
             unknown[path] = (text, letters + letter)
     everyone = LETTERS[: len(answer.cases)]
-    for code, (text, letters) in cautions.items():
-        said.append((code, text + _in(letters, everyone)))
+    said += [(code, caution_of_several(texts, len(everyone))) for code, texts in cautions.items()]
     return said + [
         ("UNKNOWN_INPUT", text + _in(letters, everyone)) for text, letters in unknown.values()
     ]

@@ -18,7 +18,7 @@ def study_of(found: Lead, name: str) -> Study:
     """The answer as a study."""
     return Study(
         kind="solution",
-        title=f"How early the last save must begin: {name}",
+        title="How early the last save must begin" + (f": {name}" if name else ""),
         about=[_about(found)],
         question={"what": "lead", "saves": found.saves},
         tables=[_lead(found), _notices(found)],

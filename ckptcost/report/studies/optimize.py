@@ -112,7 +112,9 @@ def _intervals(found: Optimum) -> Table:
                 **row_of(point.outcome),
             }
         rows.append(row)
-    note = "kgCO2e: location-based"
+    note = "saves/day: while nothing fails; kgCO2e: location-based"
+    if any(label.startswith("now") for label, _ in _points(found)):
+        note = f"now: the scenario as it stands; {note}"
     unknown = excludes_of(found.recommended.outcome)
     unknown.pop("emissions", None)
     if unknown:
@@ -316,7 +318,8 @@ def _findings(found: Optimum) -> list[str]:
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
         out.append(
-            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} stays within 1 % of the least."
+            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} stays within 1 % of the least"
+            f"{' at the stated values' if robust.moves else ''}."
         )
     cheaper = [o for o, value in found.never.items() if value < 0]
     if cheaper:
@@ -343,7 +346,7 @@ def _as_it_stands(found: Optimum, now: Point) -> str:
         if value >= WORTH_SAYING
     ]
     if more:
-        return f"{lead}, {', '.join(more)}."
+        return f"{lead}, {', '.join(more)} than at the best of each."
     return (
         f"{lead}, within {share(WORTH_SAYING)} of the least for every objective: "
         "between these two the interval hardly matters."

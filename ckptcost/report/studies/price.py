@@ -100,7 +100,7 @@ def _paid(found: Breakeven) -> str:
         return f"A purchase of {number(p.capital_usd)} USD never pays: nothing is saved, {net}."
     work = found.fast.outcome.wall_s
     over = (
-        f", {number(float(work) / p.time_s)} of which fit into this run of {duration(float(work))}"
+        f", {share(float(work) / p.time_s)} of which fit into this run of {duration(float(work))}"
     )
     return (
         f"A purchase of {number(p.capital_usd)} USD has paid after {duration(p.time_s)} of this job, "

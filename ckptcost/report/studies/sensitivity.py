@@ -20,6 +20,8 @@ from ckptcost.report.studies.compare import PEOPLE
 from ckptcost.report.studies.compare_words import amount
 from ckptcost.report.study import Column, Study, Table
 
+HARDLY = 0.95
+"""of its width: a range that keeps more hardly shrinks"""
 _WORTH_MEASURING = 0.01
 """a smaller share of the spread is not worth a sentence"""
 _STEP_OF_PEOPLE = {
@@ -292,7 +294,7 @@ def _to_measure(found: Sensitivity) -> list[str]:
     for place, each in zip(("first", "second", "third"), named, strict=False):
         left = _left(found, each)
         text = f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of the {found.measure.label}; "
-        if left < 0.995:
+        if left < HARDLY:
             now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
             inside = found.low <= each.low and each.high <= found.high
             text += f"with it known the range would {'shrink' if inside else 'go'} from {now} to {then}{_unit_words(found)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -311,21 +311,14 @@ def _findings(found: Simulation) -> list[str]:
             f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}."
         )
     said.append(
-        f"Goodput {share(goodput.mean)}; 9 of 10 runs lie between {share(goodput.p5)} and {share(goodput.p95)}, "
-        f"and take {duration(wall.p5)} to {duration(wall.p95)}."
+        f"Goodput {share(goodput.mean)}; 9 of 10 runs {_spread(goodput, share)}, and take {_span(wall, duration)}."
         if found.asked.runs > 1
         else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
-    money = (
-        f", {number(usd.mean)} USD ({number(usd.p5)}-{number(usd.p95)})"
-        if usd.mean == usd.mean
-        else ""
-    )
+    money = f", {number(usd.mean)} USD{_bracket(usd.p5, usd.p95)}" if usd.mean == usd.mean else ""
     if kwh.mean == kwh.mean:
-        low, high = number(to_kwh(kwh.p5)), number(to_kwh(kwh.p95))
-        said.append(
-            f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh ({low}-{high}){money}."
-        )
+        ends = _bracket(to_kwh(kwh.p5), to_kwh(kwh.p95))
+        said.append(f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh{ends}{money}.")
     if found.exact:
         closed_s = float(found.outcome.wall_s)
         closed = (
@@ -348,6 +341,22 @@ def _findings(found: Simulation) -> list[str]:
             f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series."
         )
     return said
+
+
+def _spread(of: Summary, words: Callable[[float], str]) -> str:
+    """Where most runs lie; one figure where rounding leaves no more."""
+    low, high = words(of.p5), words(of.p95)
+    return f"lie at {low}" if low == high else f"lie between {low} and {high}"
+
+
+def _span(of: Summary, words: Callable[[float], str]) -> str:
+    low, high = words(of.p5), words(of.p95)
+    return low if low == high else f"{low} to {high}"
+
+
+def _bracket(low: float, high: float) -> str:
+    ends = number(low), number(high)
+    return "" if ends[0] == ends[1] else f" ({ends[0]}-{ends[1]})"
 
 
 def _whole(found: Simulation) -> bool:
