@@ -249,6 +249,23 @@ def test_nothing_unknown_becomes_zero():
     )
 
 
+@pytest.mark.parametrize("rates", [40e9, np.array([40e9, 20e9])], ids=["number", "array"])
+def test_no_time_at_an_unknown_power_or_price_is_nothing(rates):
+    """A blocking save drains nothing beside training: no watt and no price is missing for it."""
+    s = changed(
+        tier__write_bytes_per_s=rates,
+        cluster__usd_per_gpu_s=UNKNOWN,
+        cluster__gpu_train_w=UNKNOWN,
+        failures__failures_per_node_s=0.0,
+        failures__failures_per_s=0.0,
+    )
+    bill = evaluate(s).run
+    for name in ("slowdown", "redone_work"):
+        assert np.all(bill.line(name).energy_j == 0.0), name
+        assert np.all(bill.line(name).cost_usd == 0.0), name
+    assert np.all(np.isnan(bill.line("gpu_wait").cost_usd))
+
+
 @pytest.mark.parametrize("price_includes_electricity", [True, False])
 @pytest.mark.parametrize("pue", [1.25, np.array([1.25, 1.3])], ids=["number", "array"])
 def test_a_run_that_never_finishes_costs_infinitely_much(pue, price_includes_electricity):

@@ -219,6 +219,13 @@ def test_keeping_says_what_a_few_would_cost():
     assert few < now
 
 
+def test_a_run_without_end_is_not_warned_of_what_it_keeps():
+    """The price of its years of storage is a share of nothing."""
+    endless = changed(FIRES["NEVER_FINISHES"], policy__keep_last=inf, tier__usd_per_byte_s=1e-15)
+    assert "NEVER_FINISHES" in raised(endless)
+    assert "KEEPING_DOMINATES" not in raised(endless)
+
+
 def test_fewer_saves_none_of_what_is_provisioned():
     s = changed(tier__billed_on="provisioned", tier__capacity_bytes=1e15, policy__keep_last=inf)
     now, few = keeping_shares(s, evaluate(s))

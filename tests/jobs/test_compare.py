@@ -392,3 +392,16 @@ def test_nothing_is_saved_against_a_run_that_makes_no_headway(cli):
     )
     assert "the run makes next to no headway (goodput" in out
     assert "nothing is counted as saved against it" in out
+
+
+def test_the_best_is_told_with_how_sure_it_is():
+    """Two tiers a few per cent apart: their ranges turn the order in many draws, and the sentence says so."""
+    answer = held("tier.id=aws-fsx-p2-500", "tier.id=aws-fsx-p2-1000")
+    said = next(text for text in study_of(answer).findings if "Least" in text or "least" in text)
+    assert "of the draws, so not for sure" in said
+
+
+def test_the_best_of_two_that_differ_in_one_known_word_is_sure():
+    answer = held("cluster.gpu_price=9 USD/GPU-h")
+    said = " ".join(study_of(answer).findings)
+    assert "not for sure" not in said

@@ -150,10 +150,7 @@ def _joules(held: Held, pue: float) -> list[str]:
     by_time, by_watts = (
         ("the size", "the joules a byte") if of_bytes else ("the stall", "the watts")
     )
-    if abs(each.of_amount) >= abs(each.of_each):
-        why = f"{by_time}, not {by_watts}"
-    else:
-        why = by_watts
+    why = f"{by_time}, not {by_watts}" if abs(each.of_amount) >= abs(each.of_each) else by_watts
     name = label(row.id)
     return [
         f"{name[0].upper()}{name[1:]}: {number(row.measured.value)} J a save, modelled {number(row.modelled.value)} J. Most of the "
