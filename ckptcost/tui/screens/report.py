@@ -76,6 +76,7 @@ class ReportScreen(ModeScreen):
         self._subject, self._form, self._table = preview.MODEL, "text", ""
         self._runs: Grid | None = None
         self._suggested = ""
+        self._awaited = self._write_awaited = False
 
     def body(self) -> Iterable[Widget]:
         what = Vertical(Rows(id="report-what"), id="report-what-panel", classes="panel")
@@ -161,6 +162,7 @@ class ReportScreen(ModeScreen):
                 self._found((state, one))
                 return
         self.query_one("#report-preview").border_subtitle = "working .."
+        self._awaited = True
 
         def work(stopped: Stopped) -> tuple[tuple[Any, ...], Kept]:
             state = preview.state_of(desk, subject)
@@ -187,16 +189,20 @@ class ReportScreen(ModeScreen):
             and self._page is not None
             and (before.found.subject, self._page.form) == (one.found.subject, page.form)
         )
-        self._page = page
+        self._page, self._awaited = page, False
         self.query_one(Listing).show(page.lines, stay=stay)
         panel = self.query_one("#report-preview")
         title = f"Preview: {one.found.note.partition(':')[0]}" if one.found.note else "Preview"
         panel.border_title, panel.border_subtitle = Content(title), Content(page.about)
         self.query_one("#report-command", Static).update(f"prints the same:\n{page.command}")
         self.say(one.found.note, "warn" if one.found.note else "")
+        if self._write_awaited:
+            self._write_awaited = False
+            self.action_write()
 
     def _failed(self, text: str) -> None:
         self._now = self._page = None
+        self._awaited = self._write_awaited = False
         self.query_one(Listing).show(["There is nothing to report:", "", text], "bad")
         panel = self.query_one("#report-preview")
         panel.border_title, panel.border_subtitle = "Preview", ""
@@ -264,6 +270,9 @@ class ReportScreen(ModeScreen):
         self._file.focus()
 
     def action_write(self) -> None:
+        if self._awaited:  # the file's name is of what is worked out, the page still that before
+            self._write_awaited = True
+            return
         if self._page is None:
             self.say("there is nothing to write yet", "warn")
             return
