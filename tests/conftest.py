@@ -8,6 +8,7 @@ os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
 )  # before numpy: threads of every worker would wait for each other on the same cores
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,15 @@ from hypothesis import settings
 # some containers set it: then every one of the hundreds of interpreters started here compiles the package anew, and pytest these tests
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# a shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP; what tests start would inherit it
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks for new ones
 settings.register_profile("steady", derandomize=True, deadline=None)

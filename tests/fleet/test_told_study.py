@@ -114,7 +114,7 @@ def test_what_it_took_in_a_sentence(written: Callable[[], Any]) -> None:
     )
     assert (
         said(told(made, here), "Checkpoints")
-        == "Checkpoints and failures took 2 GPU-hours, 1.5 kWh, $5.5, 0.6 kgCO2e."
+        == "Checkpoints and failures took 2 GPU-hours, 1.5 kWh, 5.5 USD, 0.6 kgCO2e."
     )
     dark = written().head().node().window(own_gpu_s=7200.0, gpu=nan)
     assert said(told(dark), "Checkpoints") == "Checkpoints and failures took 2 GPU-hours."
@@ -282,7 +282,7 @@ def test_what_is_not_known_is_named_unless_it_is_little(written: Callable[[], An
         made.window(at_s=at_s, gpu=nan if at_s == 60 else 0.0, host=nan)
     assert (
         warned(told(made))["UNKNOWN"]
-        == "Energy not known of 25 % of GPUs waiting for saves, hosts waiting for saves."
+        == "Energy not known: 25 % of GPUs waiting for saves, all of hosts waiting for saves."
     )
     for many, unknown in ((100, False), (99, True)):
         some = written().head().node(windows=many).window(gpu=nan)

@@ -70,10 +70,10 @@ def test_a_sum_that_lacks_a_line_is_the_least(written: Callable[[], Any]) -> Non
         took(told(crash(written))) == "Checkpoints and failures took 6 GPU-hours, at least 1 kWh."
     )
     assert took(told(crash(written), here())) == (
-        "Checkpoints and failures took 6 GPU-hours, at least 1 kWh, at least $7, at least 1 kgCO2e."
+        "Checkpoints and failures took 6 GPU-hours, at least 1 kWh, at least 7 USD, at least 1 kgCO2e."
     )
     assert took(told(crash(written), here("cluster.price_includes_electricity=true"))) == (
-        "Checkpoints and failures took 6 GPU-hours, $6, at least 1 kWh, at least 1 kgCO2e."
+        "Checkpoints and failures took 6 GPU-hours, 6 USD, at least 1 kWh, at least 1 kgCO2e."
     )
 
 
@@ -83,7 +83,7 @@ def test_where_all_lack_something_it_is_said_once(written: Callable[[], Any]) ->
     )  # beside which training took nobody knows how long
     assert (
         took(told(made, here()))
-        == "Checkpoints and failures took at least 6 GPU-hours, 1 kWh, $7 and 1 kgCO2e."
+        == "Checkpoints and failures took at least 6 GPU-hours, 1 kWh, 7 USD and 1 kgCO2e."
     )
     assert (
         took(told(written().head().node().window(own_gpu_s=3600.0, gpu=3.6e6)))
