@@ -40,6 +40,7 @@ COMMANDS = {
     "serve-metrics": "metrics of a run for Prometheus, while it is recorded",
     "fleet": "a store of packed runs: jobs, nodes and months rolled up",
     "doctor": "what can be measured here, and what would help with the rest",
+    "selftest": "what this tool can be trusted with in a folder, by real saves",
     "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
     "init": "write a commented scenario file to start from",

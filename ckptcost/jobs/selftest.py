@@ -1,0 +1,313 @@
+"""What this tool can be trusted with in one folder: real saves with known truth, under the watcher and recorder of `ckptcost run`.
+
+The truth of begin and stall is the writer's own clock. When a save was safe is known between two instants: not before the folder's disks
+had taken as many bytes, by their own counters, and no later than the return of an fsync. Whatever others write makes the first instant
+earlier, never later, so the bracket holds on a busy machine too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ckptcost.core.contents import contents_of
+from ckptcost.core.joining import joined
+from ckptcost.core.phases import windows_of
+from ckptcost.errors import CkptcostError
+from ckptcost.interpreter import python
+from ckptcost.jobs.checkup import Checkup, checkup
+from ckptcost.jobs.command import Ended
+from ckptcost.jobs.instruments import instruments
+from ckptcost.jobs.observe import Look
+from ckptcost.jobs.wrap import wrap
+from ckptcost.meters.block import Home, device_of
+from ckptcost.meters.found import Wanted
+from ckptcost.runs.reader import load
+from ckptcost.savers.place import Place
+from ckptcost.savers.refusals import refused
+from ckptcost.watch.filesystems import Mounted, kind_of
+
+ASKED_S = 1.5
+"""so long after a save without fsync we ask for its write-back: nobody waits half a minute for the kernel's timer"""
+LOOK_S = 0.005
+INSTANT_S, POLLED_S = 0.1, 1.0
+"""how far an instant may be off as the documentation says it: of inotify on a busy machine, and of a folder that is polled"""
+LIVING = 2
+"""saves that are there at a time, at most"""
+SETTLE_S = 5.0
+
+
+class Asked(NamedTuple):
+    directory: Path
+    size_bytes: int = 32_000_000
+    rounds: int = 1
+    within_s: float = 90.0
+    """no save is begun that would not be over then"""
+
+
+class Tried(NamedTuple):
+    """One save: the truth, what was said of it, and the differences; NaN is not known, None was not said."""
+
+    number: int
+    way: str
+    bytes: float
+    is_found: bool
+    bytes_error: float = nan
+    begin_error_s: float = nan
+    stall_s: float = nan
+    stall_error_s: float = nan
+    safe_from_s: float = nan
+    """after the begin: the disks had not taken all of it before"""
+    safe_to_s: float = nan
+    """an fsync had returned; infinite of a save that was deleted first"""
+    said_safe_s: float = nan
+    safe_error_s: float = nan
+    """how far outside the bracket; negative is too early"""
+    how: str = ""
+    why: str = ""
+    """code: why nothing was said of its safety"""
+    agrees: bool = False
+
+
+class Tested(NamedTuple):
+    asked: Asked
+    host: str
+    mounted: Mounted
+    home: Home
+    saves: Sequence[Tried]
+    others: int
+    """windows that are none of the saves"""
+    skipped: Sequence[str]
+    meters: Checkup
+    tolerance_s: float
+    folder: Path
+    run_id: str
+    ended: Ended
+    notes: Sequence[str]
+
+    @property
+    def agrees(self) -> bool:
+        return not self.ended.status and not self.others and all(one.agrees for one in self.saves)
+
+
+class _Beside:
+    """Two threads that stand beside the job: one reads the disks' counters, one asks for write-back."""
+
+    def __init__(self, notes: int, folder: int, disks: Sequence[str]) -> None:
+        self._notes, self._folder = notes, folder
+        self._stats = [Path("/sys/class/block") / disk / "stat" for disk in disks]
+        self.seen: list[tuple[int, int]] = []
+        self.synced_ns: dict[int, int] = {}
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=each, daemon=True) for each in (self._count, self._ask)
+        ]
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What the writer has noted so far; a last line that is being written is left out."""
+        size = os.fstat(self._notes).st_size
+        return [json.loads(line) for line in os.pread(self._notes, size, 0).split(b"\n")[:-1]]
+
+    def _count(self) -> None:
+        while self._stats:
+            try:
+                taken = sum(int(stat.read_text("ascii").split()[6]) * 512 for stat in self._stats)
+            except (OSError, ValueError, IndexError):
+                self.seen.clear()
+                return
+            self.seen.append((time.monotonic_ns(), taken))
+            if self._over.wait(LOOK_S):
+                return
+
+    def _ask(self) -> None:
+        done: set[int] = set()
+        while not self._over.wait(0.05):
+            for line in self.lines():
+                if "begin_ns" not in line or line["way"] == "rotation" or line["number"] in done:
+                    continue
+                if "fsync" in line["way"]:
+                    done.add(line["number"])
+                    self.synced_ns[line["number"]] = line["returned_ns"]
+                elif time.monotonic_ns() - line["returned_ns"] >= ASKED_S * 1e9:
+                    done.add(line["number"])
+                    if self._sync(line["files"]):
+                        self.synced_ns[line["number"]] = time.monotonic_ns()
+
+    def _sync(self, files: Sequence[str]) -> bool:
+        try:
+            for file in files:
+                fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._folder)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+        except OSError:
+            return False
+        return True
+
+    def taken_ns(self, since_ns: int, size_bytes: float) -> int | None:
+        """The last look at which the disks had not taken so many bytes more; None where they never did."""
+        before = max((at for at in self.seen if at[0] <= since_ns), default=None)
+        if before is None:
+            return None
+        last_ns = since_ns
+        for ns, taken in self.seen:
+            if ns > since_ns and taken - before[1] >= size_bytes:
+                return last_ns
+            last_ns = max(ns, since_ns)
+        return None
+
+    def __enter__(self) -> _Beside:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def selftest(
+    asked: Asked,
+    meters: str,
+    wanted: Wanted,
+    directory: Path | None = None,
+    mask: set[int] | None = None,
+) -> Tested:
+    """Everything that was written is gone afterwards, whatever ends it. `mask`: signals are held back already, as `run` has it."""
+    with Place(asked.directory, LIVING * asked.size_bytes) as place:
+        mounted, home = kind_of(asked.directory), device_of(asked.directory)
+        folder = Path(os.path.realpath(asked.directory)) / place.name
+        notes = os.memfd_create("selftest")
+        try:
+            code = (
+                "from ckptcost.jobs.selftest_writer import serve; "
+                f"serve({str(folder)!r}, {asked.size_bytes}, {asked.rounds}, {asked.within_s!r}, "
+                f"'/proc/{os.getpid()}/fd/{notes}', {os.getpid()})"
+            )
+            look = Look((folder,), least_bytes=min(1e6, asked.size_bytes / 8), settle_s=SETTLE_S)
+            with _Beside(notes, place.fd, home.disks) as beside:
+                taken = wrap(python(code), meters, wanted, look, directory, mask=mask)
+            lines = beside.lines()
+        finally:
+            os.close(notes)
+    assert taken.ended is not None
+    failed = next((line for line in lines if "failed" in line), None)
+    if failed is not None:
+        raise refused(
+            OSError(failed["errno"], os.strerror(failed["errno"])),
+            str(asked.directory),
+            failed["failed"],
+        )
+    if taken.ended.signal in (2, 15):  # Ctrl-C and SIGTERM reach the writer, and mean us
+        raise KeyboardInterrupt
+    if taken.ended.status and not taken.ended.signal:
+        raise CkptcostError("the self-test's writer could not work; it says why above")
+    tolerance_s = POLLED_S if mounted.blind else INSTANT_S
+    saves, others = _held(lines, beside, taken.folder, tolerance_s)
+    seen = checkup(instruments(meters, wanted, 0.0))
+    return Tested(
+        asked,
+        seen.host,
+        mounted,
+        home,
+        saves,
+        others,
+        [str(line["skipped"]) for line in lines if "skipped" in line],
+        seen,
+        tolerance_s,
+        taken.folder,
+        taken.run_id,
+        taken.ended,
+        [*place.notes, *taken.troubles],
+    )
+
+
+def _held(
+    lines: Sequence[dict[str, Any]], beside: _Beside, folder: Path, tolerance_s: float
+) -> tuple[list[Tried], int]:
+    """What was done beside what was found; a window belongs to the save during which it began."""
+    run = load(folder)
+    origin_s = run.node().origin_ns / 1e9
+    marks = joined(run.marks)
+    windows = windows_of(marks)
+    found = [
+        (window, what)
+        for window, what in zip(windows, contents_of(marks, windows), strict=True)
+        if window.begin_s is not None
+    ]
+    deleted = {line["number"]: line["deleted_ns"] for line in lines if "deleted_ns" in line}
+    done = [line for line in lines if "begin_ns" in line]
+    ends = [line["begin_ns"] / 1e9 - origin_s for line in done[1:]] + [float("inf")]
+    saves = []
+    for line, next_s in zip(done, ends, strict=True):
+        begin_s = line["begin_ns"] / 1e9 - origin_s
+        mine = [
+            each
+            for each in found
+            if begin_s - tolerance_s <= (each[0].begin_s or 0.0) < next_s - tolerance_s
+        ]
+        if mine:
+            found.remove(mine[0])
+        at_ns = beside.taken_ns(line["begin_ns"], line["bytes"])
+        to_ns = beside.synced_ns.get(line["number"])
+        if at_ns is not None and to_ns is not None and at_ns > to_ns:
+            at_ns = None  # the counter is behind, or not of these bytes
+        gone_ns = deleted.get(line["number"]) if line["way"] == "rotation" else None
+        saves.append(
+            _tried(line, begin_s, mine[0] if mine else None, at_ns, to_ns, gone_ns, tolerance_s)
+        )
+    return saves, len(found)
+
+
+def _tried(
+    line: dict[str, Any],
+    begin_s: float,
+    said: Any,
+    from_ns: int | None,
+    to_ns: int | None,
+    gone_ns: int | None,
+    tolerance_s: float,
+) -> Tried:
+    none = Tried(line["number"], line["way"], line["bytes"], False)
+    if said is None:
+        return none
+    window, what = said
+    stall_s = (line["returned_ns"] - line["begin_ns"]) / 1e9
+    early_s = nan if from_ns is None else (from_ns - line["begin_ns"]) / 1e9
+    late_s = nan if to_ns is None else (to_ns - line["begin_ns"]) / 1e9
+    safe_s = nan if window.durable_s is None else window.durable_s - begin_s
+    if gone_ns is not None and (from_ns is None or from_ns > gone_ns):
+        late_s = float("inf")
+        error_s = nan if safe_s != safe_s else -float("inf")  # called safe, and it never was
+    else:
+        unsure_s = what.unsure_s if what.unsure_s == what.unsure_s else 0.0
+        above, below = safe_s - unsure_s - late_s, early_s - safe_s
+        bounded = early_s == early_s or late_s == late_s
+        error_s = (
+            above if above > 0 else -below if below > 0 else safe_s - safe_s if bounded else nan
+        )
+    begin_error_s = (window.begin_s or 0.0) - begin_s
+    stall_error_s = nan if window.stall_s is None else window.stall_s - stall_s
+    errors_s = [each for each in (begin_error_s, stall_error_s, error_s) if each == each]
+    return none._replace(
+        is_found=True,
+        bytes_error=what.bytes / line["bytes"] - 1.0,
+        begin_error_s=begin_error_s,
+        stall_s=stall_s,
+        stall_error_s=stall_error_s,
+        safe_from_s=early_s,
+        safe_to_s=late_s,
+        said_safe_s=safe_s,
+        safe_error_s=error_s,
+        how=what.how,
+        why=what.why,
+        agrees=what.bytes == line["bytes"] and all(abs(each) <= tolerance_s for each in errors_s),
+    )
