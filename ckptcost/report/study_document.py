@@ -56,6 +56,7 @@ Kind = Literal[
     "gap",
     "runs",
     "fleet",
+    "selftest",
 ]
 
 

@@ -151,7 +151,7 @@ def _saves(t: Tested) -> Table:
     ]
     columns = (
         Column("way", "save"),
-        Column("found", "found", "bool"),
+        Column("found", "found", "bool", shown=False),
         Column("bytes_error", "bytes off", "share"),
         Column("begin_error", "begin off", "s", "positive is later than the truth"),
         Column("stall", "stall", "s", "by the writer's own clock"),
