@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +40,7 @@ def started(place):
         assert ours.poll() is None
         assert time.monotonic() < until_s
         time.sleep(0.02)
-    for pid in children_of(ours.pid) or ():
+    for pid in children_of(ours.pid, Path("/proc")) or ():
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             if b"selftest_writer" in file.read():
                 return ours, pid
