@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from ckptcost.savers.removal import remove, remove_save
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_MARGIN_BYTES = 1 << 30
 _TRIES = 16
+_AGAIN_S = 0.05
+_HIDDEN = ".fuse_hidden"
 
 
 def margin_bytes(whole_bytes: int) -> int:
@@ -218,6 +221,8 @@ class Place:
         try:
             if self.fd >= 0:
                 left = remove(self._parent, self.name, self.fd)
+                if left and any(name.startswith(_HIDDEN) for name in os.listdir(self.fd)):
+                    left = self._remove_again(left)
                 if left:
                     self.notes.append(
                         f"{self.shown}/{self.name} could not be removed whole: {'; '.join(left[:5])}"
@@ -232,6 +237,21 @@ class Place:
                 if fd >= 0:
                     os.close(fd)
             self.fd = self._owner = self._parent = -1
+
+    def _remove_again(self, left: list[str]) -> list[str]:
+        """A file system in user space keeps a removed file under a hidden name until whoever has it open lets go: the lock's too."""
+        if self._janitor is not None:
+            self._janitor.close()
+            self._janitor = None
+        if self._owner >= 0:
+            os.close(self._owner)
+            self._owner = -1
+        for _ in range(_TRIES):
+            left = remove(self._parent, self.name, self.fd)
+            if not left:
+                break
+            time.sleep(_AGAIN_S)
+        return left
 
     def __enter__(self) -> Place:
         return self
