@@ -55,6 +55,10 @@ def _findings(t: Tested) -> list[str]:
     return [*said, *_safe(t), _joules(t), *_disagreements(t)]
 
 
+def _reason(code: str) -> str:
+    return WHY.get(code, code) or "nothing was said of it"
+
+
 def _safe(t: Tested) -> list[str]:
     lasting = [one for one in t.saves if one.is_found and one.way != "rotation"]
     told = [one for one in lasting if one.said_safe_s == one.said_safe_s]
@@ -73,13 +77,11 @@ def _safe(t: Tested) -> list[str]:
                 f"When {count(len(told) - len(held))} of them became safe, nothing else here can tell."
             )
     reasons = dict.fromkeys(one.why for one in lasting if one.said_safe_s != one.said_safe_s)
-    said += [
-        f"Safe: unknown here: {WHY.get(why, why) or 'no reason was given'}." for why in reasons
-    ]
+    said += [f"Safe: unknown here: {_reason(why)}." for why in reasons]
     for one in t.saves:
         if one.way == "rotation" and one.is_found and one.said_safe_s != one.said_safe_s:
             said.append(
-                f"A save that was deleted before it was written back is not called safe: {WHY.get(one.why, one.why)}."
+                f"A save that was deleted before it was written back is not called safe: {_reason(one.why)}."
             )
             break
     return said
