@@ -13,6 +13,7 @@ from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.jobs.optimize import Optimum, optimize
 from ckptcost.present.amounts import duration, share
+from ckptcost.report.studies.run_columns import duration_in_two_digits, two_digits
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "method" / "robust.md"
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"
@@ -45,13 +46,15 @@ def row_of(preset: str, mode: str, catalog: Catalog) -> str:
     rules = {point.id: point.interval_s for point in found.points}
 
     def risk(interval_s: float) -> str:
-        return f"{share(robust.mean_at(interval_s))}, {share(robust.worst_at(interval_s))}"
+        return (
+            f"{share(two_digits(robust.mean_at(interval_s)))}, {share(robust.worst_at(interval_s))}"
+        )
 
     cells = (
         preset,
         found.option.mode,
         duration(found.best.interval_s),
-        f"{duration(robust.low_s)} to {duration(robust.high_s)}",
+        f"{duration(duration_in_two_digits(robust.low_s))} to {duration(duration_in_two_digits(robust.high_s))}",
         duration(found.recommended.interval_s) + ("" if robust.moves else ", the best"),
         risk(found.recommended.interval_s),
         risk(rules["young"]),

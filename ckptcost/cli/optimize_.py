@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="simulated runs of each combination of several tiers (default: 200; 0: none)",
     )
     study_flags.add(parser)
-    study_flags.add_draws(parser, "256")
+    study_flags.add_draws(parser, "4,096")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -233,6 +233,7 @@ def _ranked(
         Order(
             tuple(able[i] for i in order.at),
             tuple(cheaper.get(i, math.nan) for i in range(len(options))),
+            tuple(able[i] for i in order.alike),
         ),
         {each: found for each, found in keys.items() if found},
     )

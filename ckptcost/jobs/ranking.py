@@ -32,6 +32,8 @@ _KEYS = {
     "requests": "request_price",
     "retention": "storage_price",
 }
+_SAME = 1e-9
+"""relative: a difference that rounding makes is none"""
 SURE = 0.95
 """an order that holds in fewer draws is said with its share"""
 
@@ -41,7 +43,10 @@ class Order(NamedTuple):
 
     at: tuple[int, ...]
     cheaper: tuple[float, ...]
-    """share of the paired draws in which the first of the order costs less; by place of the runs, NaN for the first itself"""
+    """share of the paired draws in which the first of the order costs less; by place of the runs, NaN for the first itself and for
+    those that cost the same in every draw"""
+    alike: tuple[int, ...] = ()
+    """places of the runs that cost as much as the first in every draw: nothing tells them apart"""
 
 
 def missing_keys(bills: Sequence[Bill], quantity: Quantity | None) -> tuple[str, ...]:
@@ -86,6 +91,10 @@ def ordered(
         ]
         first = drawn[at[0]]
         cheaper = [float(np.mean(first < other)) for other in drawn]
+    alike = tuple(i for i in at[1:] if np.allclose(drawn[i], first, rtol=_SAME, atol=0.0))
+    unsaid = {at[0], *alike}
     return Order(
-        tuple(at), tuple(float("nan") if i == at[0] else each for i, each in enumerate(cheaper))
+        tuple(at),
+        tuple(float("nan") if i in unsaid else each for i, each in enumerate(cheaper)),
+        alike,
     )

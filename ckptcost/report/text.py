@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.present.amounts import (
     DASH,
     between,
@@ -397,6 +398,15 @@ def avoidable_lines(report: Report) -> list[str]:
     more = [text for value, text in told if value is not None and value < 0]
     rest = [text for value, text in told if value is None or value >= 0]
     name = report.avoidable.tier_name
+    goodput, more_by = report.schedule.goodput, v.get("goodput")
+    other = None if goodput is None or more_by is None else goodput - more_by
+    for run, of in (("the run", goodput), (f"the run on {name}", other)):
+        if of is not None and of < HEADWAY_GOODPUT:
+            return [
+                f"Nothing is counted as avoidable with {name}: as it stands {run} makes next to no headway "
+                f"(goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at its own best interval: "
+                '--set policy.optimal="time".'
+            ]
     if not more:
         return [f"Avoidable with {name}: {', '.join(rest)} a run."]
     if not any(value is not None and value > 0 for value, _ in told):

@@ -12,7 +12,7 @@ from ckptcost.present.grid import Tone
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.optimize import WORTH_SAYING, advice, rules_line
 from ckptcost.report.studies.optimize_levels import two_tiers
-from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of
+from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of, stay
 from ckptcost.views.interval import Studied, hopeless
 
 Line = tuple[str, Tone]
@@ -66,7 +66,7 @@ def notes(one: Studied) -> list[Line]:
     if ends.low_s == ends.low_s and not hopeless(best.outcome):
         lines.append(
             (
-                f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[one.objective]} stays within 1 % of the least.",
+                f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[one.objective]} {stay(one.objective)} within 1 % of the least.",
                 "",
             )
         )

@@ -11,6 +11,7 @@ import pytest
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.draws import SAMPLES
 from ckptcost.core.nested import nested_base_s
 from ckptcost.core.optimum import regret_light
 from ckptcost.core.outcome import cost_at, outcome_at, plan_of
@@ -481,9 +482,14 @@ def test_an_uncertain_optimum_is_not_advised():
     table = next(each for each in said.tables if each.id == "robust")
     assert table.rows[0]["interval"] == robust.interval_s
     assert table.rows[0]["worst_regret"] == pytest.approx(robust.worst, abs=1e-7)
-    assert said.question["draws"] == robust.draws == 256
+    assert said.question["draws"] == robust.draws == SAMPLES
     assert said.findings[0].startswith("Robust for time")
     assert "policy.slowdown" in said.findings[1]
+    # people are shown the two digits that hold, programs all of them
+    people = next(each for each in said.tables if each.id == "robust_digits")
+    assert (people.shown, table.shown) == (True, False)
+    for column in ("mean_regret", "best_low", "best_high"):
+        assert people.rows[0][column] == float(f"{table.rows[0][column]:.2g}")
 
 
 def test_a_certain_optimum_is_advised_as_it_is():

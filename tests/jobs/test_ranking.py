@@ -15,6 +15,7 @@ from ckptcost.core.regret import cost_of
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.optimize import optimize
 from ckptcost.jobs.ranking import missing_keys, ordered, undecided
+from ckptcost.report.studies.optimize import study_of
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 
 CATALOG = Catalog()
@@ -62,6 +63,21 @@ def test_a_tie_in_the_middle_is_won_in_half_of_the_draws():
     runs = [(each, evaluate(each.scenario)) for each in (one, other)]
     order = ordered(runs, "usd")
     assert 0.3 < order.cheaper[order.at[1]] < 0.7
+
+
+def test_tiers_that_nothing_tells_apart_have_no_order():
+    """One rate for all and no figures of their own: that the first named is less in 0 % of the draws says nothing."""
+    layers = api.layers_for(CATALOG, "gpt4-scale-2tb", None, ("tier.write=2 GB/s",))
+    found = optimize(CATALOG, layers, ("nas-hdd", "generic-pfs"))
+    assert found.order is not None
+    assert found.order.alike == (1,)
+    assert np.isnan(found.order.cheaper).all()
+    said = " ".join(study_of(found).findings)
+    assert (
+        "nothing tells nas-hdd, sync from generic-pfs, sync: the same wall time in every draw"
+        in said
+    )
+    assert "not sure" not in said
 
 
 def test_one_run_is_the_first_of_its_order():

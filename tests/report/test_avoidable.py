@@ -7,15 +7,19 @@ import pytest
 from ckptcost.report.text import avoidable_lines
 
 
-def said(gpu_h, kwh, usd, kg):
+def said(gpu_h, kwh, usd, kg, goodput=0.9, more=0.0):
     values = {
         "run_gpu_hours": gpu_h,
         "run_energy_kwh": kwh,
         "run_cost_usd": usd,
         "run_location_kgco2e": kg,
+        "goodput": more,
     }
     return avoidable_lines(
-        SimpleNamespace(avoidable=SimpleNamespace(values=values, tier_name="flash"))
+        SimpleNamespace(
+            avoidable=SimpleNamespace(values=values, tier_name="flash"),
+            schedule=SimpleNamespace(goodput=goodput),
+        )
     )[0]
 
 
@@ -40,3 +44,13 @@ def said(gpu_h, kwh, usd, kg):
 )
 def test_less_and_more(values, text):
     assert said(*values) == text
+
+
+@pytest.mark.parametrize(
+    ("goodput", "more", "whose"),
+    [(0.00136, -0.96, "the run makes"), (0.9, 0.86, "the run on flash makes")],
+)
+def test_nothing_is_saved_against_a_hopeless_run(goodput, more, whose):
+    text = said(3e8, 1.7e8, 1.6e9, 6e7, goodput, more)
+    assert f"as it stands {whose} next to no headway" in text
+    assert "USD" not in text

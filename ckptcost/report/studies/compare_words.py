@@ -33,6 +33,7 @@ from ckptcost.present.words import (
     line_label,
     unknown_text,
 )
+from ckptcost.report.studies.run_columns import share_of_draws
 
 _TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
 _LEAST = {
@@ -135,7 +136,7 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         text += f", p5-p95 {_between(change, result)}"
     text += "."
     if not change.sign_is_certain:
-        text += f" The sign is not certain: {letter} has more in {share(change.more)} of the draws."
+        text += f" The sign is not certain: {letter} has more in {share(share_of_draws(change.more))} of the draws."
     elif main := _main_line(answer, at, result, change.value):
         text += f" {main}."
     return [text]
@@ -223,7 +224,11 @@ def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[st
         ]
         others = [each for at, each in enumerate(drawn) if at not in winners]
         held = float(np.mean(np.all([drawn[winners[0]] < each for each in others], axis=0)))
-        sure = "" if held >= SURE else f" in {share(held)} of the draws, so not for sure"
+        sure = ""
+        if held < 0.5:
+            sure = f" at the stated values, but in {share(share_of_draws(held))} of the draws only"
+        elif held < SURE:
+            sure = f" in {share(share_of_draws(held))} of the draws, so not for sure"
         said.append(f"{per}: {' and '.join(LETTERS[at] for at in winners)}{sure}")
     return [f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."] if said else []
 

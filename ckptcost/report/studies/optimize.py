@@ -24,9 +24,13 @@ from ckptcost.report.studies.run_columns import (
     COSTS,
     INTERVAL,
     amounts_of,
+    duration_in_two_digits,
     known_value,
     regret_value,
     row_of,
+    share_of_draws,
+    stay,
+    two_digits,
     where_of,
 )
 from ckptcost.report.study import Column, Study, Table
@@ -41,7 +45,7 @@ def study_of(found: Optimum, gates: Sequence[Gate] = ()) -> Study:
     option = found.option
     tables = [_intervals(found), _regrets(found)]
     if found.robust.movers:
-        tables.append(_over_the_ranges(found))
+        tables += _over_the_ranges(found)
     if len(found.options) > 1:
         tables.append(_options(found))
     if found.levels is not None:
@@ -178,7 +182,7 @@ def _regrets(found: Optimum) -> Table:
     )
 
 
-def _over_the_ranges(found: Optimum) -> Table:
+def _over_the_ranges(found: Optimum) -> list[Table]:
     """What each interval risks, and where the best one may lie."""
     robust = found.robust
     columns = (
@@ -206,10 +210,24 @@ def _over_the_ranges(found: Optimum) -> Table:
         and not (point.id == "now" and _elsewhere(found))
     ]
     note = (
-        f"regret: {COSTS[found.objective]} over each world's own least; {robust.draws} draws, "
+        f"regret: {COSTS[found.objective]} over each world's own least; {count(robust.draws)} draws, "
         f"{robust.corners} corners of {', '.join(movers_of(found)[:MOST_CORNERS])}"
     )
-    return Table("robust", f"Over the ranges of the inputs{where_of(found)}", columns, rows, note)
+    full = Table(
+        "robust",
+        f"Over the ranges of the inputs{where_of(found)}",
+        columns,
+        rows,
+        note,
+        shown=False,
+    )
+    few = [
+        row
+        | {"mean_regret": two_digits(row["mean_regret"])}
+        | {end: duration_in_two_digits(row[end]) for end in ("best_low", "best_high") if end in row}
+        for row in rows
+    ]
+    return [full, full._replace(id="robust_digits", rows=few, shown=True)]
 
 
 def _risks(found: Optimum, interval_s: float) -> dict[str, float | None]:
@@ -232,7 +250,7 @@ def _options(found: Optimum) -> Table:
             "cheaper",
             "best less in",
             "share",
-            "share of draws from the inputs' ranges in which the best costs less than this",
+            "share of draws from the inputs' ranges in which the best costs less than this; unknown where nothing tells them apart",
         ),
     )
     least = float(cost_of(found.best.outcome, objective))
@@ -246,7 +264,7 @@ def _options(found: Optimum) -> Table:
                 "interval": option.best[objective],
                 **row_of(outcome),
                 "over": known_value(over),
-                "cheaper": known_value(found.order.cheaper[i]) if found.order else None,
+                "cheaper": _held(found.order, i),
             }
         rows.append(row)
     note = "; ".join(
@@ -255,6 +273,12 @@ def _options(found: Optimum) -> Table:
     )
     title = f"Each tier and mode at its own best for {objective}"
     return Table("options", title, columns, rows, note)
+
+
+def _held(order: Order | None, at: int) -> float | None:
+    if order is None or order.cheaper[at] != order.cheaper[at]:
+        return None
+    return share_of_draws(order.cheaper[at])
 
 
 def _curve(found: Optimum) -> Table:
@@ -318,7 +342,7 @@ def _findings(found: Optimum) -> list[str]:
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
         out.append(
-            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} stays within 1 % of the least"
+            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} {stay(objective)} within 1 % of the least"
             f"{' at the stated values' if robust.moves else ''}."
         )
     cheaper = [o for o, value in found.never.items() if value < 0]
@@ -370,15 +394,25 @@ def _how_sure(found: Optimum, order: Order) -> list[str]:
     """Whether the ranges of the inputs leave room for another order."""
     objective, first = found.objective, name_of(found.option)
     doubted = [
-        f"{name_of(found.options[i])} in {share(order.cheaper[i])}"
+        f"{name_of(found.options[i])} in {share(share_of_draws(order.cheaper[i]))}"
         for i in order.at[1:]
         if order.cheaper[i] < SURE
     ]
+    alike = [name_of(found.options[i]) for i in order.alike]
+    said = (
+        [
+            f"With these inputs nothing tells {first} from {', '.join(alike)}: "
+            f"the same {COSTS[objective]} in every draw."
+        ]
+        if alike
+        else []
+    )
     if not doubted:
-        return []
+        return said
     return [
+        *said,
         f"The order is not sure: {first} has less {COSTS[objective]} than {', than '.join(doubted)} of draws "
-        "from the ranges of the inputs."
+        "from the ranges of the inputs.",
     ]
 
 
@@ -390,11 +424,12 @@ def advice(found: Optimum) -> list[str]:
     cost = COSTS[found.objective]
     return [
         f"The best interval is uncertain: {duration(best_s)} at the stated values, "
-        f"{duration(robust.low_s)} to {duration(robust.high_s)} inside the ranges of the inputs (p5-p95), "
+        f"{duration(duration_in_two_digits(robust.low_s))} to {duration(duration_in_two_digits(robust.high_s))} "
+        "inside the ranges of the inputs (p5-p95), "
         f"most of all by {' and '.join(movers_of(found)[:2])}.",
         f"The robust interval, {duration(robust.interval_s)}, costs least on average over those ranges: "
-        f"{share(robust.regret)} more {cost} than the best of each case, {share(robust.worst)} in the worst corner; "
-        f"{duration(best_s)} would cost {share(robust.mean_at(best_s))} more, "
+        f"{share(two_digits(robust.regret))} more {cost} than the best of each case, {share(robust.worst)} in the worst corner; "
+        f"{duration(best_s)} would cost {share(two_digits(robust.mean_at(best_s)))} more, "
         f"{share(robust.worst_at(best_s))} in the worst.",
     ]
 

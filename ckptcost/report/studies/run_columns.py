@@ -17,6 +17,17 @@ COSTS = {
     "usd": "dollars added",
     "carbon": "emissions added",
 }
+
+
+def stay(objective: str) -> str:
+    """The verb of a cost: dollars and emissions are more than one.
+
+    >>> stay("time"), stay("usd")
+    ('stays', 'stay')
+    """
+    return "stay" if objective in ("usd", "carbon") else "stays"
+
+
 AMOUNTS = (
     Column("goodput", "goodput", "share", "useful training time over wall time"),
     Column("energy", "kWh", "kWh", "energy that checkpoints and failures add"),
@@ -74,6 +85,34 @@ def row_of(outcome: Outcome) -> dict[str, float | None]:
 def regret_value(share: float) -> float | None:
     """A regret to a hundred-thousandth of a per cent: what is below is the shape of rounding, not of the run."""
     return None if share != share else round(share, 7)
+
+
+def two_digits(value: float | None) -> float | None:
+    """What holds of an end of a range that comes from draws, for people; programs get all of it."""
+    return None if value is None else float(f"{value:.2g}")
+
+
+def share_of_draws(fraction: float) -> float:
+    """To a whole per cent, which is what holds; all and none are said only where it is all and none.
+
+    >>> share_of_draws(0.2168), share_of_draws(0.9987), share_of_draws(1.0), share_of_draws(0.0002)
+    (0.22, 0.99, 1.0, 0.01)
+    """
+    return fraction if fraction in (0.0, 1.0) else min(max(round(fraction, 2), 0.01), 0.99)
+
+
+def duration_in_two_digits(seconds: float) -> float:
+    """Seconds that read as two digits in the unit they are shown in.
+
+    >>> from ckptcost.present.amounts import duration
+    >>> duration(duration_in_two_digits(45_123.0)), duration(duration_in_two_digits(243.0))
+    ('13 h', '240 s')
+    """
+    unit = next(
+        (scale for most, scale in ((10_800.0, 1.0), (172_800.0, 3600.0)) if seconds <= most),
+        86_400.0,
+    )
+    return float(f"{seconds / unit:.2g}") * unit
 
 
 def where_of(found: Optimum) -> str:

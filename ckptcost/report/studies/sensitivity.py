@@ -18,6 +18,7 @@ from ckptcost.present.amounts import (
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.compare import PEOPLE
 from ckptcost.report.studies.compare_words import amount
+from ckptcost.report.studies.run_columns import two_digits
 from ckptcost.report.study import Column, Study, Table
 
 HARDLY = 0.95
@@ -218,13 +219,8 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
     ends = ("known_low", "known_high")
     return [
         full,
-        few._replace(rows=[row | {end: _two_digits(row[end]) for end in ends} for row in few.rows]),
+        few._replace(rows=[row | {end: two_digits(row[end]) for end in ends} for row in few.rows]),
     ]
-
-
-def _two_digits(value: float | None) -> float | None:
-    """What holds of an end of a range that comes from draws, for people; programs get all of it."""
-    return None if value is None else float(f"{value:.2g}")
 
 
 def _known(value: float) -> float | None:
