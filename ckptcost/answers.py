@@ -346,19 +346,22 @@ def review(
     return study_of(seen), lacking_of(seen.energies, needed)
 
 
-def run_headline(folder: str | Path) -> str:
-    """What the saves of a recorded run were, in one line; empty where it has none, or is too large to be looked at by the way."""
+def run_headline(folder: str | Path) -> tuple[str, str]:
+    """What the saves of a recorded run were, in one line, or why there are none; empty where it is too large to be looked at by the
+    way."""
     from ckptcost.jobs.advice import rhythm_of
     from ckptcost.jobs.measure import reviewed
     from ckptcost.report.studies.advice import headline
+    from ckptcost.report.studies.measure_saves import nothing_found
 
     parts = [Path(folder)] if Path(folder).is_file() else [*Path(folder).iterdir()]
     if sum(part.stat().st_size for part in parts if part.is_file()) > MOST_BY_THE_WAY_BYTES:
-        return ""
+        return "", ""
+    measured = reviewed(folder)
     try:
-        return headline(rhythm_of(reviewed(folder)))
+        return headline(rhythm_of(measured)), ""
     except InputError:
-        return ""
+        return "", nothing_found(measured)
 
 
 def advice(name: str, job: Job, within: str | None = None, host: str = "") -> Study:

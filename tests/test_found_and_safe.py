@@ -52,6 +52,8 @@ def storage(tmp_path):
         ("btrfs", "renamed"),
         ("overlay", "folder-renamed"),
         ("overlay", "renamed"),
+        ("ext4", "appended"),
+        ("xfs", "appended"),
     ],
 )
 def test_a_save_is_safe_when_the_device_has_it(tmp_path, storage, kind, way, synced):

@@ -101,19 +101,21 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
             print(f"ckptcost: {finding}", file=sys.stderr)
         for _, warning in study.warnings:
             print(f"ckptcost: note: {warning}", file=sys.stderr)
-        say_headline(taken)
+        say_headline(taken, reported=True)
         print(where_it_is(taken), file=sys.stderr)
 
 
-def say_headline(taken: Taken) -> None:
-    """What the saves cost in training time, and how to ask how often to save; nothing where that cannot be told."""
+def say_headline(taken: Taken, *, reported: bool = False) -> None:
+    """What the saves cost in training time, and how to ask how often to save; or why none was found, unless the report said so."""
     from ckptcost import answers
     from ckptcost.errors import CkptcostError
 
     try:
-        said = answers.run_headline(taken.folder)
+        said, nothing = answers.run_headline(taken.folder)
     except (CkptcostError, OSError):  # the report says what is wrong
         return
+    if nothing and not reported:
+        print(f"ckptcost: {nothing}", file=sys.stderr)
     if said:
         ask = f"ckptcost report {taken.run_id[:8]} --gpus N"
         print(f"ckptcost: {said}; how often to save: {ask}", file=sys.stderr)

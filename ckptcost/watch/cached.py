@@ -203,7 +203,7 @@ class NotKnown(Exception):
 class Held:
     """A file that is followed by its descriptor, whatever becomes of its name."""
 
-    __slots__ = ("at", "fd", "identity", "mtime_ns", "path", "seen_owing")
+    __slots__ = ("at", "fd", "identity", "mtime_ns", "path", "seen_owing", "size_bytes")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -211,6 +211,7 @@ class Held:
         self.fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         found = os.fstat(self.fd)
         self.mtime_ns, self.identity = found.st_mtime_ns, (found.st_dev, found.st_ino)
+        self.size_bytes = found.st_size
         self.at = 0
         self.seen_owing = False
 

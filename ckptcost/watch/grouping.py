@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ckptcost.watch.groups import File, Group, Opened, Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent
 from ckptcost.watch.names import (
+    APPENDED,
     COMMIT,
     DATA,
     LITTLE,
@@ -31,6 +32,8 @@ LOOK_NS = 2 * S
 """a file that was opened and has not changed for so long is being read"""
 MADE_NS = 30 * S
 """a directory made so long before its first file is where the save began"""
+PAUSE_NS = 2 * S // 5
+"""a file that may be added to and has not changed for so long may be at the end of a save"""
 _MOST_READ = 512
 _MOST_KNOWN = 100_000
 
@@ -49,6 +52,13 @@ class Grouping:
         self._made: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._telling = Telling(self._small)
+        self.paused: list[str] = []
+        """files that may be written and are not closed: when they are safe is to be looked at from now on. Whoever takes them empties it"""
+        self.still: dict[str, tuple[int, int]] = {}
+        """files that may be open and written again, with size and mtime_ns: the next write is to be told as "resumed". Whoever takes
+        them empties it"""
+        self._awaited: set[str] = set()
+        """those files: whoever opens one of them is a reader, until it is written"""
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -94,12 +104,15 @@ class Grouping:
             for group in list(self._groups):
                 self._end(group, event.t_ns, "gone")
             self._opened.clear()
+            self._awaited.clear()
         elif event.is_dir:
             self._directory(event)
         elif event.kind == "gone":
             self._gone(event.t_ns, event.path)
         elif event.kind == "moved" and not is_noise(event.path):
             self._moved(event, stat)
+        elif event.kind == "resumed" and stat is not None:
+            self._resumed(event.t_ns, event.path, stat)
         elif event.kind in ("created", "opened", "closed") and not is_noise(event.path):
             {"created": self._created, "opened": self._was_opened, "closed": self._closed}[
                 event.kind
@@ -172,6 +185,8 @@ class Grouping:
         before = self._opened.get(path)
         known = group.files[path].size if group is not None else self._known.get(path, 0)
         cut = stat is not None and (stat.size < known or stat.size == 0)
+        if path in self._awaited and not cut:
+            return
         # who opened it before and changed nothing was a reader; who cuts it writes
         if (
             before is None
@@ -187,6 +202,7 @@ class Grouping:
 
     def _closed(self, event: FileEvent, stat: Stat | None) -> None:
         path, t_ns = event.path, event.t_ns
+        self._awaited.discard(path)
         group, opened = self._of.get(path), self._opened.get(path)
         file = group.files[path] if group is not None else None
         if file is not None and file.closed_ns is None:
@@ -208,6 +224,8 @@ class Grouping:
             lately = stat.wrote_ns is not None and (
                 opened is None or stat.wrote_ns >= opened.first_ns - CLOCK_NS
             )
+            if opened is None and self._known.get(path) == stat.size:
+                return  # it had been still, its saves were told, and now it is closed
             was = opened.stat if opened is not None else None
             if lately or (
                 was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)
@@ -216,6 +234,23 @@ class Grouping:
                 self._close_now(path, t_ns)
         self._opened.pop(path, None)
         self._sign(path, t_ns, event.how)
+
+    def _resumed(self, t_ns: int, path: str, stat: Stat) -> None:
+        """A file that was still and nobody had closed is written again: the next save, unless more of this one is awaited."""
+        self._awaited.discard(path)
+        group = self._of.get(path)
+        before = self._known.get(path, 0)
+        if group is not None:
+            file = group.files[path]
+            if file.closed_ns is None or not file.appended or (group.is_unit and not group.is_sure):
+                file.closed_ns = None
+                file.told = file.told and not group.is_unit
+                self._sized(file, t_ns, stat)
+                return
+            before = file.size
+            self._end(group, t_ns, "")
+        self._opened.pop(path, None)
+        self._start(path, t_ns, t_ns, stat, "inotify", before, appended=True)
 
     def _close_now(self, path: str, t_ns: int) -> None:
         file = self._of[path].files[path]
@@ -228,7 +263,7 @@ class Grouping:
         if path in self._of:
             self._again(path, begin_ns, t_ns, stat, how)
         else:
-            self._start(path, begin_ns, t_ns, stat, how, before=self._known.get(path, 0))
+            self._start(path, begin_ns, t_ns, stat, how, self._known.get(path, 0))
 
     def _again(
         self,
@@ -258,7 +293,8 @@ class Grouping:
             and not same
         ):
             self._end(group, t_ns, "")
-            self._start(path, begin_ns if begin_ns is not None else t_ns, t_ns, stat, how)
+            begin_ns = begin_ns if begin_ns is not None else t_ns
+            self._start(path, begin_ns, t_ns, stat, how, file.size if file.appended else 0)
         else:
             file.closed_ns = None
             file.told = False
@@ -272,12 +308,16 @@ class Grouping:
         stat: Stat | None,
         how: str,
         before: int = 0,
+        *,
+        appended: bool = False,
     ) -> None:
         group = self._place(path, t_ns)
-        file = group.files[path] = File(begin_ns, t_ns, how=how)
+        appended = appended or APPENDED.fullmatch(path) is not None
+        file = group.files[path] = File(begin_ns, t_ns, how=how, appended=appended)
         self._of[path] = group
-        if stat is not None and 0 < before < stat.size and not DATA.fullmatch(path):
-            file.before = before  # appended to
+        most = stat.size if stat is not None else 0
+        if (0 < before < most and not DATA.fullmatch(path)) or (appended and before <= most):
+            file.before = before
         self._sized(file, t_ns, stat)
 
     def _sized(self, file: File, t_ns: int, stat: Stat | None) -> None:
@@ -285,11 +325,12 @@ class Grouping:
             return
         if stat.size < file.size:
             file.before = 0
-        file.size, file.mtime_ns = stat.size, stat.mtime_ns
+        elif file.appended and file.paused and file.size - file.before < self._small:
+            file.begin_ns, file.before = t_ns, file.size  # it was only opened before
+        file.size, file.mtime_ns, file.paused = stat.size, stat.mtime_ns, False
         if file.closed_ns is None:
-            file.changed_ns = (
-                stat.wrote_ns if self._was_there(file) and stat.wrote_ns is not None else t_ns
-            )
+            own_clock = self._was_there(file) or (file.appended and not self.polled)
+            file.changed_ns = stat.wrote_ns if own_clock and stat.wrote_ns is not None else t_ns
 
     def _was_there(self, file: File) -> bool:
         """Before its directory was watched: where a close is an event, this one's may have gone by unseen."""
@@ -324,6 +365,11 @@ class Grouping:
         old, new, t_ns = event.old_path, event.path, event.t_ns
         if old in self._opened:
             self._opened[new] = self._opened.pop(old)
+        if old in self._known:
+            self._known[new] = self._known.pop(old)
+        if old in self._awaited:
+            self._awaited.remove(old)
+            self._awaited.add(new)
         if old in self._of:
             name = new.rpartition("/")[2]
             replaced = self._of.get(new)
@@ -336,7 +382,11 @@ class Grouping:
                 self._end(replaced, t_ns, "")
             self._rename(old, new)
             group = self._of[new]
-            self._sized(group.files[new], t_ns, stat)
+            file = group.files[new]
+            if (
+                file.closed_ns is None or not file.appended
+            ):  # else what is new in it is the next save's
+                self._sized(file, t_ns, stat)
             if final(name) == name and (not group.is_unit or COMMIT.fullmatch(name)):
                 group.commit, group.is_sure = (t_ns, new, event.how), True
             self._sign(new, t_ns, event.how)
@@ -361,6 +411,7 @@ class Grouping:
     def _gone(self, t_ns: int, path: str) -> None:
         self._opened.pop(path, None)
         self._known.pop(path, None)
+        self._awaited.discard(path)
         group = self._of.pop(path, None)
         if group is not None:
             file = group.files.pop(path)
@@ -410,6 +461,9 @@ class Grouping:
                     self._changed(path, t_ns, stat, "inotify")
                 elif t_ns - opened.first_ns > LOOK_NS:
                     opened.looked = True
+                    if APPENDED.fullmatch(path):
+                        self._known[path] = stat.size
+                        self._await(path, stat.size, stat.mtime_ns)
             elif group is not None and stat is not None:
                 file = group.files[path]
                 if file.closed_ns is not None and file.mtime_ns:
@@ -442,11 +496,16 @@ class Grouping:
 
     def _turn(self, group: Group, t_ns: int) -> None:
         rules = self.rules
-        for file in group.files.values():
-            # of a file that was there when we looked the close may have gone by unseen
-            still_s = rules.gap_s if self._was_there(file) else rules.still_s
-            if file.closed_ns is None and t_ns - file.changed_ns >= still_s * S:
+        for path, file in group.files.items():
+            if file.closed_ns is not None:
+                continue
+            quiet_ns = t_ns - file.changed_ns
+            if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
+                file.paused = True
+                self.paused.append(path)
+            if quiet_ns >= self._still_s(file) * S:
                 file.closed_ns, file.how = file.changed_ns, "still"
+                self._await(path, file.size, file.mtime_ns)
         quiet_s = (t_ns - group.last_ns(self._small)) / S
         large = group.bytes >= rules.least_bytes
         if large:
@@ -461,6 +520,18 @@ class Grouping:
                     self._end(group, t_ns, "")
             elif quiet_s >= (rules.commit_s if group.may_grow else rules.gap_s):
                 self._drop(group)
+
+    def _await(self, path: str, size: int, mtime_ns: int) -> None:
+        """The next write into it, which polling sees by itself."""
+        if not self.polled:
+            self.still[path] = (size, mtime_ns)
+            self._awaited.add(path)
+
+    def _still_s(self, file: File) -> float:
+        """How long a file that nobody closed has not changed when it is taken for written."""
+        if self._was_there(file):  # when we looked: its close may have gone by unseen
+            return self.rules.gap_s
+        return self.rules.append_s if file.appended else self.rules.still_s
 
     def _patience_s(self, group: Group) -> float:
         rules = self.rules

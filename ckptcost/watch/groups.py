@@ -16,6 +16,8 @@ class Rules:
     """files that follow each other closer than that belong together"""
     still_s: float = 20.0
     """a file that nobody closes is written when it has not changed for so long"""
+    append_s: float = 2.0
+    """and one of a format that is added to while it stays open"""
     commit_s: float = 30.0
     """a directory without a sign of its end may get more so long after its last file"""
     unfinished_s: float = 600.0
@@ -69,6 +71,10 @@ class File:
     closed_ns: int | None = None
     how: str = "inotify"
     told: bool = False
+    appended: bool = False
+    """it may stay open between saves: the last write is known, and no close comes"""
+    paused: bool = False
+    """and has not changed for a moment"""
 
     @property
     def was_found(self) -> bool:

@@ -1,8 +1,9 @@
 """What happens in a directory and below it, told by the kernel: inotify through ctypes, without a dependency.
 
 inotify(7): each directory needs a watch of its own, so a new one is watched and then read at once for what was made before the watch stood;
-names that were told are kept, so that nothing is told twice. IN_MODIFY is not asked for: it would be one event a write call. What a full
-queue lost is found by reading the whole tree again. Symbolic links are told of as files and never followed.
+names that were told are kept, so that nothing is told twice. IN_MODIFY would be one event a write call: it is asked for once at a time, of
+files that are still and not closed. What a full queue lost is found by reading the whole tree again. Symbolic links are told of as files
+and never followed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ckptcost.meters.kept import why
 from ckptcost.watch.filesystems import born_ns
 
 OPEN, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x20, 0x8, 0x40, 0x80, 0x100, 0x200
+MODIFY, ONESHOT = 0x2, 0x80000000
 DELETE_SELF, MOVE_SELF, UNMOUNT, Q_OVERFLOW, IGNORED, ISDIR = (
     0x400,
     0x800,
@@ -38,6 +40,8 @@ _HALF_MOVE_NS = 50_000_000
 """the two halves of a rename follow each other; one that stays alone so long went out of the tree"""
 _CLOCK_NS = 20_000_000
 """file systems note times by a clock that ticks every 4 to 10 ms"""
+MOST_AWAITED = 64
+"""files of which the next write is told"""
 RETRY_NS = 5_000_000_000
 """directories that could not be watched are tried again"""
 
@@ -51,7 +55,8 @@ REMEDY = {
 class FileEvent(NamedTuple):
     t_ns: int
     kind: str
-    """created, opened, closed (after writing), moved, gone, overflow, lost (the watched directory itself is gone), found (it is back)"""
+    """created, opened, closed (after writing), moved, gone; resumed: written again, as was asked for; overflow; lost: the watched
+    directory itself is gone; found: it is back"""
     path: str
     """relative to the watched directory; what is not UTF-8 in it as surrogates (os.fsdecode)"""
     is_dir: bool = False
@@ -90,6 +95,8 @@ class Inotify:
         self._names: dict[bytes, set[bytes]] = {}
         """by watched directory: the names that were told, or were there at the start"""
         self._wds: dict[bytes, int] = {}
+        self._awaited: dict[int, bytes] = {}
+        """files of which the next write is told, the last asked for at the end"""
         self._denied: dict[bytes, str] = {}
         self._half: dict[int, tuple[bytes, bool, int]] = {}
         self._out: list[FileEvent] = []
@@ -122,6 +129,22 @@ class Inotify:
             os.close(self._fd)
             self._fd = -1
 
+    def await_write(self, path: str) -> None:
+        """The next write into this file is told, and none after it."""
+        name = os.fsencode(path)
+        flags = MODIFY | ONESHOT | _DONT_FOLLOW
+        wd: int = self._libc.inotify_add_watch(self._fd, os.path.join(self._root, name), flags)
+        if (
+            wd < 0
+        ):  # gone, or no watch is left for what is not needed: its end will be seen all the same
+            return
+        self._awaited.pop(wd, None)
+        self._awaited[wd] = name
+        if len(self._awaited) > MOST_AWAITED:
+            oldest = next(iter(self._awaited))
+            del self._awaited[oldest]
+            self._libc.inotify_rm_watch(self._fd, oldest)
+
     def read(self) -> list[FileEvent]:
         """What came since the last time; never waits."""
         try:
@@ -139,6 +162,10 @@ class Inotify:
                 overflowed = True
             elif wd in self._dirs:
                 self._take(t_ns, wd, mask, cookie, name)
+            elif wd in self._awaited:
+                awaited = self._awaited.pop(wd)
+                if mask & MODIFY:
+                    self._tell(t_ns, "resumed", awaited)
         for cookie in [
             cookie
             for cookie, (_, _, since_ns) in self._half.items()
@@ -200,7 +227,10 @@ class Inotify:
         self._identity, self._since_ns = None, time.time_ns()
         for wd in list(self._dirs):
             self._libc.inotify_rm_watch(self._fd, wd)
+        for wd in list(self._awaited):
+            self._libc.inotify_rm_watch(self._fd, wd)
         self._dirs, self._wds, self._names, self._half, self._denied = {}, {}, {}, {}, {}
+        self._awaited = {}
         self._say_denied()
         self._tell(t_ns, "lost", b"", True)
 
@@ -342,7 +372,13 @@ class Inotify:
             else:
                 if is_dir:
                     self._rename(half[0], path)
+                self._rename_awaited(half[0], path)
                 self._tell(t_ns, "moved", path, is_dir, half[0])
+
+    def _rename_awaited(self, old: bytes, new: bytes) -> None:
+        for wd, path in self._awaited.items():
+            if path == old or path.startswith(old + b"/"):
+                self._awaited[wd] = new + path[len(old) :]
 
     def _rename(self, old: bytes, new: bytes) -> None:
         """Watches stay with the directory; only its name is another one."""

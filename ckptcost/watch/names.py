@@ -112,6 +112,8 @@ DATA = re.compile(
     r".*\.(?:pt|pth|ckpt|bin|safetensors|distcp|pkl|npz|npy|h5|hdf5|msgpack|tar|model|state|gguf|onnx|nemo|params|keras)",
     re.I,
 )
+APPENDED = re.compile(r".*\.(?:h5|hdf5?|he5|nc4?|netcdf|tar|sqlite3?|db)", re.I)
+"""formats made to be added to while they stay open: a pause in one of them ends a save, in another file it may be the saver's own"""
 COMMIT = re.compile(
     r"\.metadata|commit_success.*|trainer_state\.json|_CHECKPOINT_METADATA|[._]*(?:success|completed?|done|commit(?:ted)?)|.*\.(?:complete|done)",
     re.I,

@@ -24,6 +24,7 @@ WHY: Final = REASONS | {
     "GONE": "a file was deleted or moved away before it was safe",
     "REPLACED": "a file was replaced by another one before it was safe",
     "REWRITTEN": "a file was written to again before it was safe",
+    "ADDED_TO": "more was added to its file before it was known to be safe",
     "FAILED": "a file could not be opened",
     "NO_FILES": "there was no file to follow",
     "TOO_MANY_FILES": "there were more files than can be followed",
@@ -169,6 +170,17 @@ class _Case:
         self._ask_all()  # those that were clean early may have been written to since
         return not self.owing
 
+    def none_shrank(self) -> bool:
+        return all(os.fstat(file.fd).st_size >= file.size_bytes for file in self.files)
+
+    def are_of_it_alone(self) -> bool:
+        """The files were made for this save: what they hold is what it wrote."""
+        if self.closed:
+            return True
+        now_ns = time.monotonic_ns()
+        born = [born_ns(os.fsencode(file.path), now_ns) for file in self.files]
+        return all(each is not None and each >= self.since_ns - _COARSE_NS for each in born)
+
     def close(self) -> None:
         for file in self.files:
             file.close()
@@ -303,7 +315,8 @@ class Settling:
             elif time.monotonic_ns() >= case.until_ns:
                 raise NotKnown("NOT_DRAINED")
         except NotKnown as error:
-            self._note(case, str(error))
+            added = str(error) == "REWRITTEN" and not case.closed and case.none_shrank()
+            self._note(case, "ADDED_TO" if added else str(error))
             return True
         except OSError as error:
             self._note(case, _CODES.get(error.errno or 0, "FAILED"))
@@ -344,7 +357,9 @@ class Settling:
         if not case.window:
             return
         unsure_s = None if from_ns is None else (at_ns - from_ns) / S
-        size_bytes = sum(os.fstat(file.fd).st_size for file in case.files)
+        whole: dict[str, int] = {}
+        if case.are_of_it_alone():
+            whole["bytes"] = sum(os.fstat(file.fd).st_size for file in case.files)
         self._tell(
             "durable",
             case.window,
@@ -354,8 +369,8 @@ class Settling:
             how=case.how,
             after_ns=case.after_ns,
             unsure_s=unsure_s,
-            bytes=size_bytes,
             files=len(case.files),
+            **whole,
         )
 
     def _note(self, case: _Case, why: str) -> None:

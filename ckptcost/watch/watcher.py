@@ -42,7 +42,16 @@ _LAST_S = 8.0
 class Settle(Protocol):
     """Finds out when files are durable, and marks it."""
 
-    def __call__(self, window: str, paths: list[Path], since_ns: int, written_ns: int) -> None: ...
+    def __call__(
+        self,
+        window: str,
+        paths: list[Path],
+        since_ns: int,
+        written_ns: int,
+        *,
+        closed: bool,
+    ) -> None:
+        """`closed`: the files were, at `written_ns`; else that is the last write, and they may be open."""
 
 
 class Closed(Protocol):
@@ -244,7 +253,7 @@ class Watcher:
                 self._kept_problem = (
                     "the directory is gone; waiting for it" if event.kind == "lost" else ""
                 )
-            reads = not event.is_dir and event.kind in ("created", "opened", "closed", "moved")
+            reads = not event.is_dir and event.kind not in ("gone", "overflow", "lost", "found")
             found = (
                 self._stat(event.path, born=event.kind == "moved" and not event.old_path)
                 if reads
@@ -291,6 +300,17 @@ class Watcher:
             self._expected_ns = now_ns + S
             self._expect(EXPECT_S)
         self._say(self._grouping.tick(time.monotonic_ns()))
+        paused, self._grouping.paused = self._grouping.paused, []
+        still, self._grouping.still = self._grouping.still, {}
+        if self._closed is not None:
+            for path in paused:
+                self._closed(self.directory / path, now_ns)
+        if isinstance(self._source, Inotify):
+            for path, was in still.items():
+                self._source.await_write(path)
+                now = self._stat(path)
+                if now is not None and (now.size, now.mtime_ns) != was:  # while we asked
+                    self._grouping.event(FileEvent(now_ns, "resumed", path, how="inotify"), now)
 
     def _say(self, steps: list[Step]) -> None:
         for step in steps:
@@ -323,7 +343,13 @@ class Watcher:
                 )
             if step.name == "written" and self._settle is not None:
                 paths = [self.directory / each for each in step.paths]
-                self._settle(printable(step.label), paths, step.since_ns, step.t_ns)
+                self._settle(
+                    printable(step.label),
+                    paths,
+                    step.since_ns,
+                    step.t_ns,
+                    closed=step.how != "still",
+                )
         self.open = tuple(map(printable, self._grouping.open))
 
     def _finish(self) -> None:

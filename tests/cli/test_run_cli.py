@@ -91,13 +91,13 @@ def test_its_streams_are_its_own_to_the_byte(wrapped):
     assert done.stderr == b"err\r\n"
 
 
-def test_in_a_pipe_one_line_leads_back_to_the_run(wrapped, environ):
+def test_in_a_pipe_the_last_line_leads_back_to_the_run(wrapped, environ):
     done = wrapped("true")
     (run,) = Path(environ["CKPTCOST_RUNS"]).iterdir()
     name = load(run).id[:8]
-    assert done.stderr.decode() == (
-        f"ckptcost: kept as run {name}; all of it: ckptcost report {name}\n"
-    )
+    nothing, line = done.stderr.decode().splitlines()
+    assert nothing.startswith("ckptcost: No checkpoint was found: the job's own writing")
+    assert line == f"ckptcost: kept as run {name}; all of it: ckptcost report {name}"
     assert wrapped("true", flags=("--quiet", "--settle", "0 s")).stderr == b""
 
 
@@ -105,7 +105,7 @@ def test_in_a_pipe_one_line_leads_back_to_the_run(wrapped, environ):
     ("script", "flags", "said"),
     [
         ("exit 3", ("--watch", "nowhere"), ["exit code 3", "never came to be"]),
-        ("kill -9 $$", ("--watch", "."), ["137, that is signal 9", "written and closed"]),
+        ("kill -9 $$", ("--watch", "."), ["137, that is signal 9", "nothing large enough"]),
         ("true", (), ["No checkpoint was found: the job's own writing"]),
     ],
 )
@@ -333,6 +333,15 @@ def test_a_folder_that_holds_a_run_is_not_written_into(wrapped, tmp_path):
     again = wrapped("true", flags=flags)
     assert again.returncode == 4
     assert b"holds a run already" in again.stderr
+
+
+def test_what_was_not_found_is_said_at_the_end(wrapped, tmp_path):
+    (tmp_path / "ckpt").mkdir()
+    done = wrapped("true", flags=("--watch", str(tmp_path / "ckpt"), "--settle", "0 s"))
+    assert b"No checkpoint was found: nothing large enough" in done.stderr
+    assert b"ckptcost.window" in done.stderr
+    quiet = wrapped("true", flags=("-q", "--watch", str(tmp_path / "ckpt"), "--settle", "0 s"))
+    assert quiet.stderr == b""
 
 
 def test_the_run_knows_the_command_and_how_it_ended_and_no_folder(wrapped, tmp_path, environ):

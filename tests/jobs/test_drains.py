@@ -157,7 +157,7 @@ def test_of_others_it_says_nothing(marks):
     assert found(marks=marks) == []
 
 
-@pytest.mark.parametrize("why", ["NOT_PERMITTED", "NOT_SUPPORTED", "FILES_UNKNOWN"])
+@pytest.mark.parametrize("why", ["NOT_PERMITTED", "NOT_SUPPORTED", "FILES_UNKNOWN", "ADDED_TO"])
 def test_where_the_file_could_not_be_asked_the_host_can(why):
     assert [
         mark.t_s

@@ -83,6 +83,11 @@ class World:
 
     def grow(self, path, size):
         self.files[path] = [self.files[path][0] + size, self.t_ns]
+        if (
+            path in self.grouping.still
+        ):  # as the kernel tells of the next write, where it was asked to
+            del self.grouping.still[path]
+            self._event("resumed", path)
 
     def close(self, path):
         self._event("closed", path)
@@ -210,6 +215,97 @@ def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
         ("last.ckpt", 1.0, 1.0),
         ("last.ckpt (2)", 6.0, 6.0),
     ]
+
+
+# ---- one file that stays open ----
+
+
+def appended_to(world, path, saves=3, every=10.0, size=5 * MB):
+    """As HDF5 does: opened once, and each save adds to it."""
+    world.at(1.0).open(path)
+    world.grow(path, 4000)  # its head
+    for k in range(saves):
+        world.at(every * (k + 1))
+        for _ in range(5):
+            world.grow(path, size // 5)
+            world.wait(0.2)
+        world.at(every * (k + 1) + 8.5).look_at(path)  # a reader
+
+
+def test_each_save_into_a_file_that_stays_open_is_one():
+    world = World()
+    appended_to(world, "all.h5")
+    world.at(35.0).grow("all.h5", 2000)  # what is written when it is closed
+    world.close("all.h5")
+    assert world.seen() == [
+        ("all.h5", 10.0, 10.8, None, "", 5 * MB, 1),
+        ("all.h5 (2)", 20.0, 20.8, None, "", 5 * MB, 1),
+        ("all.h5 (3)", 30.0, 30.8, None, "", 5 * MB, 1),
+    ]
+    assert [step.how for step in world.steps if step.name == "written"] == ["still"] * 3
+    assert "all.h5" in world.grouping.paused
+
+
+def test_a_file_of_any_name_that_stays_open_is_still_after_longer():
+    world = World()
+    appended_to(world, "state.pt", every=40.0)
+    world.close("state.pt")
+    assert [each[:3] for each in world.seen()] == [
+        ("state.pt", 40.0, 40.8),
+        ("state.pt (2)", 80.0, 80.8),
+        ("state.pt (3)", 120.0, 120.8),
+    ]
+
+
+def test_a_slow_saver_that_pauses_writes_one_checkpoint():
+    world = World()
+    world.at(1.0).open("model.pt")
+    for _ in range(4):
+        world.grow("model.pt", 2 * MB)
+        world.wait(6.0)
+    world.close("model.pt")
+    assert one(world)[:3] == ("model.pt", 1.0, 25.0)
+
+
+def test_a_file_opened_again_to_add_to_it_counts_what_was_added():
+    world = World()
+    for k in range(3):
+        world.at(10.0 * k + 1).look_at("all.h5") if k else world.open("all.h5")
+        world.wait(0.1)
+        world.grow("all.h5", 3 * MB)
+        world.wait(0.5)
+        world.close("all.h5")
+    assert [each.bytes for each in world.seen()] == [3 * MB] * 3
+
+
+def test_a_file_that_was_opened_before_we_looked_and_added_to():
+    world = World()
+    world.files["all.h5"] = [90 * MB, world.t_ns]
+    world.at(1.0).look_at("all.h5")
+    world.at(60.0).grow("all.h5", 4 * MB)
+    assert one(world) == ("all.h5", 60.0, 60.0, None, "", 4 * MB, 1)
+
+
+def test_a_log_that_stays_open_is_no_checkpoint():
+    world = World()
+    world.at(1.0).open("metrics.h5")
+    for _ in range(200):
+        world.grow("metrics.h5", 20_000)
+        world.wait(5.0)
+    world.close("metrics.h5")
+    assert world.seen() == []
+
+
+def test_a_directory_whose_file_was_still_for_long_stays_one_checkpoint():
+    world = World()
+    world.at(1.0).mkdir("step_5")
+    world.open("step_5/model.pt")
+    world.grow("step_5/model.pt", 2 * MB)
+    world.wait(25.0)
+    world.grow("step_5/model.pt", 2 * MB)
+    world.wait(1.0)
+    world.close("step_5/model.pt")
+    assert one(world)[:3] == ("step_5", 1.0, 27.0)
 
 
 def test_saves_over_the_same_file_by_rename_closer_than_the_gap():

@@ -359,6 +359,36 @@ def test_what_becomes_something_else_is_not_called_safe(disk, settling, told, ow
     )
 
 
+def cut_and_grow(path):
+    time.sleep(0.15)
+    path.write_bytes(b"x")
+
+
+@pytest.mark.parametrize(("happens", "why"), [(grow, "ADDED_TO"), (cut_and_grow, "REWRITTEN")])
+def test_a_file_that_stays_open_may_be_added_to(disk, settling, told, owing, happens, why):
+    path = disk / "all.h5"
+    at_ns = written(path)
+    owing.add(path.stat().st_ino)
+    settling.follow("w", [path], since_ns=at_ns, written_ns=at_ns, closed=False)
+    looked(settling)
+    happens(path)
+    assert told.wait()["durable_why"] == why
+
+
+def test_of_a_file_that_was_there_before_only_what_was_added_is_the_saves(disk, settling, told):
+    path = disk / "all.h5"
+    written(path)
+    time.sleep(0.2)
+    with path.open("ab") as file:
+        file.write(b"x" * 1000)
+        os.fsync(file.fileno())
+    at_ns = time.monotonic_ns()
+    settling.follow("w", [path], since_ns=at_ns, written_ns=at_ns, closed=False)
+    synced(path)
+    mark = told.wait()
+    assert (mark["name"], "bytes" in mark) == ("durable", False)
+
+
 def test_a_file_that_was_safe_and_is_written_again_is_noticed_at_the_end(
     disk, settling, told, owing
 ):

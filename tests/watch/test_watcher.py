@@ -30,7 +30,7 @@ class Told:
     """What a recorder would be told."""
 
     def __init__(self):
-        self.marks, self.expected, self.settled = [], [], []
+        self.marks, self.expected, self.settled, self.closed = [], [], [], []
 
     def tell(self, name, window="", *, by="api", rank=None, t_ns=None, **detail):
         assert rank is None
@@ -39,8 +39,9 @@ class Told:
     def expect(self, within_s):
         self.expected.append(within_s)
 
-    def settle(self, window, paths, since_ns, written_ns):
+    def settle(self, window, paths, since_ns, written_ns, *, closed):
         self.settled.append((window, paths, since_ns, written_ns))
+        self.closed.append(closed)
 
     def names(self, window):
         return [mark.name for mark in self.marks if mark.window == window]
@@ -121,6 +122,24 @@ def test_a_save_by_rename_with_its_instants(watch, told, tmp_path, poll):
     assert told.settled[0][2:] == (round(begin.t_s * 1e9), round(end.t_s * 1e9))
     assert watcher.problem == ""
     assert watcher.how.startswith("poll" if poll else "inotify")
+
+
+def test_saves_into_a_file_that_stays_open(watch, told, tmp_path):
+    watch(settle=True, rules=Rules(gap_s=0.2, append_s=0.4))
+    path = tmp_path / "all.h5"
+    begins_s = []
+    with path.open("wb", buffering=0) as file:
+        for k in range(3):
+            begins_s.append(time.monotonic())
+            file.write(b"x" * 3 * MB)
+            wait_for(lambda k=k: len(told.settled) == k + 1)
+            path = path.rename(tmp_path / f"all-{k}.h5")  # the file is the same
+    windows = windows_of(told.marks)
+    assert [round(window.begin_s - s, 1) for window, s in zip(windows, begins_s, strict=True)] == [
+        pytest.approx(0.0, abs=0.2)
+    ] * 3
+    assert [each.bytes for each in contents_of(told.marks, windows)] == [3 * MB] * 3
+    assert told.closed == [False] * 3
 
 
 def test_the_begin_is_told_while_it_is_written_and_the_label_is_open(watch, told, tmp_path):

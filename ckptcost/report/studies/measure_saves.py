@@ -17,33 +17,40 @@ from ckptcost.report.study import Column, Table
 
 NOTHING_FOUND = {
     "NO_FOLDER": "the folder that was watched never came to be",
-    "NO_SAVE_IN_FOLDER": "nothing large enough (--least) was written and closed in the folder that "
-    "was watched; a file that stays open and grows, as HDF5 has it, is not seen as a save",
+    "NO_SAVE_IN_FOLDER": "nothing large enough (--least) was written in the folder that was watched; "
+    "what is written over in place, and does not grow, is not seen as a save",
     "NO_BURST": "the job's own writing never looked like a save; --watch DIR looks at files instead",
 }
 """what a recorder says of a job without a checkpoint, in words"""
 MARK_IT = (
-    "What goes to an object store, or is appended to one open file, a line in the script marks: "
+    "What goes to an object store, or is written over in place, a line in the script marks: "
     '`with ckptcost.window("step 1000"):`.'
 )
 
 
 def job_findings(m: Measured) -> list[str]:
     """How a wrapped command ended, where not well, and why no checkpoint of it was found."""
-    detail: dict[str, object] = {}
-    for mark in m.run.marks:
-        detail |= mark.detail if mark.by == "wrap" else {}
     findings = []
-    status = detail.get("exit_status")
+    status = _told_by_the_wrapper(m).get("exit_status")
     if isinstance(status, int | float) and status:
         ended = f"exit code {status:g}"
         if status > 128:
             ended += f", that is signal {status - 128:g}"
         findings.append(f"The command did not end well: {ended}.")
-    reason = NOTHING_FOUND.get(str(detail.get("nothing_found")))
-    if reason and not m.windows:
-        findings.append(f"No checkpoint was found: {reason}. {MARK_IT}")
-    return findings
+    return [*findings, *filter(None, [nothing_found(m)])]
+
+
+def nothing_found(m: Measured) -> str:
+    """Why no checkpoint was, in a sentence; empty where one was, or nobody looked."""
+    reason = NOTHING_FOUND.get(str(_told_by_the_wrapper(m).get("nothing_found")))
+    return f"No checkpoint was found: {reason}. {MARK_IT}" if reason and not m.windows else ""
+
+
+def _told_by_the_wrapper(m: Measured) -> dict[str, object]:
+    detail: dict[str, object] = {}
+    for mark in m.run.marks:
+        detail |= mark.detail if mark.by == "wrap" else {}
+    return detail
 
 
 def saves_told(m: Measured) -> list[str]:
