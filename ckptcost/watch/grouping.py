@@ -243,8 +243,8 @@ class Grouping:
         if group is not None:
             file = group.files[path]
             if file.closed_ns is None or not file.appended or (group.is_unit and not group.is_sure):
+                file.told = file.told and (file.closed_ns is None or not group.is_unit)
                 file.closed_ns = None
-                file.told = file.told and not group.is_unit
                 self._sized(file, t_ns, stat)
                 return
             before = file.size
@@ -325,12 +325,16 @@ class Grouping:
             return
         if stat.size < file.size:
             file.before = 0
-        elif file.appended and file.paused and file.size - file.before < self._small:
-            file.begin_ns, file.before = t_ns, file.size  # it was only opened before
+        elif file.paused and self._is_only_opened(file):
+            file.begin_ns, file.before = t_ns, file.size
         file.size, file.mtime_ns, file.paused = stat.size, stat.mtime_ns, False
         if file.closed_ns is None:
             own_clock = self._was_there(file) or (file.appended and not self.polled)
             file.changed_ns = stat.wrote_ns if own_clock and stat.wrote_ns is not None else t_ns
+
+    def _is_only_opened(self, file: File) -> bool:
+        """It may be added to, and holds no more than a head: a save begins with the next write."""
+        return file.appended and file.size - file.before < self._small
 
     def _was_there(self, file: File) -> bool:
         """Before its directory was watched: where a close is an event, this one's may have gone by unseen."""
@@ -503,6 +507,8 @@ class Grouping:
             if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
                 file.paused = True
                 self.paused.append(path)
+                if self._is_only_opened(file):
+                    self._await(path, file.size, file.mtime_ns)
             if quiet_ns >= self._still_s(file) * S:
                 file.closed_ns, file.how = file.changed_ns, "still"
                 self._await(path, file.size, file.mtime_ns)
