@@ -11,7 +11,7 @@ from typing import Any
 
 from ckptcost.errors import CkptcostError
 from ckptcost.hooks.wire import Listener
-from ckptcost.jobs.evidence import Evidence
+from ckptcost.jobs.evidence import Evidence, descendants
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.progress import Progress, Save
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
@@ -101,6 +101,7 @@ class Observer:
         self._evidence: Evidence | None = None
         self.problems: list[str] = []
         self._begun_ns, self._environ = 0, environ
+        self._job_pid: int | None = None
 
     def tell(
         self,
@@ -183,6 +184,7 @@ class Observer:
                 settle=self._settle,
                 closed=self._settling.closed,
                 made=self._sign,
+                job=self._processes if self._task is None else None,
             )
             watcher.start()
             self._finders.append(watcher)
@@ -226,8 +228,12 @@ class Observer:
         if not isinstance(self._records, Station):  # which says it where it has the meters
             job_facts.told(self._records, self._environ)
 
-    def follow(self, pid: int) -> None:
-        """Without a folder to watch, the process's own writing shows when it saves."""
+    def _processes(self) -> Sequence[int]:
+        return () if self._job_pid is None else descendants(self._job_pid)
+
+    def follow(self, pid: int, *, whole: bool = False) -> None:
+        """Without a folder to watch, the process's own writing shows when it saves. `whole`: it and what it starts is all of the job."""
+        self._job_pid = pid if whole else None
         if self._look.watch and not self._finders:
             return  # another task watches
         self._evidence = Evidence(pid, self.tell)
@@ -268,6 +274,15 @@ class Observer:
         if self._evidence is not None:
             self._evidence.late(last=True)
         self._settling.stop(0.0)
+        others = {
+            path: other
+            for finder in self._finders
+            if isinstance(finder, Watcher)
+            for path, other in finder.left_out.items()
+        }
+        if others:
+            by = sorted({f"{other.name} ({other.pid})" for other in others.values()})
+            self._records.mark(EDGE, by="wrap", t_ns=at_ns, left_out=len(others), left_out_by=by[0])
         if self._finders and not self.progress.saves:
             why = self._where_nothing_was()
             self._records.mark(EDGE, by="wrap", t_ns=at_ns, nothing_found=why)

@@ -95,7 +95,7 @@ class Supervisor:
             if self._what.argv:
                 observer.begin(command=spoken(self._what.argv))
                 self._job = self._spawn({**self._environ, **additions})
-                observer.follow(self._job.pid)
+                observer.follow(self._job.pid, whole=True)
             elif self._what.pid is not None:
                 observer.begin(attached=self._what.pid)
                 observer.follow(self._what.pid)

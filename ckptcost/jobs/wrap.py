@@ -103,7 +103,7 @@ def wrap(
             command=spoken(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
         )
         pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
-        observer.follow(pid)
+        observer.follow(pid, whole=True)
         if relay is not None:
             relay.start()
         ended = command.wait(

@@ -51,6 +51,7 @@ class Grouping:
         self._opened: dict[str, Opened] = {}
         self._made: dict[str, int] = {}
         self._known: dict[str, int] = {}
+        self._left_out: set[str] = set()
         self._telling = Telling(self._small)
         self.paused: list[str] = []
         """files that may be written and are not closed: when they are safe is to be looked at from now on. Whoever takes them empties it"""
@@ -96,10 +97,38 @@ class Grouping:
             ]
         return paths[-_MOST_READ:]
 
+    @property
+    def unclaimed(self) -> list[str]:
+        """Files that are being written and of which nobody said whose they are."""
+        return [
+            path
+            for group in self._groups
+            for path, file in group.files.items()
+            if file.closed_ns is None and not file.claimed
+        ]
+
+    def claim(self, path: str) -> None:
+        """It is the job's, as long as it is open."""
+        if path in self._of:
+            self._of[path].files[path].claimed = True
+
+    def leave_out(self, path: str) -> bool:
+        """It is no part of a checkpoint of this job, until somebody makes it anew. False where a checkpoint of it alone was told."""
+        group = self._of.get(path)
+        if group is None or (group.began and len(group.files) == 1):
+            return False
+        del self._of[path], group.files[path]
+        if not group.files:
+            self._groups.remove(group)
+        self._left_out.add(path)
+        return True
+
     # ---- events ----
 
     def event(self, event: FileEvent, stat: Stat | None) -> None:
         """`stat` is the file's, read after the event; None if it could not be."""
+        if self._is_left_out(event, stat):
+            return
         if event.kind == "lost":
             for group in list(self._groups):
                 self._end(group, event.t_ns, "gone")
@@ -117,6 +146,28 @@ class Grouping:
             {"created": self._created, "opened": self._was_opened, "closed": self._closed}[
                 event.kind
             ](event, stat)
+
+    def _is_left_out(self, event: FileEvent, stat: Stat | None) -> bool:
+        """Another job's file stays so under another name; one that is made anew may be anybody's."""
+        path, out = event.path, self._left_out
+        if not out:
+            return False
+        if event.kind == "moved" and event.is_dir:
+            inside = {each for each in out if each.startswith(event.old_path + "/")}
+            out -= inside
+            out |= {path + each[len(event.old_path) :] for each in inside}
+            return False
+        if event.kind == "moved" and event.old_path in out:
+            out.remove(event.old_path)
+            out.add(path)
+            return True
+        anew = event.kind in ("created", "gone", "moved")
+        if path in out and (
+            anew or (event.kind == "opened" and stat is not None and not stat.size)
+        ):
+            out.remove(path)
+            return event.kind == "gone"
+        return path in out
 
     def _directory(self, event: FileEvent) -> None:
         if event.kind == "created":
@@ -184,7 +235,8 @@ class Grouping:
             return
         before = self._opened.get(path)
         known = group.files[path].size if group is not None else self._known.get(path, 0)
-        cut = stat is not None and (stat.size < known or stat.size == 0)
+        # an empty file of a group may be a sign that all is there: who opens it need not be its writer
+        cut = stat is not None and (stat.size < known or (stat.size == 0 and group is None))
         if path in self._awaited and not cut:
             return
         # who opened it before and changed nothing was a reader; who cuts it writes

@@ -75,6 +75,8 @@ class File:
     """it may stay open between saves: the last write is known, and no close comes"""
     paused: bool = False
     """and has not changed for a moment"""
+    claimed: bool = False
+    """a process of the job was seen to write it"""
 
     @property
     def was_found(self) -> bool:

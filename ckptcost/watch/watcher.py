@@ -12,7 +12,7 @@ import select
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from ckptcost.watch.grouping import Grouping
 from ckptcost.watch.groups import Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent, Inotify
 from ckptcost.watch.names import is_noise
+from ckptcost.watch.owners import Other, Owners
 from ckptcost.watch.polling import Polling
 
 S = 1_000_000_000
@@ -87,7 +88,9 @@ class Watcher:
         settle: Settle | None = None,
         closed: Closed | None = None,
         made: Callable[[], None] | None = None,
+        job: Callable[[], Iterable[int]] | None = None,
     ) -> None:
+        """`job`: its processes; files that others of this machine write are then left out."""
         self.settings = settings or Settings()
         self.directory = Path(os.path.abspath(directory))
         self._tell, self._expect, self._settle, self._closed, self._made = (
@@ -98,6 +101,9 @@ class Watcher:
             made,
         )
         self._grouping = Grouping(self.settings.rules)
+        self._owners = Owners(self.directory, job) if job is not None else None
+        self.left_out: dict[str, Other] = {}
+        """files of others in the folder, and who wrote them"""
         self._source: Inotify | Polling | None = None
         self._wake_fd = -1
         self._stopping = False
@@ -293,6 +299,7 @@ class Watcher:
 
     def _turn(self) -> None:
         now_ns = time.monotonic_ns()
+        self._ask_whose()
         wanted = self._grouping.wanted(now_ns)
         if wanted:
             self._grouping.read(now_ns, {path: self._stat(path) for path in wanted})
@@ -311,6 +318,18 @@ class Watcher:
                 now = self._stat(path)
                 if now is not None and (now.size, now.mtime_ns) != was:  # while we asked
                     self._grouping.event(FileEvent(now_ns, "resumed", path, how="inotify"), now)
+
+    def _ask_whose(self) -> None:
+        """As soon as a file is there, and before anything is told of it: a quick save is open for milliseconds."""
+        paths = self._grouping.unclaimed if self._owners is not None else []
+        if self._owners is None or not paths:
+            return
+        mine, theirs = self._owners.others(paths)
+        for path in mine:
+            self._grouping.claim(path)
+        for path, other in theirs.items():
+            if self._grouping.leave_out(path):
+                self.left_out[path] = other
 
     def _say(self, steps: list[Step]) -> None:
         for step in steps:

@@ -335,6 +335,36 @@ def test_a_folder_that_holds_a_run_is_not_written_into(wrapped, tmp_path):
     assert b"holds a run already" in again.stderr
 
 
+SHARED = """
+import sys, time
+from pathlib import Path
+folder, name = Path(sys.argv[1]), sys.argv[2]
+(folder / f"{name}.here").touch()
+while len(list(folder.glob("*.here"))) < 2:
+    time.sleep(0.01)
+with (folder / f"{name}.pt").open("wb", buffering=0) as file:
+    for _ in range(20):
+        file.write(b"x" * 250_000)
+        time.sleep(0.05)
+"""
+
+
+def test_two_jobs_in_one_folder_do_not_count_each_others_saves(tmp_path, environ):
+    (tmp_path / "ckpt").mkdir()
+    runs = []
+    for name in "ab":
+        command = [sys.executable, "-m", "ckptcost", "run", "--watch", str(tmp_path / "ckpt")]
+        command += ["--settle", "0 s", "--record", str(tmp_path / name), "--"]
+        command += [sys.executable, "-c", SHARED, str(tmp_path / "ckpt"), name]
+        runs.append(subprocess.Popen(command, env=environ, stderr=subprocess.PIPE))
+    said = [run.communicate(timeout=60)[1].decode() for run in runs]
+    for name, words in zip("ab", said, strict=True):
+        marks = load(tmp_path / name).marks
+        written = {mark.window: mark.detail["bytes"] for mark in marks if mark.name == "written"}
+        assert written == {f"{name}.pt": 5_000_000}, words
+        assert max(mark.detail.get("left_out", 0) for mark in marks) == 1
+
+
 def test_what_was_not_found_is_said_at_the_end(wrapped, tmp_path):
     (tmp_path / "ckpt").mkdir()
     done = wrapped("true", flags=("--watch", str(tmp_path / "ckpt"), "--settle", "0 s"))

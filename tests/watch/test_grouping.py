@@ -217,6 +217,56 @@ def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
     ]
 
 
+def test_who_opens_an_empty_file_need_not_write_it():
+    world = World()
+    world.at(1.0).open("rank0.done")
+    world.close("rank0.done")
+    world.look_at("rank0.done")
+    world.save("model.pt", takes=1.0)
+    assert one(world)[2:6] == (2.0, None, "", 5 * MB)
+
+
+# ---- files of another job ----
+
+
+def test_what_another_job_writes_is_left_out():
+    world = World()
+    world.at(1.0).open("mine.pt")
+    world.open("theirs.pt.tmp")
+    assert sorted(world.grouping.unclaimed) == ["mine.pt", "theirs.pt.tmp"]
+    world.grouping.claim("mine.pt")
+    assert world.grouping.leave_out("theirs.pt.tmp")
+    assert world.grouping.unclaimed == []
+    world.grow("mine.pt", 5 * MB)
+    world.grow("theirs.pt.tmp", 7 * MB)
+    world.wait(0.5)
+    world.close("mine.pt")
+    world.close("theirs.pt.tmp")
+    world.move("theirs.pt.tmp", "theirs.pt")
+    assert one(world)[:1] + one(world)[4:] == ("mine.pt", "", 5 * MB, 1)
+
+
+def test_a_name_that_was_anothers_may_be_the_jobs_next_time():
+    world = World()
+    world.at(1.0).open("last.pt")
+    assert world.grouping.leave_out("last.pt")
+    world.grow("last.pt", 5 * MB)
+    world.close("last.pt")
+    world.at(9.0).delete("last.pt")
+    world.at(10.0).save("last.pt", takes=1.0)
+    assert one(world)[:3] == ("last.pt", 10.0, 11.0)
+
+
+def test_what_was_told_already_is_not_taken_back():
+    world = World()
+    world.at(1.0).open("a.pt")
+    world.grow("a.pt", 5 * MB)
+    world.wait(0.5)
+    assert not world.grouping.leave_out("a.pt")
+    world.close("a.pt")
+    assert one(world).bytes == 5 * MB
+
+
 # ---- one file that stays open ----
 
 

@@ -37,6 +37,14 @@ def job_findings(m: Measured) -> list[str]:
         if status > 128:
             ended += f", that is signal {status - 128:g}"
         findings.append(f"The command did not end well: {ended}.")
+    others = _told_by_the_wrapper(m)
+    left_out = others.get("left_out")
+    if isinstance(left_out, int | float) and left_out:
+        written, was = ("was", "it is") if left_out == 1 else ("were", "they are")
+        findings.append(
+            f"{counted(int(left_out), 'file')} in the folder {written} written by {others.get('left_out_by')}, "
+            f"which the job did not start: {was} left out."
+        )
     return [*findings, *filter(None, [nothing_found(m)])]
 
 
