@@ -43,6 +43,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where to keep the run (default: a folder of its own among your runs)",
     )
+    parser.add_argument(
+        "--no-load",
+        action="store_true",
+        help="make no load beside the meters of joules (it takes up to 80 s, on every core but one and every GPU)",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     meter_flags.add(parser, directory=False, pid=False, need=False)
     study_flags.add(parser, gates=False)
@@ -81,7 +86,9 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     within_s = flag_value("--within", options.within, "s")
     if not 1 <= within_s <= 86400:
         raise InputError("expected 1 s to a day", where="--within")
-    asked = Asked(Path(options.directory), round(size_bytes), options.rounds, within_s)
+    asked = Asked(
+        Path(options.directory), round(size_bytes), options.rounds, within_s, not options.no_load
+    )
     tested = selftest(
         asked,
         options.meters,

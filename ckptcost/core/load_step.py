@@ -150,24 +150,15 @@ def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None 
     return _with_lag(told, lags, loose_s, guard_s, _still_before(ticks, steps, guard_s, apart_w))
 
 
-def timing_of_gauge(seen: Series, steps: Sequence[Step]) -> Timing:
-    """The same of watts: the lag is how late a step is shown on average, the time that a value is held and what it is averaged over included."""
+def timing_of_gauge(seen: Series, steps: Sequence[Step], tick_s: float | None = None) -> Timing:
+    """The same of watts: the lag is how late a step is shown on average, the time that a value is held and what it is averaged over
+    included. When they are renewed is not told: constant power is renewed with the value that it had."""
     answered = np.isfinite(seen.value)
     t_s, value = (seen.t_s + seen.took_s / 2.0)[answered], seen.value[answered]
-    moved = np.flatnonzero(np.diff(value) != 0) + 1
-    ticks = _Ticks(
-        (t_s[moved] + t_s[moved - 1]) / 2.0,
-        (t_s[moved] - t_s[moved - 1]) / 2.0,
-        value[moved],
-        0.0,
-        float(np.median(np.diff(t_s))) if len(t_s) > 1 else math.nan,
-        False,
-    )
-    tick, jitter, _ = _period(ticks)
-    told = Timing(tick, jitter, UNKNOWN, UNKNOWN, UNKNOWN, 0, len(moved))
+    told = Timing(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, 0)
     if len(steps) < LEAST_STEPS or len(t_s) < LEAST_TICKS:
         return told._replace(why=FEW_STEPS if len(steps) < LEAST_STEPS else FEW_TICKS)
-    guard_s = _guard_s(steps, tick.value or 0.0)
+    guard_s = _guard_s(steps, tick_s or 0.0)
     bounds = [float(t_s[0]), *(step.t_s for step in steps), float(t_s[-1])]
     ways = [not steps[0].is_up, *(step.is_up for step in steps)]
     levels = [
@@ -211,24 +202,22 @@ def _with_lag(
     return told._replace(lag=Range(lag.value, low_s, high_s), up_s=up_s, down_s=down_s)
 
 
-def watts_of(seen: Series, spans: Sequence[tuple[float, float]], is_counter: bool) -> Range:
-    """Mean power in spans of one state, and its range: over the spans where there are several, else over fifths of the one."""
-    if len(spans) == 1:
-        edges = np.linspace(*spans[0], 6).tolist()
-        spans = list(zip(edges[:-1], edges[1:], strict=True))
-    answered = np.isfinite(seen.value)
-    t_s, value = seen.t_s[answered], seen.value[answered]
-    found = []
-    for begin_s, end_s in spans:
-        inside = np.flatnonzero((t_s >= begin_s) & (t_s <= end_s))
-        if is_counter:
-            moves = inside[1:][np.diff(value[inside]) > 0] if len(inside) > 1 else inside[:0]
-            if len(moves) >= LEAST_IN_PHASE:
-                first, last = moves[0], moves[-1]
-                found.append(float((value[last] - value[first]) / (t_s[last] - t_s[first])))
-        elif len(inside):
-            found.append(float(value[inside].mean()))
-    return _mean_of(found)
+def watts_of(seen: Series, begin_s: float, end_s: float, is_counter: bool) -> Range:
+    """Mean power in a span of one state, and what scatter and the ticks' own times leave open."""
+    answered = np.isfinite(seen.value) & (seen.t_s >= begin_s) & (seen.t_s <= end_s)
+    seen = Series(*(part[answered] for part in seen))
+    if not is_counter:
+        return _mean_of([float(each.mean()) for each in np.array_split(seen.value, 5) if len(each)])
+    ticks = _ticks_of(seen, None)
+    line = _line(ticks.t_s, ticks.total)
+    if line is None:
+        return UNKNOWN
+    away_s = ticks.t_s - line.t_s
+    rest = ticks.total - line.at - line.watts * away_s
+    scatter = SIGMAS * float(rest.std()) / math.sqrt(float(away_s @ away_s))
+    loose = line.watts * 2.0 * float(ticks.half_s.max()) / float(ticks.t_s[-1] - ticks.t_s[0])
+    half = max(scatter, loose)
+    return Range(line.watts, line.watts - half, line.watts + half)
 
 
 def _within(t_s: Floats, begin_s: float, for_s: float) -> NDArray[np.bool_]:
@@ -368,7 +357,7 @@ def _still_before(ticks: _Ticks, steps: Sequence[Step], guard_s: float, apart_w:
     """What power lacks of its level in the first half of what is believed of a phase, as a share of the step: a lag beyond the guard
     is a step within that half."""
     lacks = []
-    for step, after in zip(steps[:-1], steps[1:], strict=True):
+    for step, after in pairwise(steps):
         since_s, length_s = ticks.t_s - step.t_s, after.t_s - step.t_s
         half_s = (guard_s + length_s) / 2.0
         early, late = (

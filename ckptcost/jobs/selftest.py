@@ -24,6 +24,7 @@ from ckptcost.interpreter import python
 from ckptcost.jobs.checkup import Checkup, checkup
 from ckptcost.jobs.command import Ended
 from ckptcost.jobs.instruments import instruments
+from ckptcost.jobs.load_step import NOT_ASKED, Loaded, loaded
 from ckptcost.jobs.observe import Look
 from ckptcost.jobs.wrap import wrap
 from ckptcost.meters.block import Home, device_of
@@ -49,6 +50,8 @@ class Asked(NamedTuple):
     rounds: int = 1
     within_s: float = 90.0
     """no save is begun that would not be over then"""
+    load: bool = True
+    """whether a known load may be made beside the meters of joules"""
 
 
 class Tried(NamedTuple):
@@ -90,6 +93,7 @@ class Tested(NamedTuple):
     run_id: str
     ended: Ended
     notes: Sequence[str]
+    load: Loaded
 
     @property
     def agrees(self) -> bool:
@@ -213,6 +217,9 @@ def selftest(
     tolerance_s = POLLED_S if mounted.blind else INSTANT_S
     saves, others = _held(lines, beside, taken.folder, tolerance_s)
     seen = checkup(instruments(meters, wanted, 0.0))
+    made = Loaded((), 0, (NOT_ASKED,))
+    if asked.load:
+        made = loaded(instruments(meters, wanted, 0.0), seen, taken.folder / "load-step")
     return Tested(
         asked,
         seen.host,
@@ -227,6 +234,7 @@ def selftest(
         taken.run_id,
         taken.ended,
         [*place.notes, *taken.troubles],
+        made,
     )
 
 

@@ -14,7 +14,6 @@ from ckptcost.core.load_step import (
     NO_STEP,
     TOO_LATE,
     UNKNOWN,
-    Range,
     Step,
     timing_of_counter,
     timing_of_gauge,
@@ -242,15 +241,23 @@ def test_counter_and_watts_of_one_run_can_be_compared():
 
 
 def test_power_of_a_state():
-    bench = Bench(14)
-    edges = [0.0, *(step.t_s for step in bench.steps), bench.end_s]
-    spans = [(a + 0.3, b - 0.1) for a, b in pairwise(edges)]
-    for spans_of, truth in ((spans[1::2], HIGH_W), (spans[::2], LOW_W), (spans[1:2], HIGH_W)):
-        assert watts_of(bench.counter(0.02, 0.0), spans_of, True).value == pytest.approx(
-            truth, rel=0.01
-        )
-        assert watts_of(bench.gauge(0.02, 0.0, 0.02), spans_of, False).value == pytest.approx(
-            truth, rel=0.01
-        )
-    assert watts_of(bench.counter(0.1, 0.0), [(500.0, 501.0)], True) == UNKNOWN
-    assert watts_of(series([], []), [(0.0, 1.0)], False) == Range()
+    held = 0
+    for seed in range(20):
+        bench = Bench([seed, 14])
+        edges = [0.0, *(step.t_s for step in bench.steps), bench.end_s]
+        for number, (begin_s, end_s) in enumerate(pairwise(edges)):
+            truth = HIGH_W if number % 2 else LOW_W
+            span = (begin_s + 0.3, end_s - 0.05)
+            for tick_s in (0.02, 0.1):
+                found = watts_of(bench.counter(tick_s, 0.0, 0.01), *span, True)
+                assert found.value == pytest.approx(truth, rel=0.01)
+                held += holds(found, truth) and found.high - found.low < 0.05 * truth
+            found = watts_of(bench.gauge(0.02, 0.0, 0.02), *span, False)
+            assert found.value == pytest.approx(truth, rel=0.01)
+    assert held >= 0.9 * 2 * 20 * 12
+
+
+def test_power_of_nothing():
+    bench = Bench(15)
+    assert watts_of(bench.counter(0.1, 0.0), 500.0, 501.0, True) == UNKNOWN
+    assert watts_of(series([], []), 0.0, 1.0, False) == UNKNOWN

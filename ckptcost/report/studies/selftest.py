@@ -9,6 +9,7 @@ from typing import Any
 from ckptcost.jobs.selftest import Tested
 from ckptcost.present.amounts import count, duration, size
 from ckptcost.report.studies.run_columns import plain
+from ckptcost.report.studies.selftest_load import findings_of, tables_of
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.watch.settle import WHY
 
@@ -28,7 +29,7 @@ def study_of(t: Tested) -> Study:
             "within_s": t.asked.within_s,
             "run": t.run_id,
         },
-        tables=[_saves(t), _folder(t), _meters(t)],
+        tables=[_saves(t), _folder(t), _meters(t), *tables_of(t.load)],
         findings=_findings(t),
         warnings=_warnings(t),
     )
@@ -52,7 +53,7 @@ def _findings(t: Tested) -> list[str]:
             else "."
         )
     ]
-    return [*said, *_safe(t), _joules(t), *_disagreements(t)]
+    return [*said, *_safe(t), _joules(t), *findings_of(t.load), *_disagreements(t)]
 
 
 def _reason(code: str) -> str:

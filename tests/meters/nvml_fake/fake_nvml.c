@@ -6,6 +6,9 @@
      gpus=1 name=NVIDIA_H200 arch=9 driver=590.48.01 mib=143771 uuid=...
      high_w=600 low_w=120 period_s=2 duty=0.5 phase_s=0 phase_step_s=0        square wave; period_s=0: constant high_w
      tick_ms=100 tick_phase_ms=0 tick_step_ms=0 jitter_ms=0                   when the energy counter is renewed
+     lag_ms=0                                                                 the energy counter shows what had been counted so long before
+     load_file=path                                                           power from a file instead: each line a monotonic instant in ns
+                                                                              and the share of high_w - low_w from then on; read as it grows
      power_tick_ms=100 looks_ms=25                                            instant power: mean of the last looks_ms at the last tick
      offset_mj=123456789 energy=0|code memory_share=0.15                      code: NVML error instead of the energy counter
      deny=186:2,185:1 later=186:0 later_at_s=-1                               field:scope pairs that are not supported, or not any more
@@ -38,7 +41,7 @@ typedef struct Gpu {
     int index, slice; /* slice -1: the card itself */
     struct Gpu *parent;
     char uuid[96], name[96], deny[256], later[64];
-    double high_w, low_w, period_s, duty, phase_s, tick_s, tick_phase_s, jitter_s, power_tick_s, looks_s, memory_share, module_w;
+    double high_w, low_w, period_s, duty, phase_s, tick_s, tick_phase_s, jitter_s, lag_s, power_tick_s, looks_s, memory_share, module_w;
     double lost_at_s, back_at_s, reset_at_s, offset_mj, later_at_s;
     int arch, energy, fields, usage, utilisation, memory, deny_code, c2c, scopeless, module_of, mig, handle, lost_code, zero_w, frozen, samples;
     int flaky, asked, same_energy, second;
@@ -54,6 +57,11 @@ static Gpu gpus[MOST_GPUS], again[MOST_GPUS], slices[MOST_GPUS][MOST_SLICES];
 static int count, started, init_code;
 static double born_s, reload_at_s, reload_until_s, latency_us;
 static char driver[64];
+
+enum { MOST_CHANGES = 1 << 20 };
+static struct { double at_s, share, sum; } changes[MOST_CHANGES];
+static int changed;
+static FILE *load_file;
 
 static struct { const char *name; unsigned long long n; } calls[128];
 
@@ -116,6 +124,10 @@ __attribute__((constructor)) static void born(void) {
     if (count > MOST_GPUS) count = MOST_GPUS;
     init_code = (int)number("init", -1, 0);
     latency_us = number("latency_us", -1, 0);
+    const char *path = setting("load_file", -1);
+    if (load_file) fclose(load_file);
+    load_file = path ? fopen(path, "r") : NULL;
+    changed = 0;
     reload_at_s = number("reload_at_s", -1, -1);
     reload_until_s = number("reload_until_s", -1, reload_at_s);
     const char *d = setting("driver", -1);
@@ -136,7 +148,7 @@ __attribute__((constructor)) static void born(void) {
         g->duty = number("duty", i, 0.5); g->phase_s = number("phase_s", i, 0) + i * number("phase_step_s", i, 0);
         g->tick_s = number("tick_ms", i, 100) / 1e3;
         g->tick_phase_s = (number("tick_phase_ms", i, 0) + i * number("tick_step_ms", i, 0)) / 1e3;
-        g->jitter_s = number("jitter_ms", i, 0) / 1e3; g->power_tick_s = number("power_tick_ms", i, 100) / 1e3;
+        g->jitter_s = number("jitter_ms", i, 0) / 1e3; g->lag_s = number("lag_ms", i, 0) / 1e3; g->power_tick_s = number("power_tick_ms", i, 100) / 1e3;
         g->looks_s = number("looks_ms", i, 25) / 1e3; g->memory_share = number("memory_share", i, 0.15);
         g->module_w = number("module_w", i, 0); g->module_of = (int)number("module_of", i, -1);
         g->lost_at_s = number("lost_at_s", i, -1); g->back_at_s = number("back_at_s", i, -1); g->reset_at_s = number("reset_at_s", i, -1);
@@ -163,6 +175,26 @@ __attribute__((constructor)) static void born(void) {
 }
 void fake_reborn(void) { born(); }
 
+/* a load that somebody else makes and writes down: its changes, and its integral up to each */
+static void read_load(void) {
+    long long ns; double share;
+    for (;;) {
+        long at = ftell(load_file);
+        if (fscanf(load_file, "%lld %lf", &ns, &share) != 2 || fgetc(load_file) != '\n') { fseek(load_file, at, SEEK_SET); clearerr(load_file); return; }
+        if (changed >= MOST_CHANGES) return;
+        double t = (double)ns * 1e-9 - born_s;
+        changes[changed].at_s = t; changes[changed].share = share;
+        changes[changed].sum = changed ? changes[changed - 1].sum + changes[changed - 1].share * (t - changes[changed - 1].at_s) : 0;
+        changed++;
+    }
+}
+static double load_area(double t) { /* share times seconds, from the first change on */
+    read_load();
+    int low = 0, high = changed;
+    while (low < high) { int middle = (low + high) / 2; if (changes[middle].at_s <= t) low = middle + 1; else high = middle; }
+    return low ? changes[low - 1].sum + changes[low - 1].share * (t - changes[low - 1].at_s) : 0;
+}
+
 /* the power and its exact integral */
 static double area_j(const Gpu *g, double x) { /* of the wave, from 0 to x >= 0 */
     if (g->period_s <= 0) return g->high_w * x;
@@ -170,7 +202,10 @@ static double area_j(const Gpu *g, double x) { /* of the wave, from 0 to x >= 0 
     double high = whole * up + (rest < up ? rest : up);
     return g->low_w * x + (g->high_w - g->low_w) * high;
 }
-static double energy_j(const Gpu *g, double t) { double p = g->phase_s + 1000 * (g->period_s > 0 ? g->period_s : 1); return area_j(g, p + t) - area_j(g, p); }
+static double energy_j(const Gpu *g, double t) {
+    if (load_file) return g->low_w * (t + 1000) + (g->high_w - g->low_w) * load_area(t);
+    double p = g->phase_s + 1000 * (g->period_s > 0 ? g->period_s : 1); return area_j(g, p + t) - area_j(g, p);
+}
 static double mean_w(const Gpu *g, double t, double window) { return (energy_j(g, t) - energy_j(g, t - window)) / window; }
 
 static double scattered(const Gpu *g, long k) { /* -0.5 .. 0.5, the same for the same tick */
@@ -183,7 +218,7 @@ static double last_tick(const Gpu *g, double t) {
     for (;; k--) { double at = g->tick_phase_s + k * g->tick_s + g->jitter_s * scattered(g, k); if (at <= t) return at; }
 }
 static unsigned long long counter_mj(const Gpu *g, double t) {
-    double at = last_tick(g, g->frozen ? 0.0 : t), mj = g->offset_mj + energy_j(g, at) * 1e3, since = -1;
+    double at = last_tick(g, g->frozen ? 0.0 : t), mj = g->offset_mj + energy_j(g, at - g->lag_s) * 1e3, since = -1;
     if (g->reset_at_s >= 0 && t >= g->reset_at_s) since = g->reset_at_s;
     if (reload_at_s >= 0 && t >= reload_until_s && reload_until_s > since) since = reload_until_s;
     if (since >= 0) mj = at > since ? (energy_j(g, at) - energy_j(g, since)) * 1e3 : 0;
