@@ -30,6 +30,8 @@ class _Seen:
     changed_ns: int
     """when it was first seen like this"""
     is_open: bool
+    is_missing: bool = False
+    """it was not found when we looked last, and nothing was told of that yet"""
 
 
 class _Entry(NamedTuple):
@@ -148,7 +150,7 @@ class Polling:
         return files, dirs
 
     def _compare(self, t_ns: int, files: Found, dirs: Found) -> None:
-        self._moved_dirs(t_ns, dirs)
+        self._moved_dirs(t_ns, files, dirs)
         for path in dirs.keys() - self._dirs.keys():
             self._tell(
                 *_born(birth_ns(os.path.join(self._root, path)), t_ns), "created", path, is_dir=True
@@ -169,20 +171,47 @@ class Polling:
             elif seen.is_open and t_ns - seen.changed_ns >= self._still_ns:
                 seen.is_open = False
                 self._tell(*_wrote(found.mtime_ns, 0, seen.changed_ns), "closed", path)
-        for path in list(self._files):
-            if path not in files:
-                del self._files[path]
-                self._tell(t_ns, "scan", "gone", path)
+        for path in [path for path in self._files if path not in files]:
+            self._missed(t_ns, path)
         for path in self._dirs.keys() - dirs.keys():
-            self._tell(t_ns, "scan", "gone", path, is_dir=True)
+            if any(inner.startswith(path + b"/") for inner in self._files):
+                dirs[path] = _Entry(self._dirs[path], 0, 0, False)  # after what was in it
+            else:
+                self._tell(t_ns, "scan", "gone", path, is_dir=True)
 
-    def _moved_dirs(self, t_ns: int, dirs: Found) -> None:
-        """A directory whose inode has another name now. An empty one made anew with an old one's inode looks the same, and does no harm."""
+    def _missed(self, t_ns: int, path: bytes) -> None:
+        """A file that is not there any more. One that was never still is closed first, and is gone when we look again: a save whose
+        files all vanish at once was whole before, and in the time between that can be told."""
+        seen = self._files[path]
+        if seen.is_open and not seen.is_missing:
+            seen.is_open, seen.is_missing = False, True
+            self._tell(*_wrote(seen.mtime_ns, 0, seen.changed_ns), "closed", path)
+            return
+        del self._files[path]
+        self._tell(t_ns, "scan", "gone", path)
+
+    def _moved_dirs(self, t_ns: int, files: Found, dirs: Found) -> None:
+        """A directory whose inode has another name now, and none of whose files says that it is another one.
+
+        What is new in it is told under its old name first: a directory is renamed when all is written.
+        """
         left = {inode: path for path, inode in self._dirs.items() if path not in dirs}
         for path in sorted(dirs.keys() - self._dirs.keys(), key=len):
             old = left.get(dirs[path].inode)
             if old is None or old not in self._dirs or path in self._dirs:
                 continue
+            if self._is_another(old, path, files):
+                continue
+            known = {seen.inode for seen in self._files.values()}
+            for inner, found in files.items():
+                before = old + inner[len(path) :]
+                if (
+                    inner.startswith(path + b"/")
+                    and before not in self._files
+                    and found.inode not in known
+                ):
+                    birth = birth_ns(os.path.join(self._root, inner))
+                    self._arrived(t_ns, before, None, found, birth)
             self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
             for inner in [
                 inner for inner in self._dirs if inner == old or inner.startswith(old + b"/")
@@ -190,6 +219,20 @@ class Polling:
                 self._dirs[path + inner[len(old) :]] = self._dirs.pop(inner)
             for inner in [inner for inner in self._files if inner.startswith(old + b"/")]:
                 self._files[path + inner[len(old) :]] = self._files.pop(inner)
+
+    def _is_another(self, old: bytes, path: bytes, files: Found) -> bool:
+        """Made anew with the inode of one that was deleted: files that were there are not, or were written anew and are no longer."""
+        inside = {
+            inner[len(old) :]: seen
+            for inner, seen in self._files.items()
+            if inner.startswith(old + b"/")
+        }
+        return bool(inside) and not any(
+            (found := files.get(path + rest)) is not None
+            and found.inode == seen.inode
+            and (found.mtime_ns == seen.mtime_ns or found.size > seen.size)
+            for rest, seen in inside.items()
+        )
 
     def _arrived(
         self, t_ns: int, path: bytes, old: bytes | None, found: _Entry, birth: int | None

@@ -118,8 +118,74 @@ def test_a_new_file_with_the_inode_of_a_deleted_one_was_not_moved(poll, tmp_path
         time.sleep(0.02)
         (tmp_path / f"new{k}").write_bytes(b"1")
         events = told(polling.scan())
-        assert events == [("created", f"new{k}", ""), ("gone", f"old{k}", "")]
+        assert events == [("created", f"new{k}", ""), ("closed", f"old{k}", "")]
+        assert told(polling.scan()) == [("gone", f"old{k}", "")]
         if (tmp_path / f"new{k}").stat().st_ino == was:
+            return
+    pytest.skip("this file system gives no inode number twice")
+
+
+def test_a_directory_is_renamed_with_what_was_written_since(poll, tmp_path):
+    (tmp_path / "save.part").mkdir()
+    (tmp_path / "save.part" / "a").write_bytes(b"1")
+    polling = poll(still_s=100.0)
+    (tmp_path / "save.part" / "b").write_bytes(b"1")
+    polling.scan()
+    (tmp_path / "save.part" / "b").write_bytes(b"1" * 9)
+    (tmp_path / "save.part" / "c").write_bytes(b"1")
+    (tmp_path / "save.part").rename(tmp_path / "save")
+    assert told(polling.scan()) == [
+        ("created", "save.part/c", ""),
+        ("moved", "save", "save.part"),
+    ]
+    assert polling.scan() == []
+
+
+def test_a_save_that_vanishes_whole_is_closed_whole_first(poll, tmp_path):
+    polling = poll(still_s=100.0)
+    (tmp_path / "save").mkdir()
+    for name in "abc":
+        (tmp_path / "save" / name).write_bytes(b"1")
+    polling.scan()
+    shutil.rmtree(tmp_path / "save")
+    names = [f"save/{name}" for name in "abc"]
+    assert sorted(told(polling.scan())) == [("closed", name, "") for name in names]
+    *files, folder = told(polling.scan())
+    assert sorted(files) == [("gone", name, "") for name in names]
+    assert folder == ("gone", "save", "")
+    assert polling.scan() == []
+
+
+def test_a_file_that_is_back_was_not_gone(poll, tmp_path):
+    polling = poll(still_s=100.0)
+    (tmp_path / "a").write_bytes(b"1")
+    polling.scan()
+    (tmp_path / "a").rename(tmp_path.parent / "away")
+    assert told(polling.scan()) == [("closed", "a", "")]
+    (tmp_path.parent / "away").rename(tmp_path / "b")
+    assert told(polling.scan()) == [("moved", "b", "a")]
+    assert polling.scan() == []
+
+
+def test_a_new_directory_with_the_inode_of_a_deleted_one_was_not_moved(poll, tmp_path):
+    polling = poll(still_s=100.0)
+    for k in range(20):
+        old, new = tmp_path / f"old{k}", tmp_path / f"new{k}"
+        old.mkdir()
+        (old / "x").write_bytes(b"1")
+        polling.scan()
+        was = old.stat().st_ino
+        shutil.rmtree(old)
+        time.sleep(0.02)
+        new.mkdir()
+        (new / "x").write_bytes(b"1")
+        assert sorted(told(polling.scan())) == [
+            ("closed", f"old{k}/x", ""),
+            ("created", new.name, ""),
+            ("created", f"new{k}/x", ""),
+        ]
+        assert told(polling.scan()) == [("gone", f"old{k}/x", ""), ("gone", old.name, "")]
+        if new.stat().st_ino == was:
             return
     pytest.skip("this file system gives no inode number twice")
 
