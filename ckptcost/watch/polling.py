@@ -202,15 +202,13 @@ class Polling:
                 continue
             if self._is_another(old, path, files):
                 continue
-            known = {seen.inode for seen in self._files.values()}
+            known = {seen.inode: seen for seen in self._files.values()}
             for inner, found in files.items():
                 before = old + inner[len(path) :]
-                if (
-                    inner.startswith(path + b"/")
-                    and before not in self._files
-                    and found.inode not in known
-                ):
-                    birth = birth_ns(os.path.join(self._root, inner))
+                if not inner.startswith(path + b"/") or before in self._files:
+                    continue
+                birth, seen = birth_ns(os.path.join(self._root, inner)), known.get(found.inode)
+                if seen is None or not _same(seen, found, birth):
                     self._arrived(t_ns, before, None, found, birth)
             self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
             for inner in [

@@ -20,7 +20,8 @@ from ckptcost.runs.reader import load
 
 TRACES = Path(__file__).resolve().parents[2] / "data" / "traces"
 LISTED = tomllib.loads((TRACES / "traces.toml").read_text("utf-8"))
-RECORDED = [name for name, entry in LISTED.items() if entry["recorded"]]
+RECORDED = [name for name, entry in LISTED.items() if entry["recorded"] and entry["bytes"]]
+"""saves; a load that `ckptcost selftest` recorded writes nothing"""
 SIMULATED = [name for name, entry in LISTED.items() if not entry["recorded"]]
 S = 1_000_000_000
 run_of = cache(lambda name: load(TRACES / LISTED[name]["file"]))
@@ -49,7 +50,8 @@ def test_every_file_is_listed():
 def test_it_says_what_it_is(name):
     entry, path = LISTED[name], TRACES / LISTED[name]["file"]
     assert path.stem == name
-    assert path.stat().st_size < 150_000
+    # a known load is asked for each 10 ms all the while
+    assert path.stat().st_size < (150_000 if entry["bytes"] else 2_000_000)
     assert {
         "title",
         "file",
@@ -92,6 +94,7 @@ def test_recorded_and_simulated_are_not_mixed_up(name):
     assert (
         all(channel.kind_of_domain in ("disk", "process", "host") for channel in run.channels)
         or simulated
+        or name.startswith("load-step-")
     )
 
 
