@@ -26,6 +26,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 SHARED = {
     "sweep": "outcome",
     "channels": "counters",
+    "load_step": "ticks",
     "measures": "outcome",
     "contents": "joining",
     "groups": "offsets",
