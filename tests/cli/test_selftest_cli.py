@@ -49,7 +49,7 @@ def started(place):
 
 def test_saves_are_found_and_nothing_stays(place, tmp_path):
     done = subprocess.run(
-        [*CKPTCOST, str(place), "--size", "4 MB", "-f", "json"],
+        [*CKPTCOST, str(place), "--size", "4 MB", "-f", "json", "--no-load"],
         capture_output=True,
         text=True,
         check=False,
@@ -69,6 +69,9 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
     assert study["findings"][0].startswith("Here ckptcost finds 5 of 5 saves: sizes exact")
     assert list(place.iterdir()) == []
     assert len(list((tmp_path / "runs").iterdir())) == 1
+    left_out = "no load was made beside the meters of joules, as asked for"
+    assert study["tables"]["timing"]["rows"][0]["meter"] == left_out
+    assert f"N{left_out[1:]}." in study["findings"]
 
 
 def test_a_killed_writer_is_said_and_nothing_stays(place):

@@ -129,7 +129,7 @@ def test_without_pytorch_for_gpus_the_ticks_alone_are_told(tmp_path):
     assert within(row, "tick", 0.1, 1e-4)
     assert (row["lag"], row["why"]) == (None, "the load changed too seldom")
     assert said.tables["powers"][0]["spinning"] is None
-    assert said.findings[-1].startswith("The GPU had no load that is known")
+    assert said.findings[-2].startswith("The GPU had no load that is known")
 
 
 class Cores(Basic):
@@ -168,7 +168,8 @@ def test_processors_that_spin_and_sleep(tmp_path, monkeypatch):
     assert one.timing.lag.value < 0.1
     assert made.trace.name == "load-step-cpu.jsonl"
     assert children_of(os.getpid(), Path("/proc")) in ((), [], None)
-    (said, draws) = findings_of(made)
+    said, draws, kept = findings_of(made)
+    assert kept.endswith(str(made.trace))
     assert said.startswith("The counter of cpu:0 shows what power did")
     assert f"with {made.ranks} rank" in draws
 
@@ -196,6 +197,15 @@ def test_without_a_counter_of_joules_nothing_is_tried(tmp_path):
     assert [table.rows for table in tables_of(made)] == [[{"meter": made.why[0]}]] * 2
     assert findings_of(made) == []
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_counter_that_stands_still_has_no_load(tmp_path):
+    """As virtual machines show them: nothing to learn in a minute of everybody's cores."""
+    meter = Cores()
+    seen = SimpleNamespace(tried=[SimpleNamespace(channel=meter.channels[0], rate=0.0, tick_s=0.0)])
+    made = loaded(Instruments([meter], (), RealClock()), seen, tmp_path / "kept")
+    assert made.why == ("no meter of joules here: not tried",)
+    assert meter.closed == 1
 
 
 def test_a_timetable_keeps_no_beat():

@@ -104,7 +104,10 @@ def findings_of(made: Loaded) -> list[str]:
         line for one in made.told if one.channel.is_counter for line in _of_counter(one, made.ranks)
     ]
     said += _watts_beside(made)
-    return [*said, *(f"{why[0].upper()}{why[1:]}." for why in made.why)]
+    said += [f"{why[0].upper()}{why[1:]}." for why in made.why]
+    if made.trace is not None:
+        said.append(f"The readings under the load, which name no machine: {made.trace}")
+    return said
 
 
 def _of_counter(one: Told, ranks: int) -> list[str]:
