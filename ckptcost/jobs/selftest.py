@@ -97,7 +97,9 @@ class Tested(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        return not self.ended.status and not self.others and all(one.agrees for one in self.saves)
+        """Where there was no time for a single save, nothing does."""
+        all_agree = bool(self.saves) and all(one.agrees for one in self.saves)
+        return not self.ended.status and not self.others and all_agree
 
 
 class _Beside:
@@ -253,7 +255,8 @@ def _held(
     ]
     deleted = {line["number"]: line["deleted_ns"] for line in lines if "deleted_ns" in line}
     done = [line for line in lines if "begin_ns" in line]
-    ends = [line["begin_ns"] / 1e9 - origin_s for line in done[1:]] + [float("inf")]
+    begins = [line["begin_ns"] / 1e9 - origin_s for line in done]
+    ends = [*begins[1:], float("inf")][: len(done)]
     saves = []
     for line, next_s in zip(done, ends, strict=True):
         begin_s = line["begin_ns"] / 1e9 - origin_s

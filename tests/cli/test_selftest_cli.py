@@ -74,6 +74,13 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
     assert f"N{left_out[1:]}." in study["findings"]
 
 
+def test_no_time_for_a_save_is_said_and_is_no_agreement(place, capsys):
+    assert main(["selftest", str(place), "--within", "1 s", "--no-load", "-f", "json"]) == 1
+    study = json.loads(capsys.readouterr().out)
+    assert study["findings"][0] == "Here ckptcost finds 0 of 0 saves."
+    assert [each["code"] for each in study["warnings"]] == ["SKIPPED"]
+
+
 def test_a_killed_writer_is_said_and_nothing_stays(place):
     ours, writer = started(place)
     os.kill(writer, signal.SIGKILL)
