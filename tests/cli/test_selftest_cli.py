@@ -70,7 +70,7 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
     assert list(place.iterdir()) == []
     assert len(list((tmp_path / "runs").iterdir())) == 1
     left_out = "no load was made beside the meters of joules, as asked for"
-    assert study["tables"]["timing"]["rows"][0]["meter"] == left_out
+    assert study["tables"]["timing"]["rows"][0]["why"] == left_out
     assert f"N{left_out[1:]}." in study["findings"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcost.core.load_step import FEW_STEPS, FEW_TICKS, NO_STEP, TOO_LATE, Range
-from ckptcost.jobs.load_step import NO_METER, Loaded, Told
+from ckptcost.jobs.load_step import Loaded, Told
 from ckptcost.present.amounts import count, duration, power
 from ckptcost.report.study import Column, Table
 
@@ -35,26 +35,25 @@ POWERS = (
 
 def tables_of(made: Loaded) -> list[Table]:
     """When each meter is renewed and how late it is; then the watts of each state."""
-    return [
-        Table(
-            "timing",
-            "Meters under a load that is known: when they are renewed, and how late they are",
-            (
-                Column("meter", "meter"),
-                Column("quantity", "of"),
-                *_ranges(TIMES, "s"),
-                Column("assumed_lag", "assumed", "s", "the lag that intervals allow for, at most"),
-                Column("why", "lag unknown because"),
-            ),
-            [_times(one) for one in made.told] or [{"meter": why} for why in made.why],
+    timing = Table(
+        "timing",
+        "Meters under a load that is known: when they are renewed, and how late they are",
+        (
+            Column("meter", "meter"),
+            Column("quantity", "of"),
+            *_ranges(TIMES, "s"),
+            Column("assumed_lag", "assumed", "s", "the lag that intervals allow for, at most"),
+            Column("why", "lag unknown because"),
         ),
-        Table(
-            "powers",
-            "What they said of it",
-            (Column("meter", "meter"), Column("quantity", "of"), *_ranges(POWERS, "W")),
-            [_powers(one) for one in made.told] or [{"meter": why} for why in made.why],
-        ),
-    ]
+        [_times(one) for one in made.told] or [{"meter": "none", "why": why} for why in made.why],
+    )
+    powers = Table(
+        "powers",
+        "What they said of it",
+        (Column("meter", "meter"), Column("quantity", "of"), *_ranges(POWERS, "W")),
+        [_powers(one) for one in made.told],
+    )
+    return [timing, powers] if made.told else [timing]
 
 
 def _ranges(keys: Sequence[tuple[str, str]], unit: str) -> list[Column]:
@@ -98,8 +97,6 @@ def _powers(one: Told) -> dict[str, Any]:
 
 
 def findings_of(made: Loaded) -> list[str]:
-    if not made.told:
-        return [] if NO_METER in made.why else [f"{why[0].upper()}{why[1:]}." for why in made.why]
     said = [
         line for one in made.told if one.channel.is_counter for line in _of_counter(one, made.ranks)
     ]
