@@ -7,10 +7,12 @@ user or assumed as of any job. The sum is the model's own: the run becomes a sce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.contents import LOST_BEFORE_SAFE
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.robust import Robust, robust_of
 from ckptcost.errors import InputError
@@ -36,10 +38,12 @@ class Rhythm(NamedTuple):
     lag_s: float | None
     """from the return of a save until it was safe, in the mean of those that are known to be"""
     never_safe: int
-    """saves that nobody knows to have been safe"""
+    """saves that nobody knows to have been safe, those that were lost among them"""
     interval_s: float | None
     """training from one save to the next, the median"""
     length_s: float
+    lost: int = 0
+    """saves deleted or written over before they were safe"""
 
     @property
     def share(self) -> float:
@@ -155,6 +159,7 @@ def rhythm_of(m: Measured) -> Rhythm:
         sum(window.durable_s is None for window, _ in saves),
         median(between_s) if between_s else None,
         _job_s(m),
+        sum(window.durable_s is None and what.why in LOST_BEFORE_SAFE for window, what in saves),
     )
 
 
@@ -181,8 +186,13 @@ def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
 
 
 def _layers(catalog: Catalog, rhythm: Rhythm, job: Job, interval_s: float) -> Sequence[Layer]:
-    """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no lag is a synchronous save."""
+    """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no lag is a synchronous save.
+
+    What a save waited for is in its stall. So as many are in flight as the run had: it began the next one while the one before
+    was not safe yet, and in the page cache there may be ten of them.
+    """
     seconds = max(rhythm.stall_s + (rhythm.lag_s or 0.0), 1e-6)
+    in_flight = max(ceil(seconds / ((rhythm.interval_s or seconds) + rhythm.stall_s)), 1)
     seen: dict[str, dict[str, Any]] = {
         "checkpoint": {"size": f"{rhythm.bytes} B"},
         "tier": {
@@ -198,6 +208,7 @@ def _layers(catalog: Catalog, rhythm: Rhythm, job: Job, interval_s: float) -> Se
             "interval": f"{interval_s} s",
             "snapshot": f"{rhythm.stall_s} s",
             "slowdown": "0 %",
+            "in_flight": in_flight,
             "keep_last": 3,
         },
     }

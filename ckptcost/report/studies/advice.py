@@ -16,6 +16,9 @@ COLUMNS = (
 )
 
 
+_LOST = "were deleted or written over before they were"
+
+
 def headline(rhythm: Rhythm) -> str:
     """What the saves of a run were, in one line."""
     mean = "" if rhythm.saves == 1 else " at each"
@@ -48,12 +51,19 @@ def sentences(advice: Advice) -> list[str]:
         _how_often(advice),
         f"Failures: {_failures(advice)}. Getting back takes {_way_back(advice)}, assumed but for the load.",
     ]
-    if rhythm.never_safe:
+    unknown = rhythm.never_safe - rhythm.lost
+    if rhythm.lost:
+        was = "was deleted or written over before it was" if rhythm.lost == 1 else _LOST
         said.append(
-            f"Of {count(rhythm.never_safe)} of {counted(rhythm.saves, 'save')} nobody knows when they were safe: "
-            "a failure may cost more than this counts."
+            f"{count(rhythm.lost)} of {counted(rhythm.saves, 'save')} {was} safe: a failure falls back "
+            "further than this counts."
         )
-    elif rhythm.lag_s is not None and rhythm.lag_s > rhythm.stall_s:
+    if unknown:
+        said.append(
+            f"Of {count(unknown)} of {counted(rhythm.saves, 'save')} nobody knows when "
+            f"{'it was' if unknown == 1 else 'they were'} safe: a failure may cost more than this counts."
+        )
+    if not rhythm.never_safe and rhythm.lag_s is not None and rhythm.lag_s > rhythm.stall_s:
         said.append(
             f"A save is safe {duration(rhythm.lag_s)} after training goes on: a failure before that falls back to the one before."
         )
