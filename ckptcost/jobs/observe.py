@@ -69,9 +69,11 @@ class Observer:
         environ: Mapping[str, str] = os.environ,
         tee: Callable[[Sink], Sink] | None = None,
         task: Task | None = None,
+        alone: bool = False,
     ) -> None:
-        """`tee`: somebody who wants to be told every line besides the files, such as a screen. `task`: one of several that record one
-        run into one folder; `tools` is then called by the one of them that reads the node's meters."""
+        """`alone`: nothing but this runs in this process. `tee`: somebody who wants to be told every line besides the files, such as a
+        screen. `task`: one of several that record one run into one folder; `tools` is then called by the one of them that reads the
+        node's meters."""
         # alone it is a run of its own, though its job has others: a script that starts again after a failure has had two
         self.run_id = environ.get(RUN_ID, "") or new_run_id() if task is None else task.run
         self.folder, self._look = (
@@ -88,11 +90,16 @@ class Observer:
                 lambda: tools().meters,
                 rank=task.rank,
                 local=task.local or 0,
+                alone=alone,
             )
         else:
             files = FileSink(self.folder)
             self._records = Recorder(
-                tools.meters, files if tee is None else tee(files), tools.clock, run_id=self.run_id
+                tools.meters,
+                files if tee is None else tee(files),
+                tools.clock,
+                run_id=self.run_id,
+                alone=alone,
             )
         self.progress = Progress(self._records.mark, said)
         self._settling = Settling(self.tell)

@@ -95,6 +95,7 @@ def wrap(
             said=said,
             environ=environ,
             task=task,
+            alone=True,
         )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
@@ -219,7 +220,7 @@ def attach(
     observer: Observer | None = None
     try:
         tools = tools_of(meters, replace(beside(wanted, look), pid=pid))
-        observer = Observer(tools, look, directory, said=said)
+        observer = Observer(tools, look, directory, said=said, alone=True)
         observer.start(listen=False)
         if pid is None:
             observer.begin(watched=", ".join(path.name for path in look.watch))

@@ -11,6 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from time import process_time
 from typing import Any, NamedTuple
 
 from ckptcost.meters.base import Meter
@@ -73,8 +74,12 @@ class Recorder:
         host: str = "",
         rank: int = 0,
         reopen: Mapping[str, Callable[[], object]] | None = None,
+        alone: bool = False,
     ) -> None:
+        """`alone`: the process is there to record, so all its threads are what recording costs; beside a training loop the recorder's
+        own are."""
         self.clock: Clock = clock or RealClock()
+        self._process_s = process_time() if alone and not self.clock.virtual else math.nan
         self._pace = pace or Pace()
         self._sink, self._meters, self._rank = sink, tuple(meters), rank
         self._asked = tuple(
@@ -312,7 +317,9 @@ class Recorder:
             )
 
     def _cost(self) -> dict[str, object]:
-        self._cpu_s = self.clock.cpu_s() + self._sink.cpu_s
+        self._cpu_s = process_time() - self._process_s
+        if math.isnan(self._cpu_s):
+            self._cpu_s = self.clock.cpu_s() + self._sink.cpu_s
         cpu_s = round(self._cpu_s, 6)
         return {
             "cpu_s": cpu_s,

@@ -46,6 +46,7 @@ class Station:
         pace: Pace | None = None,
         locks: Path | None = None,
         sync_s: float = SYNC_S,
+        alone: bool = False,
     ) -> None:
         self._directory, self._meters, self._pace, self._sync_s = (
             Path(directory),
@@ -56,7 +57,7 @@ class Station:
         self._host = host or host_name()
         self._rank = global_rank() if rank is None else rank
         self._local = local_rank() if local is None else local
-        self.run_id = run_id
+        self.run_id, self._alone = run_id, alone
         self._locks = locks
         self._seat: Seat | None = None
         self._clock = RealClock()
@@ -130,6 +131,7 @@ class Station:
                 run_id=self.run_id,
                 host=self._host,
                 rank=self._rank,
+                alone=self._alone,
             )
             recorder.start()
             job_facts.told(recorder)
