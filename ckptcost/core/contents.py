@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Mark
@@ -44,6 +44,8 @@ class Contents(NamedTuple):
     """code: why nobody could see when it was safe"""
     unsure_s: float = nan
     """how long before the durable instant it was last seen not to be safe"""
+    gone_s: float = nan
+    """when its files were seen to be gone before they were safe; only of a save whose return was judged from outside"""
 
 
 def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Contents]:
@@ -62,7 +64,7 @@ def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Conten
 
 def written_back_s(window: Window, what: Contents) -> float:
     """How long a save that nobody synced lay in the page cache after it was written: the kernel's timer
-    (30 s by default), not the storage's rate. 0 where it was synced, NaN where the evidence cannot tell.
+    (30 s by default), not the storage's rate. 0 where it was synced, NaN where the evidence cannot tell or came too late.
 
     >>> from ckptcost.core.phases import windows_of
     >>> marks = [Mark(0.0, "begin", "a"), Mark(0.4, "returned", "a"), Mark(33.0, "durable", "a")]
@@ -71,6 +73,8 @@ def written_back_s(window: Window, what: Contents) -> float:
     32.6
     >>> written_back_s(window, Contents(1e8, 1.0, how="fsync"))
     0.0
+    >>> written_back_s(window, Contents(1e8, 1.0, how="cachestat", unsure_s=33.0))
+    nan
     """
     if what.of == "load" or what.error or what.how not in BY_THE_KERNEL:
         return 0.0
@@ -82,7 +86,30 @@ def written_back_s(window: Window, what: Contents) -> float:
         default=nan,
     )
     late_s = window.durable_s - over_s
+    if late_s - what.unsure_s <= LATE * (window.durable_s - window.begin_s) < late_s:
+        return nan  # nobody looked from its last act on: it may have been safe at once
     return late_s if not late_s <= LATE * (window.durable_s - window.begin_s) else 0.0
+
+
+def is_staged(windows: Sequence[Window], contents: Sequence[Contents]) -> list[bool]:
+    """Of each, whether its files were removed before the next save began, as they are after an upload: then training may have waited
+    for that too, and its stall is a lower bound. A job that keeps the newest few removes a save only when it has a later one.
+
+    >>> from ckptcost.core.phases import windows_of
+    >>> marks = [Mark(t, n, w, 0, "watch") for w, b in (("a", 0.0), ("b", 9.0)) for t, n in ((b, "begin"), (b + 1, "returned"))]
+    >>> kept = [Contents(1e8, 1.0, why="GONE", gone_s=9.5), Contents(1e8, 1.0)]
+    >>> sent = [Contents(1e8, 1.0, why="GONE", gone_s=7.0), Contents(1e8, 1.0, why="GONE", gone_s=16.0)]
+    >>> is_staged(windows_of(marks), kept), is_staged(windows_of(marks), sent)
+    ([False, False], [True, True])
+    """
+    begins_s = sorted(window.begin_s for window in windows if window.begin_s is not None)
+    staged = []
+    for window, what in zip(windows, contents, strict=True):
+        since_s = inf if window.begin_s is None else window.begin_s
+        later = bisect_right(begins_s, since_s)
+        next_s = begins_s[later] if later < len(begins_s) else inf
+        staged.append(what.of == "save" and what.gone_s < next_s)
+    return staged
 
 
 def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mark]]:
@@ -125,7 +152,15 @@ def _contents(marks: Sequence[Mark]) -> Contents:
         str(evidence.detail.get("how", evidence.by)) if evidence else "",
         _said(marks, "durable_why"),
         _number(durable.detail.get("unsure_s")) if durable else nan,
+        _gone_s(marks),
     )
+
+
+def _gone_s(marks: Sequence[Mark]) -> float:
+    returned = next((mark for mark in reversed(marks) if mark.name == "returned"), None)
+    if returned is None or returned.by != OUTSIDE:
+        return nan
+    return next((mark.t_s for mark in marks if mark.detail.get("durable_why") == "GONE"), nan)
 
 
 def _number(value: object) -> float:

@@ -44,6 +44,8 @@ class Rhythm(NamedTuple):
     length_s: float
     lost: int = 0
     """saves deleted or written over before they were safe"""
+    staged: int = 0
+    """saves removed again before the next one, as after an upload: their stalls are lower bounds"""
 
     @property
     def share(self) -> float:
@@ -160,6 +162,7 @@ def rhythm_of(m: Measured) -> Rhythm:
         median(between_s) if between_s else None,
         _job_s(m),
         sum(window.durable_s is None and what.why in LOST_BEFORE_SAFE for window, what in saves),
+        len(m.staged),
     )
 
 
@@ -173,6 +176,12 @@ def _job_s(m: Measured) -> float:
 
 def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
     """The interval to save at, by the model's own sum."""
+    if rhythm.staged:
+        raise InputError(
+            f"{rhythm.staged:,} of {rhythm.saves:,} saves were removed before the next one began, as after an upload, so of them only the "
+            "least is known that training stood still",
+            remedy="mark the saves, upload included: with ckptcost.window(name): ...",
+        )
     resolved = resolve(catalog, _layers(catalog, rhythm, job, rhythm.interval_s or 3600.0))
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)

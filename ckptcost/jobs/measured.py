@@ -18,7 +18,7 @@ from ckptcost.core.attribution import (
     own_cost,
     spent,
 )
-from ckptcost.core.contents import Contents
+from ckptcost.core.contents import Contents, is_staged
 from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
 from ckptcost.core.page_cache import Change, slower_from
@@ -166,6 +166,12 @@ class Measured(NamedTuple):
             for window, what in zip(self.windows, self.contents, strict=True)
             if what.of == "save" and not what.error and window.stall_s is not None
         ]
+
+    @property
+    def staged(self) -> list[Window]:
+        """Saves that were removed again before the next one began, so that their stall is a lower bound."""
+        seen = is_staged(self.windows, self.contents)
+        return [window for window, staged in zip(self.windows, seen, strict=True) if staged]
 
     @property
     def events(self) -> list[RunEvent]:

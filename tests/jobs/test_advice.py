@@ -106,6 +106,37 @@ def test_saves_lost_before_they_were_safe_are_told_so():
     assert "Of 1 of 3 saves nobody knows when it was safe" in told
 
 
+def seen_from_outside(window, begin_s, returned_s, gone_s):
+    by = "watch"
+    return [
+        Mark(begin_s, "begin", window, by=by),
+        Mark(returned_s, "written", window, by=by, detail={"bytes": 1e9}),
+        Mark(returned_s, "returned", window, by=by),
+        Mark(gone_s, "note", window, by=by, detail={"durable_why": "GONE"}),
+    ]
+
+
+def test_a_save_that_is_uploaded_and_removed_stalls_for_at_least_its_writing():
+    sent = rhythm_of(
+        job(seen_from_outside("a", 10.0, 12.0, 18.0), seen_from_outside("b", 42.0, 44.0, 50.0))
+    )
+    assert sent.staged == 2
+    assert headline(sent) == (
+        "2 saves of 1 GB, at least 2 s of training lost at each, at least 4 % of the run"
+    )
+    with pytest.raises(InputError, match="as after an upload"):
+        advise(Catalog(), sent, Job(64))
+
+
+def test_a_save_that_makes_room_for_the_next_has_the_stall_that_was_seen():
+    kept_one = job(
+        seen_from_outside("a", 10.0, 12.0, 44.5), save("b", 42.0, 44.0, 45.0), for_s=100.0
+    )
+    found = rhythm_of(kept_one)
+    assert (found.staged, found.lost) == (0, 1)
+    assert "at least" not in headline(found)
+
+
 def test_where_the_rate_of_failures_is_assumed_a_range_is_told_and_named():
     found = advise(Catalog(), RHYTHM, Job(64))
     assert found.robust.high_s > 2.0 * found.robust.low_s

@@ -8,7 +8,7 @@ import pytest
 from told_meters import Told, at, energy, evaluated, said, watts
 
 from ckptcost.core.attribution import Baseline
-from ckptcost.core.channels import Channel
+from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.baseline import Learned
 from ckptcost.jobs.measured import evaluate
@@ -400,6 +400,17 @@ def test_of_a_plain_measurement_only_the_missing_baseline_is_told(plain):
 def test_a_save_that_was_never_safe():
     study = study_of(evaluated(node_of(), marks=said("begin 5, returned 7, committed 8", "step 7")))
     assert dict(study.warnings)["NOT_DURABLE"] == f"step 7: {reason_text('UNSYNCED')}"
+
+
+def test_why_a_save_was_never_safe_is_what_was_seen_of_it():
+    marks = said("begin 5, returned 7, committed 8", "step 7")
+
+    def codes_with(why):
+        note = Mark(9.0, "note", "step 7", by="watch", detail={"durable_why": why})
+        return dict(study_of(evaluated(node_of(), marks=[*marks, note])).warnings)
+
+    assert codes_with("IN_MEMORY")["NOT_DURABLE"] == f"step 7: {reason_text('IN_MEMORY')}"
+    assert "NOT_DURABLE" not in codes_with("GONE"), "it is said to be lost: no doubt is left"
 
 
 def test_a_baseline_of_another_day(plain):

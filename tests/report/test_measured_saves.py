@@ -11,7 +11,7 @@ from ckptcost.core.contents import Contents
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.windows import Span
 from ckptcost.present.measured import reason_text
-from ckptcost.report.studies.measure_saves import rate_of, saves_told, training_told
+from ckptcost.report.studies.measure_saves import rate_of, saves_told, staged_told, training_told
 
 
 def window(begin_s=1.0, durable_s=3.0, name="w", why=""):
@@ -83,6 +83,37 @@ def test_what_was_deleted_before_it_was_safe_protected_nothing(why):
         "2 checkpoints, 8 GB; 2 deleted or written over before they were safe: "
         "they protected nothing."
     ]
+
+
+def test_what_was_removed_at_once_did_not_fail():
+    removed = (window(durable_s=None, why="UNFINISHED"), SAVE._replace(error="gone"))
+    (line,) = told((window(), SAVE), removed)
+    assert "failed" not in line
+    assert "1 removed again at once, as after an upload" in line
+
+
+def test_what_was_removed_before_the_next_save_may_have_been_sent_elsewhere():
+    sent = SAVE._replace(why="GONE", gone_s=2.5)
+    assert told((window(1.0, None, "a"), sent), (window(3.0, 5.0, "b"), SAVE)) == [
+        "2 checkpoints, 8 GB; safe after 2 s, 2 GB/s."
+    ]
+    (line,) = staged_told(SimpleNamespace(staged=[window(1.0, None, "a")]))
+    assert "stall is at least what is said" in line
+    assert staged_told(SimpleNamespace(staged=[])) == []
+
+
+@pytest.mark.parametrize(
+    ("unsure_s", "known"), [(nan, True), (0.05, True), (32.5, False), (40.0, False)]
+)
+def test_a_save_that_was_looked_at_too_late_is_not_called_unsynced(unsure_s, known):
+    """Its fsync may have been before anybody looked: the first save of a job that was attached to."""
+    span = Span(0, {"begin": 0.0, "written": 0.4, "durable": 33.0})
+    late = SimpleNamespace(**vars(window(0.0, 33.0)) | {"spans": (span,)})
+    what = SAVE._replace(how="cachestat", unsure_s=unsure_s)
+    (line,) = told((late, what))
+    assert rate_of(late, what) is None
+    assert ("1 not synced" in line) == known
+    assert ("1 safe at some time within 33 s, which nobody looked at" in line) != known
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,15 @@ _LOST = "were deleted or written over before they were"
 def headline(rhythm: Rhythm) -> str:
     """What the saves of a run were, in one line."""
     mean = "" if rhythm.saves == 1 else " at each"
-    said = f"{counted(rhythm.saves, 'save')} of {size(rhythm.bytes)}, {duration(rhythm.stall_s)} of training lost{mean}"
+    least = "at least " if rhythm.staged else ""
+    said = f"{counted(rhythm.saves, 'save')} of {size(rhythm.bytes)}, {least}{duration(rhythm.stall_s)} of training lost{mean}"
     if rhythm.with_stall < rhythm.saves:
         said += (
             f" (as {count(rhythm.with_stall)} of them shows)"
             if rhythm.with_stall == 1
             else f" (as {count(rhythm.with_stall)} of them show)"
         )
-    return f"{said}, {share(rhythm.share)} of the run"
+    return f"{said}, {least}{share(rhythm.share)} of the run"
 
 
 def with_advice(study: Study, advice: Advice) -> Study:

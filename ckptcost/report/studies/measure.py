@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.attribution import WHOLE, mean_w
+from ckptcost.core.contents import LOST_BEFORE_SAFE
 from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, number, share
@@ -17,6 +18,7 @@ from ckptcost.report.studies.measure_saves import (
     job_findings,
     phases,
     saves_told,
+    staged_told,
     training_told,
     windows,
 )
@@ -95,6 +97,7 @@ def _findings(m: Measured) -> list[str]:
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += job_findings(m)
     said += saves_told(m)
+    said += staged_told(m)
     said += honeymoon_told(m)
     if save := m.mean_save:
         still = (
@@ -343,13 +346,17 @@ def _warnings(m: Measured) -> list[tuple[str, str]]:
     if m.trouble:
         found["NOT_RECORDED"] = f"Not everything was recorded: {m.trouble}."
     elif m.kept and not m.run.ended:
-        found["RUN_FILE"] = "Nobody stopped this recording: it was killed, or still goes on."
+        found["RUN_FILE"] = (
+            "Nobody stopped this recording: it was killed, its disk was full, or it still goes on."
+        )
     for code in m.node.flags:
         if text := flag_text(code):
             found.setdefault(code, text)
-    for window in m.windows:
-        if window.durable_s is None:
-            found.setdefault("NOT_DURABLE", f"{window.name}: {reason_text(window.durable_why)}")
+    for window, what in zip(m.windows, m.contents, strict=True):
+        # what was lost or failed is said above, and is no doubt
+        if window.durable_s is None and not what.error and what.why not in LOST_BEFORE_SAFE:
+            why = reason_text(what.why or window.durable_why)
+            found.setdefault("NOT_DURABLE", f"{window.name}: {why}")
     for domain in m.energies.parts:
         doubts = m.energies.doubts(domain)
         if doubts.looks is not None and doubts.looks < 1:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
-from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents, written_back_s
+from ckptcost.core.contents import GONE, LOST_BEFORE_SAFE, Contents, is_staged, written_back_s
 from ckptcost.core.page_cache import saves_until_full
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -70,7 +71,8 @@ def saves_told(m: Measured) -> list[str]:
     ]
     if not saves:
         return []
-    failed = [what.error for _, what in saves if what.error]
+    failed = [what.error for _, what in saves if what.error and what.error != GONE]
+    removed = [what for _, what in saves if what.error == GONE]
     safe = [(window, what) for window, what in saves if rate_of(window, what) is not None]
     sizes = [what.bytes for _, what in saves if what.bytes == what.bytes]
     said = f"{counted(len(saves), 'checkpoint')}"
@@ -84,11 +86,34 @@ def saves_told(m: Measured) -> list[str]:
         mean = "" if len(safe) == 1 else " in the mean"
         said += f"; safe after {duration(seconds / len(safe))}{mean}, {rate(sum(what.bytes for _, what in safe) / seconds)}"
     said += _cached(saves)
+    unseen_s = [
+        window.durable_s - window.begin_s
+        for window, what in saves
+        if window.durable_s is not None
+        and window.begin_s is not None
+        and isnan(written_back_s(window, what))
+    ]
+    if unseen_s:
+        said += f"; {count(len(unseen_s))} safe at some time within {duration(max(unseen_s))}, which nobody looked at"
     said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
+    if removed:
+        said += (
+            f"; {count(len(removed))} removed again at once, as after an upload or a save that was "
+            "given up: nobody knows how long training stood still"
+        )
     without = [
         (window, what) for window, what in saves if window.durable_s is None and not what.error
     ]
-    lost = [what for _, what in without if what.why in LOST_BEFORE_SAFE]
+    staged = {
+        window.name
+        for window, is_so in zip(m.windows, is_staged(m.windows, m.contents), strict=True)
+        if is_so
+    }
+    lost = [
+        what
+        for window, what in without
+        if what.why in LOST_BEFORE_SAFE and window.name not in staged
+    ]
     if lost:
         said += (
             f"; {count(len(lost))} deleted or written over before "
@@ -100,6 +125,18 @@ def saves_told(m: Measured) -> list[str]:
         why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
         said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
     return [said + "."]
+
+
+def staged_told(m: Measured) -> list[str]:
+    """Of saves that were removed before the next one began: what they took may be more than was seen."""
+    if not (staged := m.staged):
+        return []
+    one = len(staged) == 1
+    return [
+        f"The files of {some([window.name for window in staged])} were removed before they were safe and before another save began, as "
+        f"after an upload. If nothing took them elsewhere, {'it' if one else 'they'} protected nothing; and training may have waited "
+        f"for that too, so {'the' if one else 'their'} stall is at least what is said. A window around all of it shows how long it was."
+    ]
 
 
 def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
