@@ -69,6 +69,10 @@ def test_a_save_that_nobody_synced_has_the_kernels_timer_and_no_rate():
         "1 checkpoint, 4 GB; 1 not synced: written in 0.4 s, then 32.6 s in the page cache"
     )
     assert "GB/s" not in line
+    assert "the kernel's timer (30 s" in line
+    soon = Span(0, {"begin": 0.0, "written": 0.4, "durable": 6.0})
+    (line,) = told((SimpleNamespace(**vars(window(0.0, 6.0)) | {"spans": (soon,)}), what))
+    assert "before its timer of 30 s" in line
     assert rate_of(lay, what._replace(how="fsync")) == pytest.approx(4e9 / 33.0)
 
 

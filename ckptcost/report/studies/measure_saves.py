@@ -16,6 +16,8 @@ from ckptcost.report.studies.measured_parts import counted, range_of, some, thre
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Table
 
+TIMER_S = 10.0
+"""what lay in the page cache for less was written back for another reason than its age"""
 NOTHING_FOUND = {
     "NO_FOLDER": "the folder that was watched never came to be",
     "NO_SAVE_IN_FOLDER": "nothing large enough (--least) was written in the folder that was watched; "
@@ -154,12 +156,17 @@ def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
         if place in lay_s and window.durable_s is not None and window.begin_s is not None
     ]
     mean = "" if len(lay_s) == 1 else " in the mean"
+    mean_s = sum(lay_s.values()) / len(lay_s)
+    whose = (
+        "the kernel's timer (30 s unless vm.dirty_expire_centisecs says otherwise)"
+        if mean_s >= TIMER_S
+        else "when the kernel wrote them back, before its timer of 30 s: much was dirty, a file was written over, or somebody asked"
+    )
     return (
         f"; {count(len(lay_s))} not synced: written in {duration(sum(wrote_s) / len(wrote_s))}, "
-        f"then {duration(sum(lay_s.values()) / len(lay_s))}{mean} in the page cache until on the "
-        "storage. That is the kernel's timer (30 s unless vm.dirty_expire_centisecs says "
-        "otherwise), no rate of the storage; with fsync a save is safe sooner and holds "
-        "training up for as long as the storage takes"
+        f"then {duration(mean_s)}{mean} in the page cache until on the "
+        f"storage. That is {whose}, no rate of the storage; with fsync a save is safe sooner and "
+        "holds training up for as long as the storage takes"
     )
 
 
