@@ -152,6 +152,12 @@ class Energies:
             )
         return self._counter(place).energy(begin_s, end_s)
 
+    def known_since_s(self, domain: str) -> float:
+        """Its first answer; NaN where it never answered."""
+        seen = self.series(self.sources[domain].place)
+        first = np.flatnonzero(np.isfinite(seen.value))[:1]
+        return float(seen.t_s[first[0]] + seen.took_s[first[0]]) if len(first) else np.nan
+
     def curve(self, domain: str, t_s: Floats) -> Floats:
         """Joules counted up to each of many instants, roughly."""
         place = self.sources[domain].place

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 from ckptcost.errors import CkptcostError, MeterUnavailable
+from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import REPLAY, instruments
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import ASKED, MARGIN_S, record
@@ -13,7 +15,10 @@ from ckptcost.meters.found import Wanted
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
 from ckptcost.runs.recorder import Recorder
-from ckptcost.runs.run import Run
+from ckptcost.runs.run import Node, Run
+
+LATEST_S = 3.0
+"""a meter that answers within so long was there from the beginning"""
 
 
 def measure(
@@ -68,6 +73,15 @@ def reviewed(
     return reviewed_run(run, for_s, host or (run.hosts[0] if run.hosts else ""), Path(path).name)
 
 
+def _all_known_s(node: Node, latest_s: float) -> float:
+    """When the last of the parts that add up had answered first. Where nobody said when it begins, seconds are all that is kept of a
+    recording's first: without them nothing would be known of any sum. A part that comes later than `latest_s` is missing until then.
+    """
+    energies = Energies(node)
+    since_s = [energies.known_since_s(domain) for domain in energies.parts]
+    return max([at_s for at_s in since_s if at_s <= latest_s], default=-inf)
+
+
 def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str = "") -> Measured:
     """The same of one that is loaded already; `name` of what it was loaded from."""
     if not run.nodes or not len(ticked := (node := run.node(host)).ticked_s()):
@@ -77,6 +91,8 @@ def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str
     asked = [mark.t_s for mark in run.marks if mark.by == ASKED]
     begin_s = min(asked, default=first + margin_s)
     end_s = max(asked) if len(asked) > 1 else last - margin_s
+    if not asked:
+        begin_s = max(begin_s, _all_known_s(node, first + LATEST_S))
     if not begin_s < end_s:  # killed as soon as it was begun
         raise MeterUnavailable(f"{name}: holds no readings of what was asked for")
     idle, why = (None, "") if run.simulated else _baseline(node.host)

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from told_meters import Told, at, energy
 
 from ckptcost.core.channels import Mark
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, RunFileError
 from ckptcost.jobs import baseline as baseline_job
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.jobs.measure import measure
+from ckptcost.jobs.measure import measure, reviewed
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import MARGIN_S, record
 from ckptcost.meters import simulated
@@ -23,6 +24,8 @@ from ckptcost.meters.simulated_machine import Machine
 from ckptcost.meters.simulated_plan import Fault, Plan, marks
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import VirtualClock
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
 
 FOR_S = 130.0
 
@@ -332,3 +335,35 @@ def test_the_margin_lets_the_edges_lie_between_ticks(plain):
     assert plain.begin_s == pytest.approx(MARGIN_S, abs=1e-9)
     assert plain.length_s == pytest.approx(FOR_S)
     assert plain.spans["gpu:0"].coverage == 1.0
+
+
+def by_a_script(folder, saves, for_s=15.0):
+    """What `ckptcost.record()` leaves: a recorder, the script's own marks, and nobody who says when it begins."""
+    clock = VirtualClock(0)
+    recorder = Recorder(
+        [Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)})],
+        FileSink(folder),
+        clock,
+    )
+    recorder.begin()
+    clock.set(1_000_000)  # a first tick is never at the very instant of the beginning
+    for begin_s in saves:
+        recorder.run_until(round(begin_s * 1e9))
+        recorder.mark("begin", f"at {begin_s}", t_ns=round(begin_s * 1e9))
+        recorder.run_until(round((begin_s + 1.0) * 1e9))
+        recorder.mark("returned", f"at {begin_s}", t_ns=round((begin_s + 1.0) * 1e9))
+    recorder.run_until(round(for_s * 1e9))
+    recorder.stop()
+    return reviewed(folder)
+
+
+@pytest.mark.parametrize("first_s", [1.0, 4.0, 9.0])
+def test_a_script_that_saves_late_keeps_its_sum(first_s, tmp_path):
+    """Of the first seconds only seconds are kept, and a counter is known from its second answer on."""
+    seen = by_a_script(tmp_path, [first_s])
+    spent = seen.spans["gpu:0"]
+    assert seen.begin_s < 3.0
+    assert spent.coverage == pytest.approx(1.0)
+    assert spent.low <= 300.0 * seen.length_s <= spent.high
+    assert spent.value == pytest.approx(300.0 * seen.length_s, rel=0.03)
+    assert not seen.node.missing
