@@ -21,6 +21,8 @@ MOST_W = 20_000.0
 """no domain of a node takes more; what a counter does beyond it was a reset or a second wrap"""
 MOST_SPANS = 20_000
 """kept at most: a few MB"""
+LAST_TICKS = (2.0, 4.0, 8.0)
+"""so long before its last answer a counter is known, published late or not"""
 SEEN = 2.5
 """a period that many quick polls long was seen, a shorter one was the polls' own"""
 
@@ -157,6 +159,19 @@ class Energies:
         seen = self.series(self.sources[domain].place)
         first = np.flatnonzero(np.isfinite(seen.value))[:1]
         return float(seen.t_s[first[0]] + seen.took_s[first[0]]) if len(first) else np.nan
+
+    def known_until_s(self, domain: str, begin_s: float, end_s: float) -> float:
+        """The last instant up to which its joules from `begin_s` are known; NaN where none are, or all are. Where a counter's last tick
+        was is known only from its readings, so a few ticks before its last answer are tried."""
+        seen = self.series(self.sources[domain].place)
+        answers_s = seen.t_s[np.isfinite(seen.value)]
+        answers_s = answers_s[(answers_s > begin_s) & (answers_s < end_s)]
+        tick_s = self.tick_s(domain) or 0.0
+        for ticks in LAST_TICKS if len(answers_s) else ():
+            until_s = float(answers_s[-1]) - ticks * tick_s
+            if until_s > begin_s and self.joules(domain, begin_s, until_s).value >= 0:
+                return until_s
+        return np.nan
 
     def curve(self, domain: str, t_s: Floats) -> Floats:
         """Joules counted up to each of many instants, roughly."""

@@ -200,6 +200,15 @@ class MeanSave(NamedTuple):
     stalled_gpu_s: float
 
 
+def _spent(energies: Energies, domain: str, begin_s: float, end_s: float) -> Energy:
+    """Its joules; of one that stopped answering, those until then, with the rest not covered."""
+    seen = taken(energies.joules(domain, begin_s, end_s))
+    if seen.known or math.isnan(until_s := energies.known_until_s(domain, begin_s, end_s)):
+        return seen
+    kept = taken(energies.joules(domain, begin_s, until_s))
+    return kept._replace(coverage=kept.coverage * (until_s - begin_s) / (end_s - begin_s))
+
+
 def evaluate(
     run: Run,
     begin_s: float,
@@ -212,7 +221,7 @@ def evaluate(
     """From readings and marks to joules."""
     node = run.node(host)
     energies = Energies(node)
-    spans = {domain: taken(energies.joules(domain, begin_s, end_s)) for domain in energies.sources}
+    spans = {domain: _spent(energies, domain, begin_s, end_s) for domain in energies.sources}
     parts = {domain: spans[domain] for domain in energies.parts}
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]

@@ -483,7 +483,33 @@ def test_a_part_that_did_not_answer_leaves_no_sum():
         )
     )
     assert dict(study.warnings)["PART_MISSING"] == warning_text("PART_MISSING", "gpu:0")
-    assert study.findings[0].startswith("No sum of joules: ")
+    assert study.findings[0].startswith("No sum of joules: gpu:0 did not answer; cpu:0 took ")
+
+
+def test_a_card_that_was_lost_late_keeps_its_joules():
+    lost_s = 16.0
+    study = study_of(
+        evaluated(
+            Told(
+                "told",
+                {
+                    energy("gpu:0", **TICK): lambda t: math.nan if t > lost_s else at(300.0)(t),
+                    energy("gpu:1", **TICK): at(300.0),
+                },
+            ),
+            for_s=20.0,
+        )
+    )
+    rows = {row["domain"]: row for row in study.tables[0].rows}
+    kept, whole = rows["gpu:0"], rows["gpu:1"]
+    assert kept["coverage"] == pytest.approx(15.5 / 20.0, abs=0.1)
+    assert kept["joules_low"] <= 300.0 * 20.0 * kept["coverage"] <= kept["joules_high"]
+    assert kept["watts"] == pytest.approx(300.0, rel=0.01)
+    assert whole["joules"] == pytest.approx(6000.0, rel=0.01)
+    assert "of the time that readings know of the least known part" in study.findings[0]
+    found = dict(study.warnings)
+    assert "PART_MISSING" not in found
+    assert found["GAPS"].startswith("gpu:0: ")
 
 
 # ---- words ------------------------------------------------------------------------------------

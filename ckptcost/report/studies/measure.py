@@ -86,9 +86,11 @@ def _findings(m: Measured) -> list[str]:
             f"{counted(len(m.energies.parts), 'metered part')}: {some(m.energies.parts)}."
         )
     else:
-        said.append(
-            f"No sum of joules: {ABSENT.get(parts.why, 'a part that adds up has no joules over all of the time')}."
-        )
+        why = ABSENT.get(parts.why, "a part that adds up has no joules over all of the time")
+        if m.node.missing and m.node.known_j > 0:
+            others = [domain for domain in m.energies.parts if domain not in m.node.missing]
+            why = f"{some(m.node.missing)} did not answer; {some(others)} took {number(m.node.known_j)} J"
+        said.append(f"No sum of joules: {why}.")
     if m.node.node.known:
         left = m.node.unaccounted
         rest = f"What no part explains is not known: {reason_text(left.why)}."
@@ -141,7 +143,7 @@ def _domains(m: Measured) -> Sequence[Table]:
                 else "whole"
                 if domain in m.energies.wholes
                 else "detail",
-                "coverage": plain(known.coverage),
+                "coverage": plain(energy.coverage if energy.known else known.coverage),
                 "tick": plain(known.tick_s),
                 "source": known.source,
                 "scope": known.scope,
