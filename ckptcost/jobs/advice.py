@@ -122,6 +122,11 @@ def rhythm_of(m: Measured) -> Rhythm:
         for window, what in zip(m.windows, m.contents, strict=True)
         if what.of == "save" and not what.error and window.begin_s is not None
     ]
+    if not saves and any(what.of == "save" for what in m.contents):
+        raise InputError(
+            "no save of this run was seen to its end: they failed or were removed at once",
+            remedy="mark its saves: with ckptcost.window(name): save(...)",
+        )
     if not saves:
         raise InputError("no checkpoint was found in this run, so there is nothing to advise")
     stalls_s = [window.stall_s for window, _ in saves if window.stall_s is not None]

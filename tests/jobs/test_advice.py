@@ -55,6 +55,10 @@ def test_one_save_has_no_interval_of_its_own():
     ("saves", "why"),
     [
         ([], "no checkpoint was found"),
+        (
+            [[Mark(5.0, "begin", "a"), Mark(9.0, "end", "a", detail={"error": "gone"})]],
+            "was seen to its end",
+        ),
         ([[Mark(5.0, "begin", "a"), Mark(9.0, "durable", "a")]], "how long training stood still"),
         ([save("a", 10.0, 12.0, size_bytes=0.0)], "the size is known"),
     ],
