@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.statement import StatementDocument, utc
 
 Files = Mapping[str, Iterable[str] | bytes]
 """by name: pieces of text, or bytes"""
@@ -25,6 +25,8 @@ class Format(NamedTuple):
     folder: bool = False
     dated: bool = False
     """needs to know when the run was"""
+    past: bool = False
+    """takes nothing of days to come: Prometheus with samples of next month in it drops all that it scrapes until then"""
 
 
 FORMATS = {
@@ -67,6 +69,7 @@ FORMATS = {
             "promtool, prometheus",
             "metrics.txt",
             dated=True,
+            past=True,
         ),
         Format(
             "grafana",
@@ -130,6 +133,7 @@ FORMATS = {
             "opentelemetry-proto",
             "metrics.jsonl",
             dated=True,
+            past=True,
         ),
         Format(
             "model-card",
@@ -170,5 +174,21 @@ def exported(document: StatementDocument, name: str) -> Files:
                 where=f"--to {wanted.id}",
                 remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
             )
+    if wanted.past:
+        _refuse_what_is_to_come(document, wanted)
     files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)
     return files
+
+
+def _refuse_what_is_to_come(document: StatementDocument, wanted: Format) -> None:
+    now = utc(document.generated_at)
+    for s in document.statements:
+        over = utc(s.period_end or "")
+        if over > now:
+            earlier = (utc(s.period_start or "") - (over - now)).date()
+            raise InputError(
+                f"{wanted.title} is for what has been, and {s.subject.name} is over on {over.date()} only: whoever has "
+                f"samples of days to come drops what is measured until then; this statement is of {now.date()}",
+                where=f"--to {wanted.id}",
+                remedy=f"export it after that day, or let it begin earlier: --start {earlier}T00:00Z",
+            )

@@ -141,7 +141,7 @@ def _blocks(at: int, statement: Statement) -> Iterator[Block]:
     ends = [] if series is None else _ends(series)
     rows = {} if series is None else _rows(series, ends)
     for metric in METRICS:
-        for component in statement.marginal():
+        for component in statement.known(metric.quantity):
             if series is not None and component.id in rows:
                 points = _summed(
                     ends, getattr(series, metric.column), rows[component.id], metric.per_unit

@@ -122,8 +122,8 @@ def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
         whose = {**who, "component": component.id}
         for what, (family, scale) in names.QUANTITIES.items():
             quantity = getattr(component, what)
-            if quantity.value is None:
-                if marginal:
+            if quantity.value is None or (marginal and not run.known(what)):
+                if marginal and quantity.value is None:
                     yield Sample(names.UNKNOWN, names.labels({**whose, "quantity": what}), 1.0, run)
                 continue
             text = names.labels({**whose, "basis": quantity.basis})

@@ -184,6 +184,11 @@ class Statement(_Part):
     def marginal(self) -> list[Component]:
         return [c for c in self.components if c.ledger == "marginal"]
 
+    def known(self, what: str) -> list[Component]:
+        """The marginal ledger's components, to be added up; none where their sum is not known: the zeros of some of them would say that
+        all of it is nothing."""
+        return [] if getattr(self.totals, what).value is None else self.marginal()
+
 
 class Reproducible(_Part):
     inputs: list[InputFile]

@@ -323,7 +323,7 @@ def statement(
 
 
 def document(*statements: Statement) -> StatementDocument:
-    return document_of(list(statements) or [statement()], "2026-09-21T14:13:20Z", TOOL)
+    return document_of(list(statements) or [statement()], "2029-12-31T00:00:00Z", TOOL)
 
 
 def big(rows: int = 100_000) -> StatementDocument:

@@ -234,13 +234,17 @@ def test_days_are_utc_and_inclusive() -> None:
     }
 
 
+def today(made: Statement) -> StatementDocument:
+    return statements.document(made).model_copy(update={"generated_at": "2026-09-21T14:13:20Z"})
+
+
 def test_days_to_come_are_refused_with_a_remedy_that_helps() -> None:
     with pytest.raises(
         InputError, match=r"takes no cost of days to come.*--start 2026-09-21T00:00Z"
     ):
-        text_of(statements.document())
+        text_of(today(statements.statement()))
     begin = utc("2026-09-21T00:00:00Z").timestamp()
-    document = statements.document(statements.statement(begin=begin))
+    document = today(statements.statement(begin=begin))
     check(document, text_of(document))
 
 

@@ -421,3 +421,25 @@ def test_a_receiver_takes_every_request(reader: str) -> None:
         points = json.loads(process.communicate(timeout=120)[0])
     assert len(points) == sum(len(each) for each in read(text).values())
     assert last_of(points) == ours(text)
+
+
+def test_zeros_of_a_sum_that_is_not_known_are_not_written() -> None:
+    known = statement(energies=(None, 0.0, None, 0.0, 0.0))
+    energy = known.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+    unknown = known.model_copy(
+        update={"totals": known.totals.model_copy(update={"energy": energy})}
+    )
+    told = "".join(str(each) for each in exported(document(unknown), "otlp")["metrics.jsonl"])
+    assert '"ckptcost.energy"' not in told
+    assert '"ckptcost.gpu_time_lost"' in told
+
+
+@pytest.mark.parametrize("name", ["otlp", "openmetrics"])
+def test_days_to_come_are_refused(name) -> None:
+    """Prometheus with samples of next month drops what it scrapes until then."""
+    early = document().model_copy(update={"generated_at": "2026-10-01T00:00:00Z"})
+    with pytest.raises(
+        InputError, match=r"for what has been.*let it begin earlier: --start 2026-09-"
+    ):
+        exported(early, name)
+    assert exported(early, "datapackage")

@@ -156,7 +156,7 @@ def test_the_file_says_who_made_it_and_how() -> None:
     assert said[b"ckptcost.version"] == b"0.1.0"
     assert said[b"ckptcost.method_version"] == b"2026.1"
     assert said[b"ckptcost.inventory_treatment"] == b"memo_item"
-    assert said[b"ckptcost.generated_at"] == b"2026-09-21T14:13:20Z"
+    assert said[b"ckptcost.generated_at"] == b"2029-12-31T00:00:00Z"
     assert b"never add them" in said[b"description"]
 
 

@@ -140,6 +140,17 @@ def test_unknown_has_no_series_and_is_named():
     }
 
 
+def test_zeros_of_a_sum_that_is_not_known_are_not_written():
+    """Whoever sums the components would read nought where nobody knows."""
+    known = statement(energies=(None, 0.0, None, 0.0, 0.0))
+    energy = known.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+    totals = known.totals.model_copy(update={"energy": energy})
+    text = exported(document(known.model_copy(update={"totals": totals})), "prometheus")
+    told = "".join(text["ckptcost.prom"])
+    assert "ckptcost_energy_joules_total{" not in told
+    assert 'ckptcost_component_unknown{run="GPT-4 scale' in told
+
+
 def test_nought_is_written():
     values = {
         dict(labels)["component"]: each[0][1]
