@@ -426,7 +426,7 @@ def statement_document(
                     "is said of recorded runs; a document has its own",
                     where="--site" if site else "-s" if scenario else "--set",
                 )
-            told = reading.statements_of(source, said.case)
+            told = reading.statements_of(source, said.case, said.summed)
         else:
             told = _of_run(
                 source,

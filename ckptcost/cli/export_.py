@@ -75,21 +75,31 @@ def run(options: argparse.Namespace) -> int:
 
     from ckptcost import answers
     from ckptcost.exports.formats import exported, format_named
-    from ckptcost.report.statements.reading import spooled
+    from ckptcost.report.statements.reading import cases_of, spooled
 
     wanted = format_named(options.to)
     with contextlib.ExitStack() as kept:
         sources = [kept.enter_context(spooled(source)) for source in options.source]
         document = answers.statement_document(
             sources,
-            placing_flags.placing_of(options),
+            placing_flags.placing_of(options)._replace(
+                summed=wanted.title if wanted.summed else ""
+            ),
             options.dir,
             options.scenario,
             options.set,
             options.site,
             placing_flags.spoken(options, *options.source),
         )
+        others = [] if options.case else [cases_of(source) for source in sources]
     write(wanted, exported(document, wanted.id), options.output, options.force)
+    for name, cases in zip(options.source, others, strict=False):
+        if len(cases) > 1:
+            print(
+                f"ckptcost: {name}: {cases[0]} alone is exported, of {len(cases)} cases; "
+                f"--case names another, such as {cases[1]}",
+                file=sys.stderr,
+            )
     return 0
 
 

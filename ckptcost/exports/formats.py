@@ -25,6 +25,8 @@ class Format(NamedTuple):
     folder: bool = False
     dated: bool = False
     """needs to know when the run was"""
+    summed: bool = False
+    """its readers add up what they are given"""
     past: bool = False
     """takes nothing of days to come: Prometheus with samples of next month in it drops all that it scrapes until then"""
 
@@ -54,6 +56,7 @@ FORMATS = {
             "if-run",
             "manifest.yaml",
             dated=True,
+            summed=True,
         ),
         Format(
             "prometheus",
@@ -61,6 +64,7 @@ FORMATS = {
             "node_exporter's textfile collector: no timestamps",
             "promtool, node_exporter",
             "ckptcost.prom",
+            summed=True,
         ),
         Format(
             "openmetrics",
@@ -70,6 +74,7 @@ FORMATS = {
             "metrics.txt",
             dated=True,
             past=True,
+            summed=True,
         ),
         Format(
             "grafana",
@@ -86,6 +91,7 @@ FORMATS = {
             "codecarbon",
             "emissions.csv",
             dated=True,
+            summed=True,
         ),
         Format(
             "focus",
@@ -94,6 +100,7 @@ FORMATS = {
             "focus-validator",
             "focus.csv",
             dated=True,
+            summed=True,
         ),
         Format(
             "datadog",
@@ -102,6 +109,7 @@ FORMATS = {
             "none: documented rules",
             "datadog-costs.csv",
             dated=True,
+            summed=True,
         ),
         Format(
             "boamps",
@@ -110,6 +118,7 @@ FORMATS = {
             "its required fields; codecarbon's classes",
             "boamps.json",
             dated=True,
+            summed=True,
         ),
         Format(
             "github-benchmark",
@@ -134,6 +143,7 @@ FORMATS = {
             "metrics.jsonl",
             dated=True,
             past=True,
+            summed=True,
         ),
         Format(
             "model-card",

@@ -69,10 +69,25 @@ def test_every_format_of_a_plan(cli, report, name, tmp_path):
         assert str(tmp_path).encode() not in file.read_bytes()
 
 
+ONE_OF_TWO = "ckptcost: {}: nas-hdd@1008 alone is exported, of 2 cases; --case names another, such as generic-pfs@1008\n"
+
+
 def test_a_file_goes_to_stdout_where_none_is_named(cli, report):
     done = cli("export", report, "--to", "prometheus")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, ONE_OF_TWO.format("report.json"))
     assert done.out.startswith("# HELP")
+    assert cli("export", report, "--to", "prometheus", "--case", "nas-hdd@1008").err == ""
+
+
+def test_ways_to_do_one_job_are_not_added_up(cli, tmp_path):
+    wanted = ("compare", "--with", "policy.mode=async", "-f", "json", "-o", "both.json")
+    assert cli(*wanted).code == 0
+    for name in ("prometheus", "otlp", "focus"):
+        done = cli("export", "both.json", "--to", name, "--start", "2026-08-01")
+        assert (done.code, "holds 2 ways to do one job" in done.err) == (2, True)
+        chosen = ("--case", "B", "-o", f"b.{name}")
+        assert cli("export", "both.json", "--to", name, "--start", "2026-08-01", *chosen).code == 0
+    assert cli("export", "both.json", "--to", "statement").code == 0
 
 
 @pytest.mark.parametrize("name", [n for n, each in FORMATS.items() if each.dated and n != "boamps"])
@@ -289,7 +304,8 @@ def test_documents_come_through_pipes(shell, report, tmp_path):
     text = (tmp_path / "report.json").read_text("utf-8")
     for words in (("report", "-"), ("report", "/dev/stdin"), ("export", "-", "--to", "prometheus")):
         done = shell(*words, input=text, cwd=tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert done.stderr in ("", ONE_OF_TWO.format("-"))
     same = shell("diff", "-", "report.json", input=text, cwd=tmp_path)
     assert same.returncode == 0, same.stderr
     assert str(tmp_path) not in same.stdout

@@ -51,6 +51,8 @@ class Placing(NamedTuple):
     contracts: str = ""
     labels: Sequence[str] = ()
     host: str = ""
+    summed: str = ""
+    """title of a format whose readers add up what they are given: of ways to do one job it takes one"""
 
 
 class Factors(NamedTuple):
@@ -132,7 +134,14 @@ def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) ->
         ) from None
 
 
-def statements_of(source: str, case: str = "") -> list[Statement]:
+def cases_of(source: str) -> list[str]:
+    """Of a report: the one that is meant where none is named, and the others; of anything else none."""
+    raw = raw_of(source) if is_document(source) else {}
+    cases = raw.get("cases") if raw.get("schema_name") == "ckptcost.report" else None
+    return [str(each["id"]) for each in cases or [] if isinstance(each, dict) and "id" in each]
+
+
+def statements_of(source: str, case: str = "", summed: str = "") -> list[Statement]:
     """Of a JSON document."""
     raw = raw_of(source)
     if raw["schema_name"] == "ckptcost.report":
@@ -150,6 +159,12 @@ def statements_of(source: str, case: str = "") -> list[Statement]:
                 f"is a {study.kind} that holds no bill to export",
                 where=source,
                 remedy=_lacking(study.kind),
+            )
+        if study.kind == "comparison" and summed and not case and len(found) > 1:
+            raise InputError(
+                f"holds {len(found)} ways to do one job, and readers of {summed} add them up",
+                where=source,
+                remedy="name one of them: --case A",
             )
     else:
         found = again(raw, source).statements
