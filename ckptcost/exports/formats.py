@@ -103,15 +103,6 @@ FORMATS = {
             summed=True,
         ),
         Format(
-            "datadog",
-            "Datadog custom costs",
-            "Datadog Cloud Cost Management, by upload",
-            "none: documented rules",
-            "datadog-costs.csv",
-            dated=True,
-            summed=True,
-        ),
-        Format(
             "boamps",
             "BoAmps",
             "Boavizta's open data on the energy of AI tasks",

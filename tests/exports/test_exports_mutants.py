@@ -21,7 +21,6 @@ from ckptcost.core.reconcile import Energy
 from ckptcost.errors import InputError
 from ckptcost.exports import (
     boamps,
-    datadog,
     grafana_queries,
     impact_framework,
     metric_names,
@@ -175,61 +174,6 @@ def test_codecarbon_leaves_the_other_ledger_out():
     )
     assert gpu["tracking_mode"] == "modelled, memo_item, grid unknown"
     assert gpu["codecarbon_version"].endswith("method 2026.1")
-
-
-# ---- Datadog
-
-
-def soon(s):
-    return document(s).model_copy(update={"generated_at": "2027-01-01T00:00:00Z"})
-
-
-def test_datadog_has_no_dollars_of_the_other_ledger_and_rows_for_zero():
-    rows = rows_of(
-        text_of(soon(priced_standing(statement(costs=(5.0, 0.0, None, 1.0, 0.0)))), "datadog")
-    )
-    assert {row["component"] for row in rows} == {
-        "gpu_wait",
-        "host_wait",
-        "redone_work",
-        "retention",
-    }
-    assert {row["inventory_treatment"] for row in rows} == {"memo_item"}
-    assert math.fsum(float(row["BilledCost"]) for row in rows) == pytest.approx(6.0)
-    assert {row["without_cost"] for row in rows} == {"storage_write"}
-
-
-def test_datadog_days_are_inclusive_and_midnight_is_the_day_before():
-    s = statement(rows=24, begin=START, costs=(24.0, 0.0, None, 0.0, 12.0))
-    s = changed(s, series=None)
-    rows = rows_of(text_of(soon(s), "datadog"))
-    assert {(row["ChargePeriodStart"], row["ChargePeriodEnd"]) for row in rows} == {
-        ("2026-10-01", "2026-10-01")
-    }
-
-
-def test_datadog_takes_the_day_of_today():
-    s = statement(rows=5, begin=START)
-    rows = rows_of(
-        text_of(document(s).model_copy(update={"generated_at": "2026-10-01T23:59:59Z"}), "datadog")
-    )
-    assert rows
-    with pytest.raises(InputError, match="no cost of days to come"):
-        text_of(document(s).model_copy(update={"generated_at": "2026-09-30T23:59:59Z"}), "datadog")
-
-
-def test_datadog_cells():
-    assert (
-        datadog._cell("=1"),
-        datadog._cell("Null"),
-        datadog._cell(None),
-        len(datadog._cell("=" + "x" * 2000)),
-    ) == (
-        "'=1",
-        '"Null"',
-        "not given",
-        1000,
-    )
 
 
 # ---- tables: Data Package, Parquet

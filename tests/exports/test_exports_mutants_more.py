@@ -51,7 +51,7 @@ def soon(s):
     return document(s).model_copy(update={"generated_at": "2027-01-01T00:00:00Z"})
 
 
-# ---- BoAmps, CodeCarbon, Datadog
+# ---- BoAmps, CodeCarbon
 
 
 def test_boamps_counts_no_half_processors():
@@ -79,35 +79,6 @@ def test_codecarbon_cells_are_no_formulas_and_places_are_not_each_other():
         "'-r",
     )
     assert (float(row["longitude"]), float(row["latitude"])) == (1.0, 2.0)
-
-
-def test_datadog_a_charge_without_rows_is_from_its_first_day_to_its_last():
-    s = statement(rows=60, begin=START + 3600.0, costs=(10.0, 0.0, None, 0.0, 0.0))
-    first, *_ = rows_of(text_of(soon(changed(s, series=None)), "datadog"))
-    assert (first["ChargePeriodStart"], first["ChargePeriodEnd"], float(first["BilledCost"])) == (
-        "2026-10-01",
-        "2026-10-03",
-        10.0,
-    )
-    assert (first["cause"], first["basis"], first["rests_on"]) == ("save", "modelled", "published")
-
-
-def test_datadog_rows_of_one_start_and_two_lengths_are_shared_each_by_its_own():
-    s = statement(
-        (1.0, 1.0, 0.0, 0.0, 0.0),
-        gpu_hours=ZERO,
-        costs=(8.0, 8.0, 0.0, 0.0, 0.0),
-        rows=1,
-        begin=START + 64800.0,
-        width_s=86400.0,
-    )
-    rows = s.series.model_copy(update={"duration_s": [6 * 3600.0, 8 * 3600.0]})
-    found = {
-        (row["component"], row["ChargePeriodStart"]): float(row["BilledCost"])
-        for row in rows_of(text_of(soon(changed(s, series=rows)), "datadog"))
-    }
-    assert found["gpu_wait", "2026-10-01"] == 8.0
-    assert (found["host_wait", "2026-10-01"], found["host_wait", "2026-10-02"]) == (6.0, 2.0)
 
 
 # ---- tables

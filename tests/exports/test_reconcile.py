@@ -119,14 +119,6 @@ def of_focus(files):
     return both | {"cost": _sum(row["BilledCost"] for row in rows)}
 
 
-def of_datadog(files):
-    return {
-        "cost": _sum(
-            row["BilledCost"] for row in csv.DictReader(io.StringIO(files["datadog-costs.csv"]))
-        )
-    }
-
-
 def of_otlp(files):
     names = {
         "ckptcost.energy": ("energy", KWH_J),
@@ -188,7 +180,6 @@ READERS = {
     "impact-framework": of_impact_framework,
     "codecarbon": of_codecarbon,
     "focus": of_focus,
-    "datadog": of_datadog,
     "otlp": of_otlp,
     "boamps": of_boamps,
     "github-benchmark": of_github_benchmark,
@@ -362,7 +353,6 @@ DROPS = {
     "datapackage": ("components.csv", "energy_kwh"),
     "codecarbon": ("emissions.csv", "emissions"),
     "focus": ("focus.csv", "x_EnergyKwh"),
-    "datadog": ("datadog-costs.csv", "BilledCost"),
 }
 SLIPS = {
     "datapackage": ("components.csv", r"gpu_wait[^\n]*?node,[^\n]*?,(\d+\.\d+)"),
@@ -371,7 +361,6 @@ SLIPS = {
     "impact-framework": ("manifest.yaml", r"energy: (\d\S*), grid"),
     "codecarbon": ("emissions.csv", r'gpu_wait,[^,]*,"[^"]*",[^,]*,([^,]+),'),
     "focus": ("focus.csv", r"\n(\d+\.\d+),ckptcost"),
-    "datadog": ("datadog-costs.csv", r",(\d+\.\d+),USD"),
     "otlp": (
         "metrics.jsonl",
         r'"name":"ckptcost.energy"(?:(?!"name":).)*"gpu_wait"(?:(?!"name":).)*?"asDouble":([0-9.e+-]+)',
