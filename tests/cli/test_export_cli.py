@@ -79,6 +79,17 @@ def test_a_file_goes_to_stdout_where_none_is_named(cli, report):
     assert cli("export", report, "--to", "prometheus", "--case", "nas-hdd@1008").err == ""
 
 
+def test_a_chart_goes_on_where_the_interval_changes(cli, tmp_path):
+    names = []
+    for every in ("1 h", "2 h"):
+        assert (
+            cli("model", "-s", "small-8b", "--interval", every, "-f", "json", "-o", every).code == 0
+        )
+        told = json.loads(cli("export", every, "--to", "github-benchmark").out)
+        names.append({entry["name"] for entry in told})
+    assert names[0] == names[1]
+
+
 def test_ways_to_do_one_job_are_not_added_up(cli, tmp_path):
     wanted = ("compare", "--with", "policy.mode=async", "-f", "json", "-o", "both.json")
     assert cli(*wanted).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,7 +111,7 @@ def subject_of(report: Report, digest: str, case: str) -> Subject:
     params = next((f.value for f in report.factors if f.id == "checkpoint.params"), None)
     return Subject(
         run_id=plain_id(f"{digest[:16]}-{case}"),
-        name=f"{s.run_name}, {_told(case)}",
+        name=f"{s.run_name}, {_told(case, [each.id for each in report.cases])}",
         checkpoint=s.checkpoint or None,
         tier=s.tier or None,
         cluster=s.cluster or None,
@@ -122,13 +123,18 @@ def subject_of(report: Report, digest: str, case: str) -> Subject:
     )
 
 
-def _told(case: str) -> str:
-    """A case for people: its number of saves may have a dozen digits.
+def _told(case: str, cases: Sequence[str]) -> str:
+    """A case for people: its number of saves may have a dozen digits. It is said only where it tells cases apart: charts join what has
+    one name, and would break where the interval changes.
 
-    >>> _told("flash-shared@4966.88352084"), _told("odd")
-    ('flash-shared, 4,970 saves', 'odd')
+    >>> _told("flash-shared@4966.88352084", ["flash-shared@4966.88352084", "nas-hdd@100"]), _told("odd", ["odd"])
+    ('flash-shared', 'odd')
+    >>> _told("flash-shared@4966.88352084", ["flash-shared@100", "flash-shared@4966.88352084"])
+    'flash-shared, 4,970 saves'
     """
     tier, at, saves = case.rpartition("@")
+    if at and sum(each.rpartition("@")[0] == tier for each in cases) == 1:
+        return tier
     try:
         return f"{tier}, {count(float(saves))} saves" if at else case
     except ValueError:
