@@ -13,6 +13,7 @@ from ckptcost.jobs.observe import BURST_GAPS, Look, Observer, absent
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S
 from ckptcost.meters.base import Absence
 from ckptcost.runs.clocks import S
+from ckptcost.watch.owners import Other
 
 
 class Part:
@@ -52,7 +53,7 @@ class Job:
         class Made(Part):
             def __init__(self, *words, **more):
                 super().__init__(job, name.lower())
-                self.words, self.more = words, more
+                self.words, self.more, self.left_out = words, more, {}
                 job.made.setdefault(name, []).append(self)
                 if name == "Listener" and job.refused is not None:
                     raise job.refused
@@ -263,6 +264,15 @@ class TestOver:
             ("recorder.expect", (MARGIN_S,), {}),
         ]
         assert waited == [0.1, 0.1, 0.1, MARGIN_S]
+
+    def test_what_others_wrote_is_counted_with_one_of_them(self, job):
+        observer = job.observer(watch=(Path("/a"),))
+        observer.start()
+        job.made["Watcher"][0].left_out = {"x.pt": Other(7, "python"), "y.pt": Other(5, "dd")}
+        job.calls.clear()
+        observer.over(900 * S, lambda _: False)
+        told = [more for what, _, more in job.calls if what == "recorder.mark"]
+        assert {"by": "wrap", "t_ns": 900 * S, "left_out": 2, "left_out_by": "dd (5)"} in told
 
     def test_no_longer_than_asked(self, job):
         job.pending, waited = ["w"], []
