@@ -187,6 +187,11 @@ class Energies:
         counted: Floats = np.interp(t_s, at, joules, left=np.nan, right=np.nan)
         return counted
 
+    def counter(self, domain: str) -> Counter | None:
+        """What counts a domain's joules; None where a gauge of watts speaks for it."""
+        place = self.sources[domain].place
+        return self._counter(place) if self.channels[place].is_counter else None
+
     def _counter(self, place: int) -> Counter:
         channel = self.channels[place]
         if place not in self._counters:

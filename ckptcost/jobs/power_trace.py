@@ -1,22 +1,28 @@
-"""Power of a recorded run over time, as means of short stretches."""
+"""Power of a recorded run over time, as means of short stretches with a range each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.core import depth
+from ckptcost.core import depth, power_bins
+from ckptcost.core.power_bins import Bins
 from ckptcost.jobs.checkup import still
-from ckptcost.jobs.energies import MOST_W
 from ckptcost.jobs.measured import Measured
 
 Floats = NDArray[np.float64]
 LEAST_S = 0.2
-TICKS = 2.0
-"""a stretch holds so many renewals of its source, lest a counter's steps look like power"""
+
+
+class Traced(NamedTuple):
+    """Stretches, and in each of them the power of some groups of domains."""
+
+    edges: Floats
+    groups: Mapping[str, Bins]
 
 
 def of_kinds(seen: Measured, kinds: Sequence[str], among: Sequence[str]) -> list[str]:
@@ -30,32 +36,69 @@ def tick_of(seen: Measured, domains: Sequence[str]) -> float:
 
 
 def edges_of(seen: Measured, tick_s: float, points: int) -> Floats:
-    """Where the stretches begin and end."""
+    """Where stretches of one length begin and end."""
     length_s = max(seen.end_s - seen.begin_s, LEAST_S)
-    stretches = max(int(length_s / max(length_s / points, LEAST_S, TICKS * tick_s)), 1)
+    stretches = max(int(length_s / _least_s(length_s, tick_s, points)), 1)
     return np.linspace(seen.begin_s, seen.begin_s + length_s, stretches + 1)
 
 
-def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> Floats:
+def _least_s(length_s: float, tick_s: float, points: int) -> float:
+    return max(length_s / points, LEAST_S, power_bins.TICKS * tick_s)
+
+
+def traced(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> Traced:
+    """At most so many stretches, none of them shorter than the ticks of every counter can tell."""
+    domains = [domain for group in groups.values() for domain in group]
+    length_s = max(seen.end_s - seen.begin_s, LEAST_S)
+    least_s = _least_s(length_s, tick_of(seen, domains), points)
+    pieces = _pieces(seen, domains, least_s)
+    edges = power_bins.edges_of(
+        list(pieces.values()), seen.begin_s, seen.begin_s + length_s, least_s
+    )
+    return Traced(
+        edges, {name: _together(seen, group, edges, pieces) for name, group in groups.items()}
+    )
+
+
+def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> Bins:
     """The sum of some domains; unknown where one of them is."""
-    watts: Floats = np.sum([_watts(seen, domain, edges) for domain in domains], axis=0)
-    return watts
+    return _together(seen, domains, edges, _pieces(seen, domains, float(np.diff(edges).min())))
 
 
-def _watts(seen: Measured, domain: str, edges: Floats) -> Floats:
+def _pieces(
+    seen: Measured, domains: Sequence[str], shortest_s: float
+) -> dict[str, list[power_bins.Piece]]:
+    return {
+        domain: power_bins.pieces(counter, shortest_s)
+        for domain in domains
+        if (counter := seen.energies.counter(domain)) is not None
+    }
+
+
+def _together(
+    seen: Measured,
+    domains: Sequence[str],
+    edges: Floats,
+    pieces: Mapping[str, list[power_bins.Piece]],
+) -> Bins:
+    """Ranges are added end to end: counters of one kind may be off in the same way."""
+    each = [_bins(seen, domain, edges, pieces.get(domain)) for domain in domains]
+    return Bins(*(np.sum(part, axis=0) for part in zip(*each, strict=True)))
+
+
+def _bins(
+    seen: Measured, domain: str, edges: Floats, pieces: list[power_bins.Piece] | None
+) -> Bins:
     """Mean power between the edges: what a counter counted, or the mean of what a gauge said."""
-    place = seen.energies.sources[domain].place
-    channel, readings = seen.energies.channels[place], seen.energies.series(place)
-    if channel.is_counter:
-        return rates_of(depth.growth(readings, channel.wraps_at, MOST_W), edges)
-    known = np.isfinite(readings.value)
-    stretch = np.searchsorted(edges, readings.t_s[known], side="right") - 1
-    inside = (stretch >= 0) & (stretch < len(edges) - 1)
-    sums = np.bincount(stretch[inside], readings.value[known][inside], len(edges) - 1)
-    counts = np.bincount(stretch[inside], minlength=len(edges) - 1)
-    with np.errstate(invalid="ignore"):
-        means: Floats = sums / counts
-    return means
+    counter, source = seen.energies.counter(domain), seen.energies.sources[domain]
+    if counter is not None and pieces is not None:
+        return power_bins.watts(pieces, edges, lag_s=counter.lag_s, resolution=counter.resolution)
+    return power_bins.said(
+        seen.energies.series(source.place),
+        edges,
+        averaging_s=source.channel.averaging_s or 0.0,
+        resolution=source.channel.resolution or 0.0,
+    )
 
 
 def rates_of(grown: depth.Growth, edges: Floats) -> Floats:

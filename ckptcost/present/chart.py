@@ -20,7 +20,7 @@ class Curve(NamedTuple):
     """beside them; NaN is a gap, which is not drawn over"""
     tone: Tone = ""
     lows: Sequence[float] = ()
-    """of a curve that was thinned: the least and the most around each point; or both empty"""
+    """between which each point lies: of a curve that was thinned, the least and the most around it; or both empty"""
     highs: Sequence[float] = ()
 
 

@@ -144,8 +144,15 @@ def _told(table: Table) -> TextTable:
 
 def power_of(power: Table, windows: Table | None) -> Power:
     """Watts over time, with the checkpoints as bands."""
+    # a document of an older version has no ranges
     lines = [
-        Line(name, [row[column] for row in power.rows], "W")
+        Line(
+            name,
+            [row[column] for row in power.rows],
+            "W",
+            [row.get(f"{column}_low") for row in power.rows],
+            [row.get(f"{column}_high") for row in power.rows],
+        )
         for column, name in _WATTS
         if any(c.id == column for c in power.columns)
     ]
@@ -154,7 +161,7 @@ def power_of(power: Table, windows: Table | None) -> Power:
         for row in (windows.rows if windows is not None else ())
         if row.get("begin") is not None
     ]
-    return Power([row["at"] for row in power.rows], lines, bands=bands)
+    return Power([row["at"] for row in power.rows], lines, bands=bands, note=power.note)
 
 
 def sci_of(statement: Statement) -> list[Sci]:

@@ -1,4 +1,4 @@
-"""Power and storage over the whole of a recorded run: means of short stretches, with the least and the most where there were several."""
+"""Power and storage over the whole of a recorded run: means of short stretches; power with the range of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ckptcost.core import depth
 from ckptcost.core.channels import Channel
 from ckptcost.core.windows import extent
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, tick_of, watts_of
+from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, traced
 from ckptcost.present.amounts import number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Rule, Traces
 
@@ -43,15 +43,23 @@ def _power(seen: Measured, title: str, kinds: Sequence[str], among: Sequence[str
     domains = of_kinds(seen, kinds, among)
     if not domains:
         return []
-    edges = edges_of(seen, tick_of(seen, domains), POINTS)
-    watts = watts_of(seen, domains, edges)
-    if not np.isfinite(watts).any():
+    edges, groups = traced(seen, {title: domains}, POINTS)
+    watts = groups[title]
+    if not np.isfinite(watts.watts).any():
         return []
     told = f"{len(domains)} meters" if len(domains) > 1 else domains[0]
     return [
         Chart(
             f"{title}, {told}",
-            [Curve(told, _middles(edges).tolist(), watts.tolist())],
+            [
+                Curve(
+                    told,
+                    _middles(edges).tolist(),
+                    watts.watts.tolist(),
+                    lows=watts.low.tolist(),
+                    highs=watts.high.tolist(),
+                )
+            ],
             y_text=number,
             y_range=(0.0, nan),
         )

@@ -439,12 +439,14 @@ def test_what_is_simulated_says_so_in_text_and_markdown():
 
 def test_watts_are_means_of_their_stretch_and_unknown_is_unknown(seen):
     edges = np.array([10.0, 20.0, 30.0])
-    assert power_trace.watts_of(seen, ["gpu:0", "cpu:0"], edges).tolist() == pytest.approx(
+    assert power_trace.watts_of(seen, ["gpu:0", "cpu:0"], edges).watts.tolist() == pytest.approx(
         [400.0, 400.0], rel=0.01
     )
-    assert power_trace.watts_of(seen, ["node"], edges).tolist() == pytest.approx([500.0, 500.0])
+    assert power_trace.watts_of(seen, ["node"], edges).watts.tolist() == pytest.approx(
+        [500.0, 500.0]
+    )
     beyond = power_trace.watts_of(seen, ["gpu:0"], np.array([30.0, 38.0, 1000.0, 2000.0]))
-    assert math.isnan(beyond[2])
+    assert math.isnan(beyond.watts[2])
 
 
 def test_gauges_without_a_reading_are_left_out():
@@ -457,7 +459,7 @@ def test_gauges_without_a_reading_are_left_out():
     )
     found = evaluated(gauge, for_s=40.0, marks=SAVE)
     told = power_trace.watts_of(found, ["node"], np.array([5.0, 15.0, 25.0]))
-    assert told.tolist() == pytest.approx([500.0, 500.0])
+    assert told.watts.tolist() == pytest.approx([500.0, 500.0])
 
 
 def test_stretches_are_no_shorter_than_readings_allow(seen):
@@ -609,7 +611,9 @@ def test_a_reading_on_an_edge_is_of_the_stretch_that_begins_there():
         series.value[(series.t_s >= a) & (series.t_s < b)].mean()
         for a, b in itertools.pairwise(edges)
     ]
-    assert power_trace.watts_of(found, ["node"], edges).tolist() == pytest.approx(wanted, rel=1e-12)
+    assert power_trace.watts_of(found, ["node"], edges).watts.tolist() == pytest.approx(
+        wanted, rel=1e-12
+    )
 
 
 def test_growth_is_over_the_time_in_which_it_is_known():

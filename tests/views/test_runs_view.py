@@ -331,8 +331,14 @@ def test_traces_hold_the_joules(made):
     domains = next(table for table in view.study.tables if table.id == "domains").rows
     gpus = sum(row["joules"] for row in domains if row["domain"].startswith("gpu:"))
     curve = view.traces.charts[0].curves[0]
-    step_s = curve.xs[1] - curve.xs[0]
-    assert sum(curve.ys) * step_s == pytest.approx(gpus, rel=0.005)
+    edge_s, drawn_j = view.traces.x_range[0], 0.0
+    for middle_s, mean_w in zip(curve.xs, curve.ys, strict=True):
+        drawn_j += 2 * (middle_s - edge_s) * mean_w
+        edge_s = 2 * middle_s - edge_s
+    assert edge_s == pytest.approx(view.traces.x_range[1])
+    assert drawn_j == pytest.approx(gpus, rel=0.005)
+    inside = zip(curve.lows, curve.ys, curve.highs, strict=True)
+    assert all(low <= mean <= high for low, mean, high in inside), "every point has its range"
     written = next(chart for chart in view.traces.charts if "written" in chart.title).curves[0]
     assert sum(written.ys) * (written.xs[1] - written.xs[0]) == pytest.approx(300e9, rel=0.01)
     assert [band.label for band in view.traces.bands] == [row.key for row in view.tables[0].rows]

@@ -16,6 +16,9 @@ class Line(NamedTuple):
     values: Sequence[float | None]
     unit: str = ""
     """lines of one unit share an axis"""
+    lows: Sequence[float | None] = ()
+    highs: Sequence[float | None] = ()
+    """between which each value lies; or both empty"""
 
 
 class Curve(NamedTuple):

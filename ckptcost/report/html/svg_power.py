@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckptcost.present.amounts import duration, number
-from ckptcost.report.html.extras import Band, Power
+from ckptcost.report.html.extras import Band, Line, Power
 from ckptcost.report.html.markup import Markup, el
 from ckptcost.report.html.svg_axis import (
     Drawn,
@@ -40,28 +40,42 @@ class Thin(NamedTuple):
 def thinned(power: Power, most: int = MOST_POINTS) -> Thin:
     """At most so many points: means over equal pieces of the time, with the least and the most in each."""
     n = len(power.t_s)
-    columns = [
-        [finite(v) for v in each.values[:n]] + [None] * (n - len(each.values))
-        for each in power.lines
+    columns = [_column(each.values, n) for each in power.lines]
+    ends = [
+        (_column(each.lows, n), _column(each.highs, n)) if ranged(each) else (column, column)
+        for each, column in zip(power.lines, columns, strict=True)
     ]
     if n <= most:
-        return Thin(list(power.t_s), columns, columns, columns)
+        return Thin(list(power.t_s), columns, [low for low, _ in ends], [high for _, high in ends])
     begin, wide = power.t_s[0], (power.t_s[-1] - power.t_s[0]) / most or 1.0
     pieces: list[list[int]] = [[] for _ in range(most)]
     for i, t in enumerate(power.t_s):
         pieces[min(int((t - begin) / wide), most - 1)].append(i)
     middles = [begin + wide * (k + 0.5) for k in range(most)]
     found = Thin(middles, [], [], [])
-    for column in columns:
-        known = [[v for v in (column[i] for i in piece) if v is not None] for piece in pieces]
-        # a piece between two readings is no gap: the reading before goes on
-        filled: list[list[float]] = []
-        for piece, values in zip(pieces, known, strict=True):
-            filled.append(values if piece else filled[-1] if filled else [])
-        found.means.append([math.fsum(v) / len(v) if v else None for v in filled])
-        found.lows.append([min(v) if v else None for v in filled])
-        found.highs.append([max(v) if v else None for v in filled])
+    for column, (low, high) in zip(columns, ends, strict=True):
+        found.means.append([math.fsum(v) / len(v) if v else None for v in _filled(column, pieces)])
+        found.lows.append([min(v) if v else None for v in _filled(low, pieces)])
+        found.highs.append([max(v) if v else None for v in _filled(high, pieces)])
     return found
+
+
+def ranged(line: Line) -> bool:
+    """Whether a line says between which bounds it lies."""
+    return any(v is not None for v in line.lows) and any(v is not None for v in line.highs)
+
+
+def _column(values: Sequence[float | None], n: int) -> list[float | None]:
+    return [finite(v) for v in values[:n]] + [None] * (n - len(values))
+
+
+def _filled(column: list[float | None], pieces: list[list[int]]) -> list[list[float]]:
+    """What is known in each piece. A piece between two readings is no gap: the reading before goes on."""
+    filled: list[list[float]] = []
+    for piece in pieces:
+        known = [v for v in (column[i] for i in piece) if v is not None]
+        filled.append(known if piece else filled[-1] if filled else [])
+    return filled
 
 
 def drawn(power: Power, width: float) -> Drawn:
@@ -217,8 +231,18 @@ def in_words(power: Power) -> str:
     for each in power.lines:
         values = [v for v in map(finite, each.values) if v is not None]
         told.append(
-            f"{each.name} from {number(min(values))} to {number(max(values))} W"
+            f"{each.name} from {number(min(values))} to {number(max(values))} W{_give_or_take(each)}"
             if values
             else f"{each.name} not known"
         )
     return "; ".join(told) + (f"; {len(power.bands)} checkpoints" if power.bands else "")
+
+
+def _give_or_take(line: Line) -> str:
+    """How far off the worst known point may be."""
+    known = [
+        max(high - value, value - low)
+        for value, low, high in zip(line.values, line.lows, line.highs, strict=False)
+        if value is not None and low is not None and high is not None
+    ]
+    return f" (each mean +-{number(max(known))} W or less)" if known else ""

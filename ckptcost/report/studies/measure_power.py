@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.power_trace import edges_of, of_kinds, tick_of, watts_of
+from ckptcost.jobs.power_trace import of_kinds, traced
+from ckptcost.present.amounts import duration
+from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Table
 
 POINTS = 400
@@ -20,32 +22,53 @@ OF = (
 
 
 def power(m: Measured) -> Table | None:
-    """Mean watts of each stretch; None where nothing is metered over time."""
+    """Mean watts of each stretch with its range; None where nothing is metered over time."""
     domains = {
         column: of_kinds(m, kinds, getattr(m.energies, among)) for column, _, kinds, among in OF
     }
     known = {column: names for column, names in domains.items() if names}
     if not known:
         return None
-    edges = edges_of(m, max(tick_of(m, names) for names in known.values()), POINTS)
-    watts = {column: watts_of(m, names, edges) for column, names in known.items()}
-    watts = {column: values for column, values in watts.items() if np.isfinite(values).any()}
+    edges, watts = traced(m, known, POINTS)
+    watts = {column: bins for column, bins in watts.items() if np.isfinite(bins.watts).any()}
     if not watts:
         return None
     rows: list[dict[str, Any]] = [
-        {"at": float((edges[n] + edges[n + 1]) / 2)}
+        {
+            "at": float((edges[n] + edges[n + 1]) / 2),
+            "length": float(edges[n + 1] - edges[n]),
+        }
         | {
-            column: float(values[n]) if np.isfinite(values[n]) else None
-            for column, values in watts.items()
+            name: plain(float(values[n]))
+            for column, bins in watts.items()
+            for name, values in zip(names_of(column), bins, strict=True)
         }
         for n in range(len(edges) - 1)
     ]
-    columns = (
+    columns = [
         Column("at", "at", "s", "middle of the stretch, since the recording began"),
-        *(
-            Column(column, label, "W", f"mean of {', '.join(sorted(set(kinds)))} meters together")
-            for column, label, kinds, _ in OF
-            if column in watts
-        ),
+        Column("length", "length", "s", "of the stretch"),
+    ]
+    for column, label, kinds, _ in OF:
+        if column in watts:
+            mean, low, high = names_of(column)
+            metered = f"{', '.join(sorted(set(kinds)))} meters together"
+            columns += [
+                Column(mean, label, "W", f"mean of {metered}"),
+                Column(low, f"{label}, low", "W", "at least: what ticks and lag leave open"),
+                Column(high, f"{label}, high", "W", "at most"),
+            ]
+    lengths = np.diff(edges)
+    each = duration(float(lengths.min()))
+    if lengths.max() > lengths.min() * 1.01:
+        each += f" to {duration(float(lengths.max()))}"
+    note = (
+        f"Means of {each} each: no shorter than the meters' own ticks, and how often they were asked, can tell. "
+        "Low and high are what the ticks' times and the power between them leave open."
     )
-    return Table("power", "Power over time", columns, rows, shown=False)
+    return Table("power", "Power over time", tuple(columns), rows, note, shown=False)
+
+
+def names_of(column: str) -> tuple[str, str, str]:
+    """The columns of a mean, and of its range."""
+    return column, f"{column}_low", f"{column}_high"

@@ -293,3 +293,17 @@ def test_labels_do_not_lie_on_each_other(spans):
             for (_, end), level in zip(placed[:i], levels[:i], strict=True)
             if level == levels[i]
         )
+
+
+def test_power_with_a_range_shades_it_and_says_how_far_off_a_mean_may_be():
+    ranged = Line("GPUs", [100.0, 110.0], "W", [90.0, 105.0], [105.0, 130.0])
+    thin = svg_power.thinned(Power([0.0, 1.0], [ranged]))
+    assert (thin.lows[0], thin.highs[0]) == ([90.0, 105.0], [105.0, 130.0])
+    assert svg_power.in_words(Power([0.0, 1.0], [ranged])) == (
+        "GPUs from 100 to 110 W (each mean +-20 W or less)"
+    )
+    many = Line("a", [100.0] * 1000, "W", [90.0] * 1000, [130.0] * 1000)
+    few = svg_power.thinned(Power([float(n) for n in range(1000)], [many]), 100)
+    assert (few.lows[0][5], few.highs[0][5]) == (90.0, 130.0)
+    bare = svg_power.thinned(Power([0.0, 1.0], [Line("a", [1.0, 2.0])]))
+    assert bare.lows[0] == bare.means[0]
