@@ -333,6 +333,12 @@ def measurement(
     return study_of(measured), lacking_of(measured.energies, needed)
 
 
+def tells_joules(study: Study) -> bool:
+    """Whether any part or whole of the machine has joules in it."""
+    domains = next((table.rows for table in study.tables if table.id == "domains"), [])
+    return any(row["role"] != "detail" and row["joules"] is not None for row in domains)
+
+
 def review(
     path: str | Path, host: str = "", needed: Sequence[str] = (), run_id: str = ""
 ) -> tuple[Study, list[str]]:

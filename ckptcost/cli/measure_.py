@@ -13,8 +13,12 @@ examples:
   ckptcost measure --meters simulated --for "5 min"
   ckptcost measure --meters replay:runs/today -f json
 Ctrl-C ends it early; what there is counts.
-exit code 5: a kind that --need names is not measured here
+exit code 5: a kind that --need names is not measured here; nothing meters
+joules, and neither --need nor --meters asks for something else
 """
+NO_JOULES = (
+    "nothing here meters joules: ckptcost doctor says why; --need storage asks for bytes alone"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,4 +84,10 @@ def run(options: argparse.Namespace) -> int:
         return OutputError.exit_code
     for kind in lacking:
         print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
-    return meter_flags.UNMET if lacking else 0
+    if lacking:
+        return meter_flags.UNMET
+    asked_for_joules = options.meters == "auto" and not needed and not options.baseline
+    if asked_for_joules and not answers.tells_joules(study):
+        print(f"ckptcost: {NO_JOULES}", file=sys.stderr)
+        return meter_flags.UNMET
+    return 0

