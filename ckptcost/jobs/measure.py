@@ -55,10 +55,10 @@ def _baseline(host: str) -> tuple[Idle | None, str]:
 
 
 def _again(path: str, for_s: float | None) -> Measured:
-    """A run that was recorded, evaluated again: exactly what its readings say, and marked as not measured now."""
+    """A run that was recorded, evaluated again: exactly what its readings say, and marked as not measured now. What was made up stays
+    simulated; what was recorded is no simulation."""
     seen = reviewed(path, for_s)
-    seen.run.simulated = True
-    return seen
+    return seen._replace(replayed=seen.energies.node.headers[0].created[:10] or "an unknown day")
 
 
 def reviewed(

@@ -76,6 +76,8 @@ class Measured(NamedTuple):
     """of training, where the job marks them"""
     idle_why: str = ""
     """why the baseline that is there could not be read"""
+    replayed: str = ""
+    """the day of the recording, where it was read again in place of a measurement"""
 
     @property
     def trouble(self) -> str:

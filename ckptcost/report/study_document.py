@@ -127,7 +127,7 @@ class StudyDocument(_Part):
     requirements: list[GatePart]
     simulated: bool = Field(
         False,
-        description="measured figures come from a simulation or a replay, not from a machine's meters",
+        description="measured figures come from a simulation, recorded or not, and not from a machine's meters",
     )
     scenarios: list[ScenarioPart]
     statements: list[Statement] = Field(

@@ -90,6 +90,21 @@ def test_every_csv_table_says_so(cli, demo):
         assert all(row["simulated"] == "true" for row in rows)
 
 
+def test_a_replay_of_what_was_recorded_is_no_simulation_and_one_of_what_was_made_up_is(cli):
+    traces = Path(__file__).parents[2] / "data" / "traces"
+    own = cli("measure", "--meters", f"replay:{traces / 'ext4-fsync.jsonl'}").out
+    assert "SIMULATED" not in own
+    assert "Replayed from a recording of 2026-11-21: nothing was measured just now." in own
+    assert "anonymous" not in own, "it does not say of which host"
+    told = json.loads(
+        cli("measure", "--meters", f"replay:{traces / 'ext4-fsync.jsonl'}", "-f", "json").out
+    )
+    assert (told["simulated"], told["question"]["replayed"]) == (False, "2026-11-21")
+    made_up = cli("measure", "--meters", f"replay:{traces / 'simulated-8gpu.jsonl'}").out
+    assert "SIMULATED: nothing here was measured on this machine." in made_up
+    assert "Replayed from a recording of 2026-11-21" in made_up
+
+
 def test_the_same_again(cli):
     assert cli(*DEMO).out == cli(*DEMO).out
 

@@ -408,7 +408,8 @@ class TestAgain:
     def test_all_of_it_but_the_margins(self, tmp_path):
         seen = measure(f"replay:{kept(tmp_path / 'r')}", Wanted(), None)
         assert (seen.begin_s, seen.end_s) == (0.5, pytest.approx(19.611))
-        assert seen.simulated
+        assert not seen.simulated, "what was recorded is no simulation"
+        assert seen.replayed == seen.energies.node.headers[0].created[:10] != ""
         assert seen.kept == seen.run.id == "a" * 32
         assert seen.of_window("a's").absolute.value == pytest.approx(5 * 400.0, **NEAR)
 

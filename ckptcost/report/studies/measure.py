@@ -45,10 +45,13 @@ def study_of(m: Measured) -> Study:
     node = m.energies.node
     return Study(
         kind="measurement",
-        title=f"{duration(m.length_s)} on {node.host}"
-        if not m.simulated
-        else f"{duration(m.length_s)} of a simulated or replayed machine",
+        title=f"{duration(m.length_s)} {_where(m)}",
         about=[
+            *(
+                [f"Replayed from a recording of {m.replayed}: nothing was measured just now."]
+                if m.replayed
+                else []
+            ),
             f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
             f"{counted(len(m.windows), 'checkpoint window')}.",
             *(
@@ -61,13 +64,21 @@ def study_of(m: Measured) -> Study:
             "seconds": m.length_s,
             "meters": [meter.name for meter in node.headers[-1].meters],
         }
-        | ({"run": m.kept} if m.kept else {}),
+        | ({"run": m.kept} if m.kept else {})
+        | ({"replayed": m.replayed} if m.replayed else {}),
         tables=tables,
         findings=_findings(m),
         warnings=_warnings(m),
         simulated=m.simulated,
         bills=Bills(lambda catalog: _bills(m, catalog)),
     )
+
+
+def _where(m: Measured) -> str:
+    """A replay may be of any machine, and whoever shows it may not want to say of which."""
+    if m.simulated:
+        return "of a simulated machine"
+    return "of a recorded run" if m.replayed else f"on {m.energies.node.host}"
 
 
 def _bills(m: Measured, catalog: Catalog) -> list[Statement]:
