@@ -47,6 +47,19 @@ class Growth(NamedTuple):
         )
         return grown, known_s
 
+    def bounds(self, begin_s: float, end_s: float) -> tuple[float, float]:
+        """Growth at least and at most: what was read within, and what was read from the last reading before to the first one after. NaN
+        where there is none, or a gap lies within."""
+        first, last = self.t_s.searchsorted((begin_s, end_s)).tolist()
+        since = int(self.t_s.searchsorted(begin_s, side="right")) - 1
+        until = int(self.t_s.searchsorted(end_s, side="right")) - 1
+        if len(self.t_s) == 0 or since < 0 or last >= len(self.t_s):
+            return nan, nan
+        if ((self.gaps_s[:, 0] < self.t_s[last]) & (self.gaps_s[:, 1] > self.t_s[since])).any():
+            return nan, nan
+        least = float(self.grown[until] - self.grown[first]) if until >= first else 0.0
+        return max(least, 0.0), float(self.grown[last] - self.grown[since])
+
     def rate(self, begin_s: float, end_s: float) -> float:
         """Mean over the known part; NaN where none is."""
         grown, known_s = self.over(begin_s, end_s)
@@ -106,6 +119,9 @@ class Queue(NamedTuple):
     wait_s: float
     """mean time of a request from queue to completion, by Little's law"""
     gaps: int
+    written_low_bytes: float = nan
+    written_high_bytes: float = nan
+    """between the readings within and those around the window: a short one ends between two"""
 
 
 class Line(NamedTuple):
@@ -232,6 +248,9 @@ def over(
     def peak(name: Quantity) -> float:
         return _peak(grown.get(name), begin_s, end_s, width_s)
 
+    written = grown.get("written_bytes")
+    least, most = written.bounds(begin_s, end_s) if written is not None else (nan, nan)
+
     return Queue(
         begin_s=begin_s,
         end_s=end_s,
@@ -259,6 +278,8 @@ def over(
             ),
             default=0,
         ),
+        written_low_bytes=least,
+        written_high_bytes=most,
     )
 
 

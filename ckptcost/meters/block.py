@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
@@ -56,6 +56,12 @@ def numbers_of(text: bytes, only: Collection[bytes] | None = None) -> dict[bytes
         if len(words) == 4:
             found[words[2]] = words[3].split() if only is None or words[2] in only else []
     return found
+
+
+FOLDER: Final = "folder"
+"""the fact that names the device which a folder's file system lies on"""
+LIES_ON: Final = "lies on "
+"""how a channel's note begins that names what is under its device"""
 
 
 class Device(NamedTuple):
@@ -242,7 +248,7 @@ class Block(Basic):
                         wraps_at=wraps_at,
                         resolution=unit,
                         device=_word(sysfs / "block" / found.name / "device" / "model"),
-                        note=f"lies on {lies_on}" if lies_on else "",
+                        note=f"{LIES_ON}{lies_on}" if lies_on else "",
                     )
                 )
             self._plan.append((found.name.encode(), domain, shown))
@@ -326,6 +332,7 @@ def find(
         remedy = f"mount procfs with diskstats visible: ls -l {stats}"
         return Found((), (Absence("block", f"{stats}: {why(error)}", remedy, "storage"),))
     absences = []
+    own = ""
     chosen: list[str] = []
     for name in names:
         chosen.append(name.removeprefix("/dev/"))
@@ -334,6 +341,7 @@ def find(
         if home.reason:
             absences.append(Absence(f"block {path}", home.reason, home.remedy, "storage"))
         chosen += (*home.disks, *home.chain)
+        own = own or next(iter(home.chain), "")
     if not names and not paths:
         chosen = [os.fsdecode(name) for name in fields]
         devices = [found for name in chosen if worth_counting(found := device(name, sysfs))]
@@ -365,4 +373,7 @@ def find(
             )
         return Found((), tuple(absences))
     devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
-    return Found((Block(devices, stats, fields, sysfs),), tuple(absences))
+    meter = Block(devices, stats, fields, sysfs)
+    if own in {found.name for found in devices}:
+        meter.facts[FOLDER] = f"disk:{own}"
+    return Found((meter,), tuple(absences))

@@ -14,6 +14,7 @@ from ckptcost.core.contents import Contents, by_window
 from ckptcost.core.joining import joined
 from ckptcost.core.windows import Window
 from ckptcost.errors import UnknownName
+from ckptcost.jobs.disks import of_saves
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import DASH, count, duration, number, rate, size
@@ -193,7 +194,7 @@ def _peak(m: Measured, name: str) -> str:
     """Of the disk that was quickest: peaks of several do not add up."""
     disks = [
         each.queue
-        for each in m.stored
+        for each in of_saves(m)
         if each.window == name
         and each.queue.peak_write_bytes_per_s == each.queue.peak_write_bytes_per_s
     ]

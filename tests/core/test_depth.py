@@ -307,3 +307,18 @@ def test_a_line_adds_up_to_the_window(steps, gap, bin_s):
         assert not known.all()
         assert isnan(whole.written_bytes) or added <= whole.written_bytes + 1e-6
     assert seen.end_s[-1] == len(steps)
+
+
+def test_bytes_of_a_window_between_two_readings_have_bounds():
+    counted = growth(series([0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 30.0, 30.0]))
+    assert counted.bounds(1.2, 1.8) == (0.0, 20.0)
+    assert counted.bounds(0.5, 2.5) == (20.0, 30.0)
+    assert counted.bounds(1.0, 2.0) == (20.0, 20.0)
+    assert all(isnan(end) for end in counted.bounds(2.5, 3.5))
+    assert all(isnan(end) for end in counted.bounds(-1.0, 0.5))
+    fell = growth(series([0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 3.0, 5.0]))
+    assert all(isnan(end) for end in fell.bounds(0.5, 1.5))
+    assert fell.bounds(2.2, 2.6) == (0.0, 2.0)
+    seen = over({"written_bytes": series([0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 30.0, 30.0])}, 1.2, 1.8)
+    assert (seen.written_low_bytes, seen.written_high_bytes) == (0.0, 20.0)
+    assert seen.written_bytes == pytest.approx(12.0)

@@ -196,6 +196,21 @@ def test_what_lies_on_disks_is_a_detail_and_memory_is_left_out(machine):
     meter.close()
 
 
+def test_the_folders_own_device_is_a_fact(machine, monkeypatch):
+    machine.disk("sda", partitions=["sda1"])
+    machine.disk("loop0", backing="/var/x.img")
+    machine.stats("".join(map(line, ["sda", "sda1", "loop0"])))
+    (meter,), _ = machine.find()
+    assert "folder" not in meter.facts
+    meter.close()
+    home = block.Home(("sda",), ("loop0", "sda1"), "ext4", "/mnt")
+    monkeypatch.setattr(block, "device_of", lambda *_, **__: home)
+    (meter,), _ = machine.find(paths=["/mnt/checkpoints"])
+    assert meter.facts["folder"] == "disk:loop0"
+    assert {c.domain for c in meter.channels} == {"disk:sda", "disk:sda1", "disk:loop0"}
+    meter.close()
+
+
 def test_stacked_devices_are_details_even_without_sysfs(machine):
     machine.stats(line("sda") + line("dm-3") + line("md127"))
     (meter,), _ = machine.find()

@@ -562,7 +562,8 @@ def test_of_several_disks_the_quickest_is_told():
         for peak in (1e9, 3e9, 2e9, nan)
     ]
     seen = SimpleNamespace(
-        stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues]
+        stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues],
+        energies=SimpleNamespace(node=SimpleNamespace(headers=())),
     )
     assert (
         checkpoint._peak(seen, "step 1")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ckptcost.core.attribution import WHOLE, mean_w
 from ckptcost.core.contents import LOST_BEFORE_SAFE
 from ckptcost.core.reconcile import Energy
-from ckptcost.jobs.measured import Measured
+from ckptcost.jobs import disks
+from ckptcost.jobs.measured import Measured, Stored
 from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies.measure_power import power
@@ -237,30 +238,15 @@ def _domains(m: Measured) -> Sequence[Table]:
 
 
 def _stored(m: Measured) -> list[Table]:
-    rows = [
-        {
-            "window": s.window,
-            "disk": s.disk,
-            "written": plain(s.queue.written_bytes),
-            "rate": plain(s.queue.write_bytes_per_s),
-            "peak_rate": plain(s.queue.peak_write_bytes_per_s),
-            "depth": plain(s.queue.mean_depth),
-            "peak_depth": plain(s.queue.peak_depth),
-            "busy": plain(s.queue.busy),
-            "writes": plain(s.queue.writes),
-            "write_size": plain(s.queue.mean_write_bytes),
-            "flushes": plain(s.queue.flushes),
-            "read": plain(s.queue.read_bytes),
-            "wait": plain(s.queue.wait_s),
-            "peak_over": plain(s.queue.peak_over_s),
-            "coverage": plain(s.queue.coverage),
-        }
-        for s in m.stored
-    ]
+    whole = [_disk_row(stored) for stored in m.stored if not stored.window]
+    saves = [_disk_row(stored) for stored in disks.of_saves(m)]
     columns = (
         Column("window", "checkpoint"),
         Column("disk", "disk"),
         Column("written", "written", "bytes"),
+        Column("written_error", "+-", "bytes", "how far the farther of low and high is"),
+        Column("written_low", "low", "bytes", "by the readings within", shown=False),
+        Column("written_high", "high", "bytes", "by the readings around it", shown=False),
         Column("rate", "mean rate", "bytes_per_s"),
         Column("peak_rate", "peak", "bytes_per_s", "highest mean over `peak_over`"),
         Column("depth", "mean depth", "1", "requests under way"),
@@ -274,10 +260,8 @@ def _stored(m: Measured) -> list[Table]:
         Column("peak_over", "peak over", "s", shown=False),
         Column("coverage", "covered", "share", shown=False),
     )
-    whole = [row for row in rows if not row["window"]]
-    saves = [row for row in rows if row["window"]]
     return [
-        Table("storage", "Disks", columns[1:], whole),
+        Table("storage", "Disks", _without_error(columns[1:]), whole),
         *(
             [
                 Table(
@@ -285,6 +269,7 @@ def _stored(m: Measured) -> list[Table]:
                     "Disks, by checkpoint",
                     columns,
                     saves,
+                    disks.told(m),
                     shown=len(saves) <= MOST_SHOWN,
                 )
             ]
@@ -292,6 +277,37 @@ def _stored(m: Measured) -> list[Table]:
             else []
         ),
     ]
+
+
+def _without_error(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """For people: over the whole time it is little."""
+    return tuple(c._replace(shown=False) if c.id == "written_error" else c for c in columns)
+
+
+def _disk_row(s: Stored) -> dict[str, Any]:
+    q = s.queue
+    return {
+        "window": s.window,
+        "disk": s.disk,
+        "written": plain(q.written_bytes),
+        "written_error": plain(
+            max(q.written_high_bytes - q.written_bytes, q.written_bytes - q.written_low_bytes)
+        ),
+        "written_low": plain(q.written_low_bytes),
+        "written_high": plain(q.written_high_bytes),
+        "rate": plain(q.write_bytes_per_s),
+        "peak_rate": plain(q.peak_write_bytes_per_s),
+        "depth": plain(q.mean_depth),
+        "peak_depth": plain(q.peak_depth),
+        "busy": plain(q.busy),
+        "writes": plain(q.writes),
+        "write_size": plain(q.mean_write_bytes),
+        "flushes": plain(q.flushes),
+        "read": plain(q.read_bytes),
+        "wait": plain(q.wait_s),
+        "peak_over": plain(q.peak_over_s),
+        "coverage": plain(q.coverage),
+    }
 
 
 def _sources(m: Measured) -> Table:
