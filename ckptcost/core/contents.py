@@ -21,6 +21,13 @@ LOST_BEFORE_SAFE: Final = frozenset({"GONE", "REPLACED", "REWRITTEN"})
 """reasons for which a save was never safe as it was written: for so long it protected nothing"""
 
 
+WRAPPED: Final = "wrap"
+"""who says how the job ended"""
+DIED: Final = "its job died in the middle of it"
+AT_ONCE_S: Final = 0.1
+"""the kernel closes the files of a job that dies, and its end is seen so much later at most"""
+_WHOLE: Final = frozenset({"returned", "synced", "committed"})
+"""marks that only a save has that got to its end"""
 BY_THE_KERNEL: Final = frozenset({"cachestat", "fiemap", "drained"})
 """evidence that says when the kernel had written a save back, not when somebody asked it to"""
 LATE: Final = 0.1
@@ -57,9 +64,21 @@ def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Conten
     >>> contents_of(marks, windows_of(marks))[0][:2]
     (7.0, nan)
     """
+    marks = list(marks)
+    died_s = _died_s(marks)
     return [
-        _contents(sorted(mine, key=lambda mark: mark.t_s)) for mine in by_window(marks, windows)
+        _contents(sorted(mine, key=lambda mark: mark.t_s), died_s)
+        for mine in by_window(marks, windows)
     ]
+
+
+def _died_s(marks: Iterable[Mark]) -> float:
+    """When the job ended, where it did not end well; NaN where it did, or nobody says."""
+    for mark in marks:
+        status = mark.detail.get("exit_status") if mark.by == WRAPPED else None
+        if isinstance(status, int | float) and status:
+            return mark.t_s
+    return nan
 
 
 def written_back_s(window: Window, what: Contents) -> float:
@@ -139,7 +158,7 @@ def first_s(window: Window) -> float:
     return min(min(span.at_s.values()) for span in window.spans)
 
 
-def _contents(marks: Sequence[Mark]) -> Contents:
+def _contents(marks: Sequence[Mark], died_s: float = nan) -> Contents:
     durable = next((mark for mark in reversed(marks) if mark.name == "durable"), None)
     synced = next((mark for mark in reversed(marks) if mark.name == "synced"), None)
     evidence = durable or synced
@@ -148,7 +167,7 @@ def _contents(marks: Sequence[Mark]) -> Contents:
         _amount(marks, "files"),
         _said(marks, "path"),
         _said(marks, "of") or "save",
-        _error(marks),
+        _error(marks) or _in_flight(marks, died_s),
         str(evidence.detail.get("how", evidence.by)) if evidence else "",
         _said(marks, "durable_why"),
         _number(durable.detail.get("unsure_s")) if durable else nan,
@@ -196,6 +215,20 @@ def _error(marks: Sequence[Mark]) -> str:
             return str(error)
         done = done or mark.name in ("written", "synced", "durable")
     return ""
+
+
+def _in_flight(marks: Sequence[Mark], died_s: float) -> str:
+    """Whether its job died while it was being written: then what is there of it is a piece."""
+    if not marks or any(mark.name in _WHOLE for mark in marks) or not marks[0].t_s <= died_s:
+        return ""
+    told_safe = any(
+        mark.name == "durable" and (mark.by != OUTSIDE or mark.detail.get("how") == "fsync")
+        for mark in marks
+    )
+    if told_safe or _said(marks, "of") == "load":
+        return ""
+    written_s = [mark.t_s for mark in marks if mark.name == "written"]
+    return DIED if not written_s or max(written_s) >= died_s - AT_ONCE_S else ""
 
 
 def _said(marks: Sequence[Mark], key: str) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.core.channels import Mark
-from ckptcost.core.contents import contents_of
+from ckptcost.core.contents import DIED, contents_of
 from ckptcost.core.phases import windows_of
 
 
@@ -129,3 +129,43 @@ def test_a_checkpoint_that_was_deleted_to_make_room_was_saved():
         of([*marks[:2], Mark(2.0, "end", "a", 0, "watch", {"error": "unfinished"})])[0].error
         == "unfinished"
     )
+
+
+def test_what_was_being_written_when_its_job_died_ended_with_an_error():
+    def save(name, begin_s, written_s, **more):
+        return [
+            Mark(begin_s, "begin", name, 0, "watch"),
+            Mark(written_s, "written", name, 0, "watch", {"bytes": 5e6}),
+            *(Mark(t_s, each, name, 0, "watch", {}) for each, t_s in more.items()),
+        ]
+
+    marks = [
+        *save("whole", 1.0, 2.0),
+        *save("cut", 8.0, 9.99),
+        *save("returned", 9.0, 9.95, returned=9.96),
+        *save("renamed", 9.0, 9.95, committed=9.96),
+        Mark(9.5, "begin", "open", 0, "watch"),
+        Mark(9.0, "begin", "loaded", 0, "api", {"of": "load"}),
+        Mark(9.0, "begin", "synced", 0, "watch"),
+        Mark(9.95, "written", "synced", 0, "watch"),
+        Mark(9.96, "durable", "synced", 0, "watch", {"how": "fsync"}),
+    ]
+
+    def errors(status):
+        ended = Mark(10.0, "note", "", 0, "wrap", {"exit_status": status})
+        windows = windows_of(marks)
+        told = zip(windows, contents_of([*marks, ended], windows), strict=True)
+        return {window.label for window, what in told if what.error == DIED}
+
+    assert errors(137) == {"cut", "open"}
+    assert errors(1) == {"cut", "open"}
+    assert errors(0) == set()
+
+
+def test_a_job_that_died_long_after_its_last_save_had_written_it():
+    marks = [
+        Mark(1.0, "begin", "a", 0, "watch"),
+        Mark(2.0, "written", "a", 0, "watch"),
+        Mark(10.0, "note", "", 0, "wrap", {"exit_status": 137}),
+    ]
+    assert contents_of(marks, windows_of(marks))[0].error == ""

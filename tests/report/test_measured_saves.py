@@ -52,7 +52,7 @@ def test_failed_and_unknown_are_counted_with_their_reasons():
         (window(durable_s=None, why="UNSYNCED"), SAVE._replace(bytes=nan)),
     )
     assert line.startswith(
-        "5 checkpoints, 16 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when they were safe: "
+        "5 checkpoints, 8 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when they were safe: "
     )
     assert line.endswith(
         f"{', '.join(sorted([reason_text('IN_MEMORY'), reason_text('UNSYNCED')]))}."

@@ -76,7 +76,11 @@ def saves_told(m: Measured) -> list[str]:
     failed = [what.error for _, what in saves if what.error and what.error != GONE]
     removed = [what for _, what in saves if what.error == GONE]
     safe = [(window, what) for window, what in saves if rate_of(window, what) is not None]
-    sizes = [what.bytes for _, what in saves if what.bytes == what.bytes]
+    sizes = [
+        what.bytes
+        for _, what in saves
+        if what.bytes == what.bytes and what.error in ("", GONE)  # of one that failed it is a piece
+    ]
     said = f"{counted(len(saves), 'checkpoint')}"
     said += f", {size(sum(sizes))}" if sizes else ""
     if safe:
