@@ -53,6 +53,8 @@ class Contents(NamedTuple):
     """how long before the durable instant it was last seen not to be safe"""
     gone_s: float = nan
     """when its files were seen to be gone before they were safe; only of a save whose return was judged from outside"""
+    returned_why: str = ""
+    """code: why nobody could see when training went on"""
 
 
 def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Contents]:
@@ -172,6 +174,7 @@ def _contents(marks: Sequence[Mark], died_s: float = nan) -> Contents:
         _said(marks, "durable_why"),
         _number(durable.detail.get("unsure_s")) if durable else nan,
         _gone_s(marks),
+        _said(marks, "returned_why"),
     )
 
 

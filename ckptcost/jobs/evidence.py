@@ -64,6 +64,8 @@ class _Written:
     next_ns: int | None = None
     """the next save began: what is synced from then on may be that one's"""
     commit_ns: int | None = None
+    why: str = ""
+    """why nobody is judged"""
 
 
 class Evidence:
@@ -124,9 +126,15 @@ class Evidence:
             self._judge(window, before)
         verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
+        why = "NOT_ALONE" if verdicts and not alone else ""
         with self._lock:
             self._late[window] = _Written(
-                tuple(paths), t_ns, t_ns if closed else None, judged, time.monotonic_ns() + LATE_NS
+                tuple(paths),
+                t_ns,
+                t_ns if closed else None,
+                judged,
+                time.monotonic_ns() + LATE_NS,
+                why=why,
             )
 
     def committed(self, window: str, t_ns: int) -> None:
@@ -160,6 +168,8 @@ class Evidence:
         )
         if one.verdicts:
             self._say(window, one, synced)
+        elif one.why:
+            self._tell("note", window, by="watch", t_ns=one.last_ns, returned_why=one.why)
 
     def _say(self, window: str, one: _Written, synced: Synced | None) -> None:
         """A wrong return is worse than none: every doubt leaves it unknown."""

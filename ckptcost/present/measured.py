@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ckptcost.watch.bursts import WHY as UNSEEN
 from ckptcost.watch.settle import WHY as UNSETTLED
+from ckptcost.watch.writers import WHY as UNJUDGED
 
 ABSENT: Mapping[str, str] = (
     UNSETTLED
@@ -52,6 +53,15 @@ def reason_text(code: str) -> str:
     'no mark says when it began'
     """
     return ABSENT.get(code, code)
+
+
+def stall_reason_text(code: str) -> str:
+    """The same of a stall: what was looked at is not what says when files are safe.
+
+    >>> stall_reason_text("ALWAYS_WAITS"), stall_reason_text("NO_BEGIN")
+    ('the main thread waits at other times too', 'no mark says when it began')
+    """
+    return UNJUDGED.get(code, reason_text(code))
 
 
 def flag_text(code: str) -> str:

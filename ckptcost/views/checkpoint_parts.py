@@ -16,7 +16,7 @@ from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import DASH, count, duration, number
 from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.grid import Grid, Head, Row, Tone
-from ckptcost.present.measured import reason_text
+from ckptcost.present.measured import reason_text, stall_reason_text
 from ckptcost.report.studies.measured_parts import off, some
 from ckptcost.views.checkpoint_words import finders, safe_text, why_text
 
@@ -114,8 +114,10 @@ def instants_of(m: Measured, window: Window, marks: Sequence[Mark], what: Conten
                 )
             )
         elif name in ("returned", "durable") and what.of == "save":
-            why = reason_text(
-                window.returned_why if name == "returned" else what.why or window.durable_why
+            why = (
+                stall_reason_text(what.returned_why or window.returned_why)
+                if name == "returned"
+                else reason_text(what.why or window.durable_why)
             )
             lacking.append(Row(name, (name, DASH, DASH, why), (name, None, None, why), "muted"))
     known.sort(key=lambda pair: pair[0])

@@ -10,7 +10,7 @@ from ckptcost.core.dips import Dip
 from ckptcost.core.windows import Flag, Window
 from ckptcost.present.amounts import duration, share
 from ckptcost.present.grid import Tone
-from ckptcost.present.measured import flag_text, reason_text
+from ckptcost.present.measured import flag_text, reason_text, stall_reason_text
 
 Said = tuple[str, Tone]
 
@@ -107,7 +107,11 @@ def notes(
         )
     if window.returned_s is None and window.returned_why:
         said.append(
-            (f"When training went on is not known: {reason_text(window.returned_why)}.", "warn")
+            (
+                "When training went on is not known: "
+                f"{stall_reason_text(what.returned_why or window.returned_why)}.",
+                "warn",
+            )
         )
     if energy_why and energy_why not in (window.durable_why, window.begin_why):
         said.append((f"Its joules are not known: {why_text(energy_why)}.", "warn"))

@@ -26,6 +26,8 @@ WHY: Final = {
     "TOO_SHORT": "the save was too short for the counters",
     "ALWAYS_WAITS": "the main thread waits at other times too",
     "UNCLEAR": "the main thread did less than usual, and more than nothing",
+    "MAIN_WORKED": "the main thread went on computing meanwhile",
+    "NOT_ALONE": "another save began before this one was known to be over: they came closer than --gap",
 }
 _MOST_FILES: Final = 64
 LEAST_S: Final = 0.02

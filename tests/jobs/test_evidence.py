@@ -215,7 +215,12 @@ def test_saves_that_overlap_are_not_told_apart_and_the_next_one_is(job):
     job.after(2.0)
     save(job, "c")
     job.evidence.late(last=True)
-    assert [window for _, window, _ in job.marks] == ["c"]
+    told_of = {window: (name, detail.get("returned_why")) for name, window, detail in job.marks}
+    assert told_of == {
+        "a": ("note", "NOT_ALONE"),
+        "b": ("note", "NOT_ALONE"),
+        "c": ("returned", None),
+    }
 
 
 def test_a_save_whose_reading_began_with_others_is_not_judged_by_it(job):
@@ -227,7 +232,9 @@ def test_a_save_whose_reading_began_with_others_is_not_judged_by_it(job):
     job.begin("c")
     job.after(0.1).written("c", 3, PATHS, returned=True, closed=True)
     job.evidence.late(last=True)
-    assert job.marks == []
+    assert [(name, detail["returned_why"]) for name, _, detail in job.marks] == [
+        ("note", "NOT_ALONE")
+    ] * 3
 
 
 def test_a_sign_begins_a_reading_and_the_begin_that_follows_does_not_begin_another(job):

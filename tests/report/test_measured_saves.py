@@ -11,7 +11,14 @@ from ckptcost.core.contents import Contents
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.windows import Span
 from ckptcost.present.measured import reason_text
-from ckptcost.report.studies.measure_saves import rate_of, saves_told, staged_told, training_told
+from ckptcost.report.studies.measure_saves import (
+    rate_of,
+    returned_why,
+    saves_told,
+    staged_told,
+    stalls_told,
+    training_told,
+)
 
 
 def window(begin_s=1.0, durable_s=3.0, name="w", why=""):
@@ -25,6 +32,32 @@ def told(*pairs):
 
 
 SAVE = Contents(4e9, 1.0)
+
+
+def test_of_what_is_not_known_of_stalls_the_reason_is_said():
+    def judged(stall_s, returned_s, returned_why="NOT_MARKED", begin_why=""):
+        return SimpleNamespace(
+            stall_s=stall_s, returned_s=returned_s, returned_why=returned_why, begin_why=begin_why
+        )
+
+    contents = [
+        SAVE,
+        SAVE._replace(returned_why="NOT_ALONE"),
+        SAVE._replace(returned_why="NOT_ALONE"),
+        SAVE,
+        SAVE._replace(error="OSError"),
+        SAVE._replace(of="load"),
+    ]
+    windows = [judged(1.0, 2.0), *(judged(None, None) for _ in contents[1:])]
+    assert stalls_told(SimpleNamespace(windows=windows, contents=contents)) == [
+        "Of 3 saves it is not known how long training stood still: another save began before this one "
+        "was known to be over: they came closer than --gap, no mark says so."
+    ]
+    assert stalls_told(SimpleNamespace(windows=windows[:1], contents=contents[:1])) == []
+    assert returned_why(windows[0], contents[0]) == ""
+    assert returned_why(windows[1], contents[1]) == "NOT_ALONE"
+    assert returned_why(judged(None, 2.0, begin_why="NO_BEGIN"), SAVE) == ""
+    assert returned_why(judged(None, None, begin_why="NO_BEGIN"), SAVE) == "NO_BEGIN"
 
 
 def test_none_of_none():

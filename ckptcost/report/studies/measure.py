@@ -20,6 +20,7 @@ from ckptcost.report.studies.measure_saves import (
     phases,
     saves_told,
     staged_told,
+    stalls_told,
     training_told,
     windows,
 )
@@ -111,6 +112,7 @@ def _findings(m: Measured) -> list[str]:
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += job_findings(m)
     said += saves_told(m)
+    said += stalls_told(m)
     said += staged_told(m)
     said += honeymoon_told(m)
     if save := m.mean_save:

@@ -11,7 +11,7 @@ from ckptcost.core.page_cache import saves_until_full
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, rate, share, size
-from ckptcost.present.measured import reason_text
+from ckptcost.present.measured import reason_text, stall_reason_text
 from ckptcost.report.studies.measured_parts import counted, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Table
@@ -131,6 +131,28 @@ def saves_told(m: Measured) -> list[str]:
         why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
         said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
     return [said + "."]
+
+
+def returned_why(window: Window, what: Contents) -> str:
+    """Why it is not known when training went on; empty where it is."""
+    if window.returned_s is not None:
+        return ""
+    return what.returned_why or window.begin_why or window.returned_why
+
+
+def stalls_told(m: Measured) -> list[str]:
+    """Of how many saves it is not known how long training stood still, and why."""
+    reasons = [
+        returned_why(window, what)
+        for window, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save" and not what.error and window.stall_s is None
+    ]
+    if not reasons:
+        return []
+    why = sorted({stall_reason_text(reason) for reason in reasons if reason})
+    return [
+        f"Of {counted(len(reasons), 'save')} it is not known how long training stood still: {some(why)}."
+    ]
 
 
 def staged_told(m: Measured) -> list[str]:
@@ -273,6 +295,7 @@ def windows(m: Measured) -> Table:
             "returned": window.returned_s,
             "durable": window.durable_s,
             "durable_why": what.why or window.durable_why,
+            "returned_why": returned_why(window, what),
             "ranks": float(len(window.spans)),
             **three(absolute, "joules"),
             **three(excess, "excess"),
@@ -362,6 +385,12 @@ def windows(m: Measured) -> Table:
             "durable_why",
             "why not",
             meaning="code, where it is not known when the save was safe",
+            shown=False,
+        ),
+        Column(
+            "returned_why",
+            "why no stall",
+            meaning="code, where it is not known when training went on",
             shown=False,
         ),
         Column("ranks", "ranks", "count", shown=False),
