@@ -126,7 +126,9 @@ class Evidence:
             self._judge(window, before)
         verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
-        why = "NOT_ALONE" if verdicts and not alone else ""
+        why = ""
+        if returned and not judged:
+            why = "NOT_ALONE" if not alone else "" if size_bytes else "WRITTEN_OVER"
         with self._lock:
             self._late[window] = _Written(
                 tuple(paths),

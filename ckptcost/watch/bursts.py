@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ckptcost.meters.base import Absence
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.process import Tree
 from ckptcost.watch.base import Expect, Tell
-from ckptcost.watch.writers import Growing, name_of, open_for_writing, told_of
+from ckptcost.watch.writers import Growing, name_of, open_for_writing, run_together, told_of
 
 S: Final = 1_000_000_000
 LEAST_BYTES: Final = 4 << 20
@@ -105,6 +105,11 @@ class Bursts:
     def on(self) -> bool:
         """Also when the next reading will tell that it has begun."""
         return self._rising or self._begun is not None
+
+    @property
+    def gap_s(self) -> float:
+        """With less than so much silence between them two saves are one burst."""
+        return self._gap_ns / S
 
     @property
     def bytes(self) -> int:
@@ -358,7 +363,12 @@ class Burster:
     def _over(self, over: Over) -> None:
         if self._begun is not None and not self._window:
             self._tell_begin(self._begun, True)
-        paths = [path for path, _ in self._files.written(0.01 * over.bytes)]
+        files = self._files.written(0.01 * over.bytes)
+        paths = [path for path, _ in files]
+        together = 0 if over.is_level else run_together(files, over.bytes, self._files.at_once)
+        several: dict[str, Any] = (
+            {"run_together": together, "gap_s": self._bursts.gap_s} if together else {}
+        )
         self._files.clear()
         self._begun = None
         window, unsure_s = self._window, over.unsure_ns / S
@@ -371,6 +381,7 @@ class Burster:
             bytes=over.bytes,
             unsure_s=unsure_s,
             **told_of(paths),
+            **several,
         )
         if over.is_level:
             self._tell("note", window, by="watch", durable_why="NOT_A_SAVE")

@@ -27,6 +27,7 @@ WHY: Final = {
     "ALWAYS_WAITS": "the main thread waits at other times too",
     "UNCLEAR": "the main thread did less than usual, and more than nothing",
     "MAIN_WORKED": "the main thread went on computing meanwhile",
+    "WRITTEN_OVER": "its files were gone or written over before anybody could look",
     "NOT_ALONE": "another save began before this one was known to be over: they came closer than --gap",
 }
 _MOST_FILES: Final = 64
@@ -38,6 +39,8 @@ IDLE_SHARE: Final = 0.1
 _WAITS, _WORKS = 0.1, 0.5
 """of its usual share"""
 _IO = re.compile(rb"wchar: (\d+)\n(?:.*\n)*?write_bytes: (\d+)")
+_PART = re.compile(r"\d-of-\d|rank|shard|part", re.IGNORECASE)
+"""in names of files that together are one save"""
 _FLAGS = re.compile(rb"^flags:\s*([0-7]+)", re.M)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -134,6 +137,8 @@ class Growing:
     longer than it takes."""
 
     def __init__(self) -> None:
+        self.at_once = 0
+        """the most files that were open for writing at one look, of those that are held"""
         self._before: dict[str, int] = {}
         self._held: dict[str, tuple[int, int]] = {}
         """descriptor, and size when it was first seen"""
@@ -143,6 +148,7 @@ class Growing:
         self._before = {each.path: each.size_bytes for each in found}
 
     def look(self, found: Iterable[Open], since_wall_ns: int) -> None:
+        found = list(found)
         for each in found:
             if (
                 each.path in self._held
@@ -155,6 +161,7 @@ class Growing:
             except OSError:
                 continue
             self._held[each.path] = (fd, self._before.get(each.path, 0))
+        self.at_once = max(self.at_once, len({e.path for e in found} & self._held.keys()))
 
     def written(self, least_bytes: float) -> list[tuple[str, int]]:
         """Paths as they are now, with their growth, largest first."""
@@ -170,6 +177,7 @@ class Growing:
         for fd, _ in self._held.values():
             os.close(fd)
         self._held.clear()
+        self.at_once = 0
 
 
 def name_of(paths: Sequence[str]) -> str:
@@ -182,6 +190,34 @@ def name_of(paths: Sequence[str]) -> str:
     if len(paths) > 1 and len(folders) == 1:
         return os.path.basename(folders.pop())
     return os.path.basename(paths[0]) if paths else ""
+
+
+ALIKE: Final = 1.25
+"""files of one size differ by so much at most"""
+OVER_AGAIN: Final = 1.5
+"""with so many times what its files hold, a burst wrote them again or wrote others"""
+SEVERAL: Final = 3
+
+
+def run_together(files: Sequence[tuple[str, int]], wrote_bytes: int, at_once: int) -> int:
+    """How many saves a burst looks like: 0 where it looks like one. `files` are those that were seen, with their sizes; a burst that
+    wrote far more than they hold wrote one again and again, or others like them that came and went between two looks; and files of
+    like size one after another may each be a save, unless their names say that they are parts of one.
+
+    >>> run_together([("/c/ckpt.pt", 5)], 200, 1), run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 1)
+    (40, 3)
+    >>> run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 3), run_together([("/c/a.pt", 100)], 110, 1)
+    (0, 0)
+    >>> run_together([(f"/c/model-0000{n}-of-00003.safetensors", 100) for n in (1, 2, 3)], 300, 1)
+    0
+    """
+    sizes = [size for _, size in files if size > 0]
+    if not sizes or max(sizes) > ALIKE * min(sizes):
+        return 0
+    like = round(wrote_bytes * len(sizes) / sum(sizes))
+    again = wrote_bytes >= OVER_AGAIN * sum(sizes)
+    apart = at_once == 1 and not any(_PART.search(os.path.basename(path)) for path, _ in files)
+    return like if like >= SEVERAL and (again or (apart and len(sizes) >= SEVERAL)) else 0
 
 
 def told_of(paths: Sequence[str]) -> dict[str, Any]:

@@ -164,7 +164,7 @@ class TestUnclear:
 
 def test_a_file_that_cannot_be_seen_is_judged_by_nobody(job):
     job.size_bytes = 0
-    assert told(job) == []
+    assert told(job) == [("note", "w", {"by": "watch", "t_ns": 77, "returned_why": "WRITTEN_OVER"})]
 
 
 def test_syncs_of_the_next_save_are_told_apart(job):

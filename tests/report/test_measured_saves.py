@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ckptcost.core.channels import Mark
 from ckptcost.core.contents import Contents
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.windows import Span
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measure_saves import (
+    merged_told,
     rate_of,
     returned_why,
     saves_told,
@@ -58,6 +60,37 @@ def test_of_what_is_not_known_of_stalls_the_reason_is_said():
     assert returned_why(windows[1], contents[1]) == "NOT_ALONE"
     assert returned_why(judged(None, 2.0, begin_why="NO_BEGIN"), SAVE) == ""
     assert returned_why(judged(None, None, begin_why="NO_BEGIN"), SAVE) == "NO_BEGIN"
+
+
+def merged(marks, *sizes):
+    windows = [window() for _ in sizes]
+    contents = [SAVE._replace(bytes=each) for each in sizes]
+    run = SimpleNamespace(marks=[Mark(1.0, *each) for each in marks])
+    return merged_told(SimpleNamespace(run=run, windows=windows, contents=contents))
+
+
+def test_saves_that_ran_into_one_are_said():
+    burst = ("written", "ckpt.pt", 0, "watch", {"how": "io", "run_together": 60, "gap_s": 2.0})
+    (line,) = merged([burst], 3e8)
+    assert line.startswith("ckpt.pt looks like about 60 saves in one: files of like size")
+    assert "Saves closer than 2 s run into one: a shorter --gap tells them apart" in line
+    assert merged([("written", "ckpt.pt", 0, "watch", {"how": "io"})], 3e8) == []
+    many = merged([burst] * 5, *[3e8] * 5)
+    assert (len(many), many[-1]) == (4, "So it is with 2 more.")
+
+
+def test_a_job_that_wrote_much_more_than_was_found_in_the_folder_is_said():
+    seen = ("written", "a", 0, "watch", {"how": "inotify", "bytes": 5e6})
+
+    def wrote(amount):
+        return ("note", "", 0, "wrap", {"exit_status": 0, "written_bytes": amount})
+
+    (line,) = merged([seen, wrote(3e8)], 5e6, 5e6)
+    assert line.startswith("The job wrote 300 MB, and the checkpoints that were found hold 10 MB")
+    assert "closer than --gap run into one" in line
+    assert merged([seen, wrote(1.5e7)], 5e6, 5e6) == []
+    assert merged([seen], 5e6) == []
+    assert merged([wrote(3e8)], 5e6) == [], "nobody looked at a folder"
 
 
 def test_none_of_none():

@@ -325,3 +325,18 @@ def test_a_path_covers_what_lies_under_it():
     assert not covers(["/a/b"], "/a/bc")
     assert covers(["/"], "/a")
     assert not covers([], "/a")
+
+
+def test_how_many_files_were_open_at_once(tmp_path):
+    growing = writers.Growing()
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        Path(path).write_bytes(b"x" * 10)
+    seen = [writers.Open(1, path, 10, time.time_ns()) for path in paths]
+    for each in seen:
+        growing.look([each], 0)
+    assert growing.at_once == 1, "one after another"
+    growing.look(seen[:2], 0)
+    assert growing.at_once == 2
+    growing.clear()
+    assert growing.at_once == 0

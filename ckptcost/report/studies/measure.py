@@ -17,6 +17,7 @@ from ckptcost.report.studies.measure_saves import (
     energies,
     honeymoon_told,
     job_findings,
+    merged_told,
     phases,
     saves_told,
     staged_told,
@@ -112,6 +113,7 @@ def _findings(m: Measured) -> list[str]:
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += job_findings(m)
     said += saves_told(m)
+    said += merged_told(m)
     said += stalls_told(m)
     said += staged_told(m)
     said += honeymoon_told(m)

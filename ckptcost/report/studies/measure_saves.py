@@ -18,6 +18,10 @@ from ckptcost.report.study import Column, Table
 
 TIMER_S = 10.0
 """what lay in the page cache for less was written back for another reason than its age"""
+MOST_MERGED = 3
+"""bursts that are named"""
+MUCH_MORE = 2.0
+"""what a job writes beside its checkpoints is seldom as much again"""
 NOTHING_FOUND = {
     "NO_FOLDER": "the folder that was watched never came to be",
     "NO_SAVE_IN_FOLDER": "nothing large enough (--least) was written in the folder that was watched; "
@@ -152,6 +156,41 @@ def stalls_told(m: Measured) -> list[str]:
     why = sorted({stall_reason_text(reason) for reason in reasons if reason})
     return [
         f"Of {counted(len(reasons), 'save')} it is not known how long training stood still: {some(why)}."
+    ]
+
+
+def merged_told(m: Measured) -> list[str]:
+    """Saves that ran into one, as far as what was written tells."""
+    said = []
+    for mark in m.run.marks:
+        several, gap_s = mark.detail.get("run_together"), mark.detail.get("gap_s")
+        if isinstance(several, int | float) and isinstance(gap_s, int | float):
+            said.append(
+                f"{mark.window} looks like about {count(several)} saves in one: files of like size one after another, or one again and "
+                f"again. Saves closer than {duration(gap_s)} run into one: a shorter --gap tells them apart, and --watch DIR looks at "
+                "each file."
+            )
+    if len(said) > MOST_MERGED:
+        said[MOST_MERGED:] = [f"So it is with {count(len(said) - MOST_MERGED)} more."]
+    return said or _rest_told(m)
+
+
+def _rest_told(m: Measured) -> list[str]:
+    """Whether the job wrote much more than the checkpoints that were found in a folder hold."""
+    wrote = _told_by_the_wrapper(m).get("written_bytes")
+    in_folder = [
+        what.bytes
+        for window, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save" and what.bytes > 0
+    ]
+    looked = any(mark.detail.get("how") in ("inotify", "poll") for mark in m.run.marks)
+    if not looked or not in_folder or not isinstance(wrote, int | float):
+        return []
+    if not wrote >= MUCH_MORE * sum(in_folder):
+        return []
+    return [
+        f"The job wrote {size(float(wrote))}, and the checkpoints that were found hold {size(sum(in_folder))} of it. If the rest was "
+        "saves too: those closer than --gap run into one, and of a file that is written over again and again only some are seen."
     ]
 
 
