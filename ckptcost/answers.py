@@ -358,14 +358,14 @@ def run_headline(folder: str | Path) -> tuple[str, str]:
     from ckptcost.jobs.advice import rhythm_of
     from ckptcost.jobs.measure import reviewed
     from ckptcost.report.studies.advice import headline
-    from ckptcost.report.studies.measure_saves import nothing_found
+    from ckptcost.report.studies.measure_saves import merged_briefly, nothing_found
 
     parts = [Path(folder)] if Path(folder).is_file() else [*Path(folder).iterdir()]
     if sum(part.stat().st_size for part in parts if part.is_file()) > MOST_BY_THE_WAY_BYTES:
         return "", ""
     measured = reviewed(folder)
     try:
-        return headline(rhythm_of(measured)), ""
+        return headline(rhythm_of(measured)) + merged_briefly(measured), ""
     except InputError:
         return "", nothing_found(measured)
 

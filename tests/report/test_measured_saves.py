@@ -13,6 +13,7 @@ from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.windows import Span
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measure_saves import (
+    merged_briefly,
     merged_told,
     rate_of,
     returned_why,
@@ -75,6 +76,9 @@ def test_saves_that_ran_into_one_are_said():
     assert line.startswith("ckpt.pt looks like about 60 saves in one: files of like size")
     assert "Saves closer than 2 s run into one: a shorter --gap tells them apart" in line
     assert merged([("written", "ckpt.pt", 0, "watch", {"how": "io"})], 3e8) == []
+    run = SimpleNamespace(marks=[Mark(1.0, *burst), Mark(2.0, "note", "", 0, "wrap")])
+    assert merged_briefly(SimpleNamespace(run=run)) == "; 1 may be several in one, see --gap"
+    assert merged_briefly(SimpleNamespace(run=SimpleNamespace(marks=[]))) == ""
     many = merged([burst] * 5, *[3e8] * 5)
     assert (len(many), many[-1]) == (4, "So it is with 2 more.")
 

@@ -175,6 +175,12 @@ def merged_told(m: Measured) -> list[str]:
     return said or _rest_told(m)
 
 
+def merged_briefly(m: Measured) -> str:
+    """The same, to be put behind a headline."""
+    merged = sum(bool(mark.detail.get("run_together")) for mark in m.run.marks)
+    return f"; {count(merged)} may be several in one, see --gap" if merged else ""
+
+
 def _rest_told(m: Measured) -> list[str]:
     """Whether the job wrote much more than the checkpoints that were found in a folder hold."""
     wrote = _told_by_the_wrapper(m).get("written_bytes")
