@@ -419,6 +419,7 @@ class Grouping:
 
     def _moved(self, event: FileEvent, stat: Stat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
+        self._opened.pop(new, None)  # whoever had it open has another file now
         if old in self._opened:
             self._opened[new] = self._opened.pop(old)
         if old in self._known:

@@ -217,6 +217,16 @@ def test_a_quick_save_over_an_old_one_of_which_no_reading_saw_the_middle():
     ]
 
 
+def test_a_reader_of_the_save_before_is_no_save_of_its_own():
+    world = World()
+    for k in range(3):
+        world.at(2.0 * k + 1).save("last.pt.tmp", takes=0.1)
+        world.move("last.pt.tmp", "last.pt")
+        world.wait(1.5)
+        world.look_at("last.pt")  # and still being read when the next one takes its name
+    assert [each.bytes for each in world.seen()] == [5 * MB] * 3
+
+
 def test_who_opens_an_empty_file_need_not_write_it():
     world = World()
     world.at(1.0).open("rank0.done")
