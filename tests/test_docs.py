@@ -28,6 +28,7 @@ SHARED = {
     "sweep": "outcome",
     "channels": "counters",
     "load_step": "ticks",
+    "power_bins": "counters",
     "measures": "outcome",
     "contents": "joining",
     "groups": "offsets",
