@@ -374,6 +374,8 @@ class Inotify:
                     self._rename(half[0], path)
                 self._rename_awaited(half[0], path)
                 self._tell(t_ns, "moved", path, is_dir, half[0])
+                if is_dir and path not in self._wds:  # it had its first name for too short a time
+                    self._watch(t_ns, path, "created")
 
     def _rename_awaited(self, old: bytes, new: bytes) -> None:
         for wd, path in self._awaited.items():

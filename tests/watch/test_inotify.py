@@ -137,6 +137,18 @@ def test_what_is_there_at_the_start_is_not_told(watch, tmp_path):
     assert kinds(drained(inotify), "old/deep/y") == ["created", "opened", "closed"]
 
 
+def test_a_directory_that_was_renamed_before_it_could_be_watched(watch, tmp_path):
+    events = watch()
+    (tmp_path / "5.tmp" / "d").mkdir(parents=True)
+    (tmp_path / "5.tmp" / "d" / "0001").write_bytes(b"x")
+    (tmp_path / "5.tmp").rename(tmp_path / "5")
+    told = [(event.kind, event.path) for event in events.read()]
+    assert ("moved", "5") in told
+    assert ("created", "5/d/0001") in told
+    (tmp_path / "5" / "d" / "0002").write_bytes(b"x")
+    assert ("created", "5/d/0002") in [(event.kind, event.path) for event in events.read()]
+
+
 def test_a_renamed_directory_goes_on_under_its_new_name(watch, tmp_path):
     inotify = watch()
     (tmp_path / "tmp-step_100" / "rank0").mkdir(parents=True)
