@@ -302,7 +302,7 @@ class Grouping:
             before = file.size
             self._end(group, t_ns, "")
         self._opened.pop(path, None)
-        self._start(path, t_ns, t_ns, stat, "inotify", before, appended=True)
+        self._start(path, t_ns, t_ns, stat, "inotify", before, appended=stat.size >= before)
 
     def _close_now(self, path: str, t_ns: int) -> None:
         file = self._of[path].files[path]

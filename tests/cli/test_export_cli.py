@@ -79,7 +79,8 @@ def test_a_file_goes_to_stdout_where_none_is_named(cli, report):
     assert cli("export", report, "--to", "prometheus", "--case", "nas-hdd@1008").err == ""
 
 
-def test_a_chart_goes_on_where_the_interval_changes(cli, tmp_path):
+def test_a_chart_goes_on_where_the_interval_changes(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = []
     for every in ("1 h", "2 h"):
         assert (
@@ -90,7 +91,8 @@ def test_a_chart_goes_on_where_the_interval_changes(cli, tmp_path):
     assert names[0] == names[1]
 
 
-def test_ways_to_do_one_job_are_not_added_up(cli, tmp_path):
+def test_ways_to_do_one_job_are_not_added_up(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     wanted = ("compare", "--with", "policy.mode=async", "-f", "json", "-o", "both.json")
     assert cli(*wanted).code == 0
     for name in ("prometheus", "otlp", "focus"):

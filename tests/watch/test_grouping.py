@@ -346,6 +346,22 @@ def test_a_file_that_was_opened_before_we_looked_and_added_to():
     assert one(world) == ("all.h5", 60.0, 60.0, None, "", 4 * MB, 1)
 
 
+def test_a_file_that_was_still_and_is_written_over_may_pause_again():
+    """Its next write is a cut, so it is no file that is added to."""
+    world = World()
+    world.at(1.0).open("model.pt")
+    world.grow("model.pt", 5 * MB)
+    world.at(40.0)
+    world.files["model.pt"] = [2 * MB, world.t_ns]
+    del world.grouping.still["model.pt"]
+    world._event("resumed", "model.pt")
+    world.wait(6.0)  # a slow saver
+    world.grow("model.pt", 3 * MB)
+    world.close("model.pt")
+    first, second = world.seen()
+    assert (first.bytes, second.begin, second.written, second.bytes) == (5 * MB, 40.0, 46.0, 5 * MB)
+
+
 def test_a_log_that_stays_open_is_no_checkpoint():
     world = World()
     world.at(1.0).open("metrics.h5")
